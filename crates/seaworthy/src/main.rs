@@ -1,0 +1,2 @@
+//! The `seaworthy` program.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The front door for developers.
+fn main() {}
