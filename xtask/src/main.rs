@@ -1,2 +1,83 @@
-//! The front door for developers.
-fn main() {}
+//! The front door for developers: `cargo xtask test`, `lint`, `layering` and `bench`.
+//!
+//! - `cargo xtask test` is the whole proof: it installs what the suites need, runs them all, and ends with what
+//!   failed, what was skipped and why.
+//! - A check is a [`step::Step`]; a new suite becomes one more row in [`suite::STEPS`].
+//! - Nothing here depends on a crate of the product, so that a product that does not compile can still be linted.
+
+mod bench;
+mod layering;
+mod lint;
+mod metadata;
+mod skips;
+mod step;
+mod suite;
+mod table;
+mod test_result;
+mod tool;
+mod tree;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Builds, checks and measures Seaworthy",
+    version
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what the suites need and run all of them.
+    Test(suite::TestArgs),
+    /// Check formatting, lints, licences and the layering of the crates.
+    Lint,
+    /// Check which crate may depend on which.
+    Layering,
+    /// Measure the release binary.
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `Ok(false)` is a check that ran and said no; an error is a check that could not run.
+fn run(command: Command) -> Result<bool> {
+    match command {
+        Command::Test(args) => suite::test(&Workspace::load()?, &args),
+        Command::Lint => suite::lint(&Workspace::load()?),
+        Command::Layering => suite::layering(&Workspace::load()?),
+        Command::Bench(command) => bench::run(command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,1 +1,27 @@
-//! Placeholder.
+//! Ignition configs: read, validate, translate between versions, merge, compare.
+//!
+//! Pure: no I/O, no clock, no randomness. Everything works in spec 3.5 ([`Version::INTERNAL`]); older configs are
+//! brought up when they are read and down when they are served.
+
+pub mod data_url;
+mod down;
+pub mod node;
+mod parse;
+pub mod path;
+pub mod problem;
+pub mod schema;
+pub mod merge;
+mod shape;
+pub mod unit;
+mod url;
+mod v2;
+mod validate;
+pub mod version;
+
+pub use down::{take_kernel_arguments, translate_down};
+pub use merge::{Merged, Merger, merge};
+pub use parse::{Parsed, check, parse, version_of};
+pub use node::{Node, Origin, Value};
+pub use path::Path;
+pub use problem::{Problem, Severity};
+pub use version::{Version, VersionError};

@@ -1,0 +1,264 @@
+//! `data:` URLs: the form in which file bodies live inside a config.
+//!
+//! The grammar is the one Ignition's own reader accepts, which is narrower than RFC 2397: the media type must be one
+//! of the registered families, and the body may hold only the characters that a URL may.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use base64::engine::DecodePaddingMode;
+
+/// Why a `data:` URL cannot be decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DataUrlError {
+    /// It does not start with `data:`.
+    #[error("a data URL starts with \"data:\"")]
+    Prefix,
+    /// There is no comma, or the part before it is malformed.
+    #[error("the part before the comma of a data URL is [type/subtype][;parameter=value…][;base64]: {0}")]
+    Header(&'static str),
+    /// The body has a character that must be written as `%XX`.
+    #[error("byte {at} of the body, {found:?}, must be written as %{:02X}", *found as u32)]
+    Character {
+        /// The place of the character in the body.
+        at: usize,
+        /// The character.
+        found: char,
+    },
+    /// A percent sign is not followed by two hexadecimal digits.
+    #[error("byte {at} of the body: \"%\" must be followed by two hexadecimal digits")]
+    Escape {
+        /// The place of the percent sign in the body.
+        at: usize,
+    },
+    /// The base64 body is malformed.
+    #[error("the body is not base64 with padding: {0}")]
+    Base64(base64::DecodeError),
+}
+
+/// Trailing bits are tolerated because the reader that machines use tolerates them; padding is not optional there.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+
+/// The bytes that a `data:` URL stands for.
+pub fn decode(url: &str) -> Result<Cow<'_, [u8]>, DataUrlError> {
+    let (is_base64, body) = split(url)?;
+    if is_base64 { decode_base64(body).map(Cow::Owned) } else { decode_percent(body) }
+}
+
+/// Whether [`decode`] would succeed, with the buffer of the caller so that checking many files allocates once.
+pub(crate) fn check(url: &str, buffer: &mut Vec<u8>) -> Result<(), DataUrlError> {
+    let (is_base64, body) = split(url)?;
+    if !is_base64 {
+        return decode_percent(body).map(drop);
+    }
+    if body.contains('\n') {
+        return decode_base64(body).map(drop);
+    }
+    let room = base64::decoded_len_estimate(body.len());
+    if buffer.len() < room {
+        buffer.resize(room, 0);
+    }
+    match BASE64.decode_slice(body, buffer) {
+        Ok(_) => Ok(()),
+        // The buffer is as large as the estimate asks for, so the only failure is the text's.
+        Err(base64::DecodeSliceError::DecodeError(error)) => Err(DataUrlError::Base64(error)),
+        Err(base64::DecodeSliceError::OutputSliceTooSmall) => decode_base64(body).map(drop),
+    }
+}
+
+/// A `data:` URL for these bytes: readable when they are plain text, base64 otherwise.
+pub fn encode(bytes: &[u8]) -> String {
+    let escaped = bytes.iter().filter(|byte| !is_unreserved(**byte)).count();
+    // Three bytes for an escaped one against four for each three: past a sixth of the bytes base64 is shorter.
+    if escaped * 6 > bytes.len() {
+        let mut url = String::from("data:;base64,");
+        BASE64.encode_string(bytes, &mut url);
+        return url;
+    }
+    let mut url = String::with_capacity(6 + bytes.len() + 2 * escaped);
+    url.push_str("data:,");
+    for byte in bytes {
+        if is_unreserved(*byte) {
+            url.push(char::from(*byte));
+        } else {
+            url.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    url
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte)
+}
+
+fn decode_base64(body: &str) -> Result<Vec<u8>, DataUrlError> {
+    let body: Cow<'_, str> = if body.contains('\n') { body.replace('\n', "").into() } else { body.into() };
+    BASE64.decode(body.as_bytes()).map_err(DataUrlError::Base64)
+}
+
+fn decode_percent(body: &str) -> Result<Cow<'_, [u8]>, DataUrlError> {
+    let bytes = body.as_bytes();
+    if let Some((at, found)) = body.char_indices().find(|(_, found)| !is_url_char(*found)) {
+        return Err(DataUrlError::Character { at, found });
+    }
+    let Some(first) = bytes.iter().position(|byte| *byte == b'%') else {
+        return Ok(Cow::Borrowed(bytes));
+    };
+    let mut out = Vec::with_capacity(bytes.len());
+    out.extend_from_slice(&bytes[..first]);
+    let mut at = first;
+    while at < bytes.len() {
+        if bytes[at] != b'%' {
+            out.push(bytes[at]);
+            at += 1;
+            continue;
+        }
+        let digit = |offset: usize| bytes.get(at + offset).and_then(|byte| char::from(*byte).to_digit(16));
+        let (Some(high), Some(low)) = (digit(1), digit(2)) else {
+            return Err(DataUrlError::Escape { at });
+        };
+        out.push((high * 16 + low) as u8);
+        at += 3;
+    }
+    Ok(Cow::Owned(out))
+}
+
+fn is_url_char(c: char) -> bool {
+    matches!(c, '!'..='~') && !"<>#\"{}|\\^[]`".contains(c)
+}
+
+/// Splits a URL into whether its body is base64, and the body.
+fn split(url: &str) -> Result<(bool, &str), DataUrlError> {
+    let rest = url.strip_prefix("data:").ok_or(DataUrlError::Prefix)?;
+    // The two forms that nearly every config uses need no grammar.
+    if let Some(body) = rest.strip_prefix(',') {
+        return Ok((false, body));
+    }
+    if let Some(body) = rest.strip_prefix(";base64,") {
+        return Ok((true, body));
+    }
+    let mut rest = rest;
+    if !rest.starts_with(';') {
+        let (family, after) = token(rest);
+        let subtype = after.strip_prefix('/').ok_or(DataUrlError::Header("a media type is type/subtype"))?;
+        let known = ["text", "image", "audio", "video", "application", "message", "multipart", "x-", "X-"];
+        if !known.iter().any(|prefix| family.starts_with(prefix)) {
+            return Err(DataUrlError::Header("the media type's family is not one of text, image, audio, video, application, message, multipart or x-…"));
+        }
+        rest = token(subtype).1;
+    }
+    loop {
+        if let Some(body) = rest.strip_prefix(',') {
+            return Ok((false, body));
+        }
+        let parameter = rest.strip_prefix(';').ok_or(DataUrlError::Header("there is no comma before the body"))?;
+        let (name, after) = token(parameter);
+        if name.is_empty() {
+            return Err(DataUrlError::Header("a parameter has no name"));
+        }
+        if let Some(body) = after.strip_prefix(',') {
+            return match name {
+                "base64" => Ok((true, body)),
+                _ => Err(DataUrlError::Header("the last word before the comma is not base64")),
+            };
+        }
+        let value = after.strip_prefix('=').ok_or(DataUrlError::Header("a parameter is name=value"))?;
+        rest = match value.strip_prefix('"') {
+            Some(quoted) => quoted_value(quoted)?,
+            None => plain_value(value)?,
+        };
+    }
+}
+
+fn token(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !matches!(c, '!'..='~') || "()<>@,;:\\\"/[]?=".contains(c)).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn plain_value(text: &str) -> Result<&str, DataUrlError> {
+    let (value, rest) = token(text);
+    let bytes = value.as_bytes();
+    let is_escaped = |at: usize| {
+        bytes.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if value.is_empty() || (0..bytes.len()).any(|at| bytes[at] == b'%' && !is_escaped(at)) {
+        return Err(DataUrlError::Header("a parameter's value is malformed"));
+    }
+    Ok(rest)
+}
+
+fn quoted_value(text: &str) -> Result<&str, DataUrlError> {
+    const BAD: DataUrlError = DataUrlError::Header("a parameter's quoted value is malformed");
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Ok(&text[at + 1..]),
+            '\\' => match chars.next() {
+                Some((_, '"' | '\\' | 'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v')) => {}
+                _ => return Err(BAD),
+            },
+            '\n' => return Err(BAD),
+            c if c.is_ascii() => {}
+            _ => return Err(BAD),
+        }
+    }
+    Err(BAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("data:,", b"")]
+    #[case("data:,%20", b" ")]
+    #[case("data:,a%3D81%0A", b"a=81\n")]
+    #[case("data:;base64,djIgOAo=", b"v2 8\n")]
+    #[case("data:text/plain;charset=utf-8;base64,djIgOAo=", b"v2 8\n")]
+    #[case("data:text/plain;charset=\"a,b;c\",x", b"x")]
+    #[case("data:x-own/thing,x", b"x")]
+    #[case("data:text/,x", b"x")]
+    #[case("data:;base64,", b"")]
+    #[case("data:,a,b", b"a,b")]
+    fn accepted(#[case] url: &str, #[case] bytes: &[u8]) {
+        assert_eq!(decode(url).unwrap(), bytes);
+        assert_eq!(check(url, &mut Vec::new()), Ok(()));
+    }
+
+    #[rstest]
+    fn refused(
+        #[values(
+            "", "data", "data:", "data:x", "data:text/plain", "data:foo/bar,x", "data:text,x", "DATA:,x", "data:,a b",
+            "data:,ü", "data:,%2", "data:,%zz", "data:,a#b", "data:;base64,a", "data:;base64,ab=", "data:;base64,YQ",
+            "data:;base65,YQ==", "data:;base64;x=y,YQ", "data:;=x,y", "data:;x=,y", "data:;x=\"y,z", "data:;x=%2,z",
+            "data:,[x]", "data:;base64,YQ==YQ=="
+        )]
+        url: &str,
+    ) {
+        assert!(decode(url).is_err(), "{url}");
+        assert!(check(url, &mut Vec::new()).is_err(), "{url}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_decodes_to_the_same_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let url = encode(&bytes);
+            let decoded = decode(&url).unwrap();
+            prop_assert_eq!(decoded.as_ref(), bytes.as_slice());
+        }
+
+        #[test]
+        fn any_text_is_decoded_or_refused(text in "(data:)?[ -~\\n\u{80}-\u{ff}]{0,40}") {
+            prop_assert_eq!(decode(&text).is_ok(), check(&text, &mut Vec::new()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Merges configs: the later one wins, entry by entry and field by field.
+//!
+//! The rules are those of Ignition's own merge (machineconfig.md, 3.8), read from the [schema](crate::schema). Keys of
+//! lists are indexed once for the whole run, so merging `n` configs costs the sum of their sizes.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::node::{Map, Node, Origin, Value};
+use crate::schema::{CONFIG, Field, KeyBy, Kind, List, Merge, Mode, Object};
+use crate::url;
+
+/// The result of a merge.
+#[derive(Debug)]
+pub struct Merged<'t> {
+    /// The config. Its values keep the origins of the inputs they came from.
+    pub config: Node<'t>,
+    /// Everything that more than one input had a word in, in the order it happened.
+    pub events: Vec<Event>,
+}
+
+/// Something that happened between two inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The value of the later input.
+    pub winner: Origin,
+    /// The value of the earlier input.
+    pub loser: Origin,
+}
+
+/// What happened between two inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// The later value took the place of a different one.
+    Replaced,
+    /// Both give the same value.
+    Repeated,
+    /// The earlier entry is gone: the later input has another kind of entry under its key.
+    Removed,
+    /// The earlier value is gone: it belonged to a body that the later input replaced.
+    Dropped,
+    /// The earlier value stays in an entry of which the later input changed another part.
+    Kept,
+}
+
+/// Merges configs of spec 3.5, earliest first.
+pub fn merge<'t>(configs: impl IntoIterator<Item = &'t Node<'t>>) -> Merged<'t> {
+    let mut merger = Merger::default();
+    for config in configs {
+        merger.add(config);
+    }
+    merger.finish()
+}
+
+/// Merges configs one after the other.
+#[derive(Default)]
+pub struct Merger<'t> {
+    config: Option<Acc<'t>>,
+    events: Vec<Event>,
+}
+
+impl<'t> Merger<'t> {
+    /// Merges one more config over what is there.
+    pub fn add(&mut self, config: &'t Node<'t>) {
+        match &mut self.config {
+            None => self.config = Some(Acc::new(config, &Kind::Object(&CONFIG))),
+            Some(acc) => merge_object(acc, config, &CONFIG, &mut self.events),
+        }
+    }
+
+    /// The result; an empty config when nothing was added.
+    pub fn finish(self) -> Merged<'t> {
+        let mut config = match self.config {
+            Some(acc) => acc.into_node(),
+            None => Node::empty_config(crate::Version::INTERNAL.as_str()),
+        };
+        crate::shape::prune(&mut config);
+        Merged { config, events: self.events }
+    }
+}
+
+/// A part of the config that is still growing.
+enum Acc<'t> {
+    Leaf(Node<'t>),
+    Object { fields: Vec<(&'static Field, Acc<'t>)>, origin: Origin },
+    Keyed { entries: Vec<Option<Acc<'t>>>, index: Index<'t>, list: &'static List, key_by: KeyBy, origin: Origin },
+    Concat { items: Vec<Node<'t>>, origin: Origin },
+}
+
+/// Where the entry of a key stands. Short lists are searched, long ones are looked up.
+enum Index<'t> {
+    Short,
+    Long(HashMap<Cow<'t, str>, usize>),
+}
+
+/// From this length on a list has a lookup table.
+const LONG: usize = 12;
+
+impl<'t> Acc<'t> {
+    fn new(node: &'t Node<'t>, kind: &Kind) -> Self {
+        match (kind, &node.value) {
+            (Kind::Object(object), Value::Map(map)) => {
+                let fields = map
+                    .iter()
+                    .filter_map(|(key, child)| {
+                        let field = object.field(key)?;
+                        Some((field, Acc::new(child, &field.kind)))
+                    })
+                    .collect();
+                Acc::Object { fields, origin: node.origin }
+            }
+            (Kind::List(list), Value::List(items)) => match list.mode.key_by() {
+                None => Acc::Concat { items: items.iter().map(Node::borrowed).collect(), origin: node.origin },
+                Some(key_by) => {
+                    let entries: Vec<_> = items.iter().map(|item| Some(Acc::new(item, &list.item))).collect();
+                    let index = if items.len() < LONG {
+                        Index::Short
+                    } else {
+                        Index::Long(items.iter().enumerate().map(|(at, item)| (key_by.key_of(item), at)).collect())
+                    };
+                    Acc::Keyed { entries, index, list, key_by, origin: node.origin }
+                }
+            },
+            _ => Acc::Leaf(node.borrowed()),
+        }
+    }
+
+    fn into_node(self) -> Node<'t> {
+        match self {
+            Acc::Leaf(node) => node,
+            Acc::Object { fields, origin } => Node {
+                value: Value::Map(Map(
+                    fields.into_iter().map(|(field, acc)| (Cow::Borrowed(field.name), acc.into_node())).collect(),
+                )),
+                origin,
+            },
+            Acc::Keyed { entries, origin, .. } => {
+                Node { value: Value::List(entries.into_iter().flatten().map(Acc::into_node).collect()), origin }
+            }
+            Acc::Concat { items, origin } => Node { value: Value::List(items), origin },
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        match self {
+            Acc::Leaf(node) => node.origin,
+            Acc::Object { origin, .. } | Acc::Keyed { origin, .. } | Acc::Concat { origin, .. } => *origin,
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&Acc<'t>> {
+        match self {
+            Acc::Object { fields, .. } => fields.iter().find(|(field, _)| field.name == name).map(|(_, acc)| acc),
+            _ => None,
+        }
+    }
+
+    fn get_mut(&mut self, name: &str) -> Option<&mut Acc<'t>> {
+        match self {
+            Acc::Object { fields, .. } => fields.iter_mut().find(|(field, _)| field.name == name).map(|(_, acc)| acc),
+            _ => None,
+        }
+    }
+
+    fn text_of(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Acc::Leaf(node)) => node.as_str(),
+            _ => None,
+        }
+    }
+
+    fn int_of(&self, name: &str) -> Option<i64> {
+        match self.get(name) {
+            Some(Acc::Leaf(node)) => node.as_int(),
+            _ => None,
+        }
+    }
+
+    /// Whether this entry has that key.
+    fn has_key(&self, key_by: KeyBy, key: &str) -> bool {
+        match (key_by, self) {
+            (KeyBy::Text, Acc::Leaf(node)) => node.as_str() == Some(key),
+            (KeyBy::Text, _) => false,
+            (KeyBy::Field(field), _) => self.text_of(field).unwrap_or_default() == key,
+            (KeyBy::Partition, _) => match (self.int_of("number").unwrap_or(0), self.text_of("label")) {
+                (0, Some(label)) => key.strip_prefix("label:") == Some(label),
+                (0, None) => key.is_empty(),
+                (number, _) => key.strip_prefix("number:").is_some_and(|text| text == number.to_string()),
+            },
+        }
+    }
+
+    /// Where the entry with that key stands, when this is a list that has it.
+    fn position(&self, key: &str) -> Option<usize> {
+        let Acc::Keyed { entries, index, key_by, .. } = self else { return None };
+        match index {
+            Index::Long(table) => table.get(key).copied(),
+            Index::Short => {
+                entries.iter().position(|entry| entry.as_ref().is_some_and(|entry| entry.has_key(*key_by, key)))
+            }
+        }
+    }
+
+    /// Takes the entry with that key out.
+    fn take(&mut self, key: &str) -> Option<Acc<'t>> {
+        let at = self.position(key)?;
+        let Acc::Keyed { entries, index, .. } = self else { return None };
+        if let Index::Long(table) = index {
+            table.remove(key);
+        }
+        entries[at].take()
+    }
+}
+
+fn merge_object<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, object: &'static Object, events: &mut Vec<Event>) {
+    let Some(map) = child.as_map() else { return };
+    for list in object.shared {
+        remove_namesakes(acc, child, list, object, events);
+    }
+    if object.merge == Merge::Body && child.get("source").is_some() {
+        drop_body(acc, child, events);
+    }
+    let Acc::Object { fields, .. } = acc else { return };
+    for (key, value) in map.iter() {
+        let Some(field) = object.field(key) else { continue };
+        match fields.iter_mut().find(|(known, _)| known.name == field.name) {
+            Some((_, acc)) => merge_value(acc, value, &field.kind, events),
+            None => fields.push((field, Acc::new(value, &field.kind))),
+        }
+    }
+}
+
+fn merge_value<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, kind: &Kind, events: &mut Vec<Event>) {
+    match kind {
+        Kind::Object(object) => merge_object(acc, child, object, events),
+        Kind::List(_) => merge_list(acc, child, events),
+        Kind::Str | Kind::Int | Kind::Bool => {
+            let Acc::Leaf(old) = acc else { return };
+            let kind = if *old == *child { EventKind::Repeated } else { EventKind::Replaced };
+            events.push(Event { kind, winner: child.origin, loser: old.origin });
+            *old = child.borrowed();
+        }
+    }
+}
+
+fn merge_list<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>) {
+    let items = child.as_list().unwrap_or_default();
+    if let Acc::Concat { items: old, .. } = acc {
+        old.extend(items.iter().map(Node::borrowed));
+        return;
+    }
+    for item in items {
+        let Acc::Keyed { list, key_by, .. } = acc else { return };
+        let (list, key_by) = (*list, *key_by);
+        let key = key_by.key_of(item);
+        let Some(at) = acc.position(&key) else {
+            append(acc, item, key, list);
+            continue;
+        };
+        if list.mode == Mode::Headers && item.get("value").is_none() {
+            if let Some(gone) = acc.take(&key) {
+                events.push(Event { kind: EventKind::Removed, winner: item.origin, loser: gone.origin() });
+            }
+            continue;
+        }
+        let Acc::Keyed { entries, .. } = acc else { return };
+        let Some(entry) = &mut entries[at] else { continue };
+        match &list.item {
+            Kind::Object(object) => {
+                kept(entry, item, object, key_by, item.origin, events);
+                merge_object(entry, item, object, events);
+            }
+            // A text that stands in both lists stays where it was.
+            _ => events.push(Event { kind: EventKind::Repeated, winner: item.origin, loser: entry.origin() }),
+        }
+    }
+}
+
+fn append<'t>(acc: &mut Acc<'t>, item: &'t Node<'t>, key: Cow<'t, str>, list: &'static List) {
+    let Acc::Keyed { entries, index, key_by, .. } = acc else { return };
+    entries.push(Some(Acc::new(item, &list.item)));
+    let at = entries.len() - 1;
+    match index {
+        Index::Long(table) => drop(table.insert(key, at)),
+        Index::Short if entries.len() < LONG => {}
+        Index::Short => {
+            let mut table = HashMap::with_capacity(2 * LONG);
+            for (at, entry) in entries.iter().enumerate() {
+                if let Some(entry) = entry {
+                    table.insert(Cow::Owned(entry.key(*key_by)), at);
+                }
+            }
+            *index = Index::Long(table);
+        }
+    }
+}
+
+impl Acc<'_> {
+    fn key(&self, key_by: KeyBy) -> String {
+        match (key_by, self) {
+            (KeyBy::Text, Acc::Leaf(node)) => node.as_str().unwrap_or_default().to_owned(),
+            (KeyBy::Text, _) => String::new(),
+            (KeyBy::Field(field), _) => self.text_of(field).unwrap_or_default().to_owned(),
+            (KeyBy::Partition, _) => match (self.int_of("number").unwrap_or(0), self.text_of("label")) {
+                (0, Some(label)) => format!("label:{label}"),
+                (0, None) => String::new(),
+                (number, _) => format!("number:{number}"),
+            },
+        }
+    }
+}
+
+/// Takes out of the other lists of a group what the child has in this one.
+fn remove_namesakes<'t>(
+    acc: &mut Acc<'t>,
+    child: &'t Node<'t>,
+    list: &str,
+    object: &'static Object,
+    events: &mut Vec<Event>,
+) {
+    let Some(Field { kind: Kind::List(List { mode, .. }), .. }) = object.field(list) else { return };
+    let Some(key_by) = mode.key_by() else { return };
+    for item in child.list_of(list) {
+        let key = key_by.key_of(item);
+        for other in object.shared.iter().filter(|other| **other != list) {
+            if let Some(gone) = acc.get_mut(other).and_then(|acc| acc.take(&key)) {
+                events.push(Event { kind: EventKind::Removed, winner: item.origin, loser: gone.origin() });
+            }
+        }
+    }
+}
+
+/// Takes out of a body what described the old source and is not given again with the new one.
+///
+/// Differs: upstream lets the new source inherit the old hash and headers, and a later entry that only sets a mode lose
+/// the compression, because it merges field by field; the first is a body that never verifies, the second a corrupted
+/// file. A source, its hash and its compression belong together.
+fn drop_body<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>) {
+    // Headers are for a server: they stay for the same one, where the child may change single ones of them.
+    let same_host = match (acc.text_of("source"), child.str_of("source")) {
+        (Some(old), Some(new)) => url::host_of(old).is_some() && url::host_of(old) == url::host_of(new),
+        _ => false,
+    };
+    let keeps_headers = same_host && !child.list_of("httpHeaders").is_empty();
+    let Some(winner) = child.get("source").map(|source| source.origin) else { return };
+    let Acc::Object { fields, .. } = acc else { return };
+    fields.retain(|(field, old)| {
+        let stays = match field.name {
+            "compression" | "verification" => child.get(field.name).is_some(),
+            "httpHeaders" => keeps_headers,
+            _ => true,
+        };
+        if !stays {
+            events.push(Event { kind: EventKind::Dropped, winner, loser: first_leaf(old) });
+        }
+        stays
+    });
+}
+
+fn first_leaf(acc: &Acc<'_>) -> Origin {
+    match acc {
+        Acc::Object { fields, origin } => fields.first().map_or(*origin, |(_, acc)| first_leaf(acc)),
+        other => other.origin(),
+    }
+}
+
+/// Records the values of an entry that stay although the child changes another part of it.
+fn kept<'t>(
+    acc: &Acc<'t>,
+    child: &'t Node<'t>,
+    object: &'static Object,
+    key_by: KeyBy,
+    winner: Origin,
+    events: &mut Vec<Event>,
+) {
+    let Acc::Object { fields, .. } = acc else { return };
+    let new_body = object.merge == Merge::Body && child.get("source").is_some();
+    if new_body {
+        return;
+    }
+    for (field, old) in fields {
+        if key_by == KeyBy::Field(field.name) {
+            continue;
+        }
+        match (&field.kind, child.get(field.name), old) {
+            (Kind::Str | Kind::Int | Kind::Bool, None, Acc::Leaf(leaf)) => {
+                events.push(Event { kind: EventKind::Kept, winner, loser: leaf.origin });
+            }
+            (Kind::Object(object), Some(value), _) => kept(old, value, object, KeyBy::Text, winner, events),
+            (Kind::Object(_), None, _) => {
+                events.push(Event { kind: EventKind::Kept, winner, loser: first_leaf(old) });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(json: serde_json::Value, doc: u32) -> Node<'static> {
+        let text = json.to_string();
+        let mut node = serde_json::from_str::<Node<'_>>(&text).unwrap().into_owned();
+        node.number(doc);
+        node
+    }
+
+    #[test]
+    fn a_value_knows_the_input_it_came_from_and_what_it_replaced() {
+        let a = tree(serde_json::json!({"storage":{"files":[{"path":"/a","mode":1,"user":{"id":0}}]}}), 0);
+        let b = tree(serde_json::json!({"storage":{"files":[{"path":"/b"},{"path":"/a","mode":2}]}}), 1);
+        let merged = merge([&a, &b]);
+        let file = &merged.config.dig(&["storage", "files"]).unwrap().as_list().unwrap()[0];
+        let mode = file.get("mode").unwrap();
+        assert_eq!(b.path_of(mode.origin).unwrap().to_string(), "storage.files[1].mode");
+        let replaced = merged.events.iter().find(|event| event.winner == mode.origin).unwrap();
+        assert_eq!(replaced.kind, EventKind::Replaced);
+        assert_eq!(a.path_of(replaced.loser).unwrap().to_string(), "storage.files[0].mode");
+        let kept: Vec<_> = merged.events.iter().filter(|event| event.kind == EventKind::Kept).collect();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(a.path_of(kept[0].loser).unwrap().to_string(), "storage.files[0].user.id");
+    }
+
+    #[test]
+    fn long_lists_are_merged_like_short_ones() {
+        let files = |from: usize, to: usize, mode: usize| {
+            let files: Vec<_> = (from..to).map(|i| serde_json::json!({"path": format!("/{i}"), "mode": mode})).collect();
+            serde_json::json!({"storage": {"files": files}})
+        };
+        let inputs: Vec<_> = (0..10).map(|i| tree(files(i * 5, i * 5 + 10, i), i as u32)).collect();
+        let merged = merge(&inputs);
+        let files = merged.config.dig(&["storage", "files"]).unwrap().as_list().unwrap();
+        assert_eq!(files.len(), 55);
+        for (i, file) in files.iter().enumerate() {
+            assert_eq!(file.text_of("path"), format!("/{i}"));
+            assert_eq!(file.int_of("mode"), Some((i / 5).min(9) as i64));
+        }
+    }
+
+    #[test]
+    fn nothing_merged_is_the_empty_config() {
+        assert_eq!(merge([]).config, Node::empty_config("3.5.0"));
+    }
+}

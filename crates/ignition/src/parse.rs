@@ -1,0 +1,131 @@
+//! From a config of any version, as read, to a valid config of spec 3.5.
+
+use std::borrow::Cow;
+
+use crate::node::{Node, Value};
+use crate::path::Path;
+use crate::problem::{Place, Problem, Report, Severity};
+use crate::schema::CONFIG;
+use crate::validate::{Check, validate};
+use crate::version::{Version, VersionError};
+use crate::{shape, v2};
+
+/// A config that was read.
+#[derive(Debug)]
+pub struct Parsed<'t> {
+    /// The config in spec 3.5. Its values keep the origins of the text, whatever its version was.
+    pub config: Node<'t>,
+    /// The version that the text was written in.
+    pub version: Version,
+    /// What is worth knowing about it. No errors among them.
+    pub warnings: Vec<Problem>,
+}
+
+/// Reads a config of any accepted version: checks its shape and its rules, and brings it up to spec 3.5.
+///
+/// Paths in problems are those of the text, also where a rule was found broken only after the conversion from 2.x.
+pub fn parse<'t>(config: &'t Node<'_>) -> Result<Parsed<'t>, Vec<Problem>> {
+    let version = version_of(config).map_err(|problem| vec![problem])?;
+    let mut report = Report::default();
+    let mut parsed = if version.is_v2() {
+        v2::to_v3(config, version, &mut report)
+    } else {
+        shape::conform(config, &CONFIG, version, &mut report)
+    };
+    // A converted 2.x config must be a valid 3.0 one: that is what the machine's converter makes of it.
+    let mut check = Check::new(version.max(Version::V3_0));
+    validate(&parsed, &mut check);
+    let mut problems = report.problems;
+    problems.append(&mut check.report.problems);
+    if version.is_v2() {
+        for problem in &mut problems {
+            if let Some(path) = config.path_of(problem.origin) {
+                problem.path = text_path(path, &problem.path, config);
+            }
+        }
+    }
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return Err(problems);
+    }
+    set_version(&mut parsed, Version::INTERNAL);
+    Ok(Parsed { config: parsed, version, warnings: problems })
+}
+
+/// Checks a config of spec 3.5 that the program has made.
+pub fn check(config: &Node<'_>) -> Vec<Problem> {
+    let mut check = Check::new(Version::INTERNAL);
+    validate(config, &mut check);
+    check.report.problems
+}
+
+/// Checks a config of any 3.x version that the program has made, by the rules of that version.
+pub(crate) fn check_as(config: &Node<'_>, version: Version) -> Report {
+    let mut check = Check::new(version);
+    validate(config, &mut check);
+    check.report
+}
+
+/// The version that a config says it is written in.
+pub fn version_of(config: &Node<'_>) -> Result<Version, Problem> {
+    let ignition = any_case(config, "ignition");
+    let version = ignition.and_then(|ignition| any_case(ignition, "version"));
+    let (node, error) = match version.map(|version| (version, &version.value)) {
+        Some((node, Value::Str(text))) => match Version::parse(text) {
+            Ok(version) => return Ok(version),
+            Err(error) => (node, error),
+        },
+        Some((node, _)) if !node.is_null() => (node, VersionError::Invalid { found: node.describe() }),
+        _ => (ignition.unwrap_or(config), VersionError::Invalid { found: "nothing".to_owned() }),
+    };
+    let code = match error {
+        VersionError::Invalid { .. } => "version-invalid",
+        VersionError::Unknown { .. } => "version-unknown",
+    };
+    Err(Problem {
+        severity: Severity::Error,
+        code,
+        path: Place::ROOT.key("ignition").key("version").path(),
+        origin: node.origin,
+        related: Vec::new(),
+        message: error.to_string(),
+    })
+}
+
+/// The value under a key, or under the same key in another case, which Ignition's reader takes as well.
+fn any_case<'n, 'a>(node: &'n Node<'a>, key: &str) -> Option<&'n Node<'a>> {
+    node.get(key).or_else(|| {
+        node.as_map()?.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, child)| child)
+    })
+}
+
+pub(crate) fn set_version(config: &mut Node<'_>, version: Version) {
+    if let Some(node) =
+        config.as_map_mut().and_then(|map| map.get_mut("ignition")).and_then(Node::as_map_mut).and_then(|map| map.get_mut("version"))
+    {
+        node.value = Value::Str(Cow::Borrowed(version.as_str()));
+    }
+}
+
+/// The path in the text of something that was found in the converted config: the place of the value, and below it the
+/// field that a rule misses there.
+fn text_path(found: Path, converted: &Path, config: &Node<'_>) -> Path {
+    match converted.last_key() {
+        Some(key) if found.last_key() != Some(key) && has_map(config, &found) => found.key(key),
+        _ => found,
+    }
+}
+
+fn has_map(config: &Node<'_>, path: &Path) -> bool {
+    let mut node = config;
+    for step in &path.0 {
+        let next = match step {
+            crate::path::Step::Key(key) => node.get(key),
+            crate::path::Step::Index(index) => node.as_list().and_then(|list| list.get(*index)),
+        };
+        match next {
+            Some(next) => node = next,
+            None => return false,
+        }
+    }
+    node.as_map().is_some()
+}

@@ -1,0 +1,196 @@
+//! Brings a config into shape: types checked, `null` and unknown keys taken out, empty objects and lists left out.
+//!
+//! After this a config of any 3.x version is a tree that the [schema](crate::schema) describes, so the rules that
+//! follow look at values and never at types.
+
+use std::borrow::Cow;
+
+use crate::node::{Map, Node, Value};
+use crate::problem::{Place, Report};
+use crate::schema::{Kind, Object};
+use crate::version::Version;
+
+/// A config, as read, in the shape that `object` gives it for `version`. The result borrows from the original, which
+/// stays as it is, so that origins can be looked up in it.
+pub(crate) fn conform<'t>(config: &'t Node<'_>, object: &'static Object, version: Version, report: &mut Report) -> Node<'t> {
+    conform_value(config, &Kind::Object(object), version, &Place::ROOT, report).unwrap_or(Node { value: Value::Map(Map::default()), origin: config.origin })
+}
+
+/// A value in shape; `None` when nothing of it is left.
+fn conform_value<'t>(
+    node: &'t Node<'_>,
+    kind: &Kind,
+    version: Version,
+    place: &Place<'_>,
+    report: &mut Report,
+) -> Option<Node<'t>> {
+    let (value, accepted) = match (kind, &node.value) {
+        (Kind::Str, Value::Str(text)) => (Some(Value::Str(Cow::Borrowed(text.as_ref()))), ""),
+        (Kind::Bool, Value::Bool(flag)) => (Some(Value::Bool(*flag)), ""),
+        (Kind::Int, Value::Int(number)) => (Some(Value::Int(*number)), ""),
+        (Kind::Object(object), Value::Map(map)) => {
+            let map = conform_map(map, object, version, place, report);
+            ((!map.is_empty()).then_some(Value::Map(map)), "")
+        }
+        (Kind::List(list), Value::List(items)) => {
+            let shaped = |(index, item): (usize, &'t Node<'_>)| {
+                // An entry is never dropped, however empty: places in the list must stay what the author sees.
+                if item.is_null() {
+                    return Node { value: neutral(&list.item), origin: item.origin };
+                }
+                conform_value(item, &list.item, version, &place.index(index), report)
+                    .unwrap_or(Node { value: neutral(&list.item), origin: item.origin })
+            };
+            let items: Vec<_> = items.iter().enumerate().map(shaped).collect();
+            ((!items.is_empty()).then_some(Value::List(items)), "")
+        }
+        (Kind::Str, _) => (None, "a string"),
+        (Kind::Bool, _) => (None, "true or false"),
+        (Kind::Int, _) => (None, "a whole number"),
+        (Kind::Object(_), _) => (None, "an object"),
+        (Kind::List(_), _) => (None, "a list"),
+    };
+    if !accepted.is_empty() {
+        report.error(place, node, "wrong-type", format!("found {}; accepted is {accepted}", node.describe()));
+    }
+    Some(Node { value: value?, origin: node.origin })
+}
+
+/// What stands for an entry of the wrong type, so that the rules go on and one run shows every mistake.
+fn neutral(kind: &Kind) -> Value<'static> {
+    match kind {
+        Kind::Object(_) => Value::Map(Map::default()),
+        Kind::List(_) => Value::List(Vec::new()),
+        _ => Value::Str(Cow::Borrowed("")),
+    }
+}
+
+fn conform_map<'t>(
+    map: &'t Map<'_>,
+    object: &'static Object,
+    version: Version,
+    place: &Place<'_>,
+    report: &mut Report,
+) -> Map<'t> {
+    let mut shaped = Vec::with_capacity(map.0.len());
+    for (key, child) in &map.0 {
+        let here = place.key(key);
+        let mut field = object.field(key);
+        if field.is_none()
+            && let Some(near) = object.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key))
+            && map.get(near.name).is_none()
+            && near.since <= version
+        {
+            // Compat: Ignition's reader takes a key in any case. What worked on machines so far goes on working.
+            let message = format!("{key:?} is taken as {:?}; write it that way", near.name);
+            report.warn(&here, child, "key-case", message);
+            field = Some(near);
+        }
+        match field {
+            // `null` is "not set" wherever a field may stand.
+            Some(field) if field.since <= version && child.is_null() => {}
+            Some(field) if field.since <= version => {
+                if let Some(child) = conform_value(child, &field.kind, version, &here, report) {
+                    shaped.push((Cow::Borrowed(field.name), child));
+                }
+            }
+            known => {
+                let message = unknown_key(key, object, version, known.map(|field| field.since));
+                report.warn(&here, child, "unknown-key", message);
+            }
+        }
+    }
+    Map(shaped)
+}
+
+fn unknown_key(key: &str, object: &Object, version: Version, since: Option<Version>) -> String {
+    if let Some(since) = since {
+        return format!("{key} exists only from version {since} on and is dropped from this {version} config");
+    }
+    let known: Vec<_> = object.fields.iter().filter(|field| field.since <= version).map(|field| field.name).collect();
+    format!("unknown key {key:?} is dropped; a {} has {}", object.noun, known.join(", "))
+}
+
+/// Takes empty objects and lists out of a tree that the program has changed.
+pub(crate) fn prune(node: &mut Node<'_>) {
+    if let Value::Map(map) = &mut node.value {
+        map.0.retain_mut(|(_, child)| {
+            prune(child);
+            match &child.value {
+                Value::Map(map) => !map.is_empty(),
+                Value::List(list) => !list.is_empty(),
+                Value::Null => false,
+                _ => true,
+            }
+        });
+    } else if let Value::List(list) = &mut node.value {
+        list.iter_mut().for_each(prune);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shaped(text: &str, version: Version) -> (String, Vec<String>) {
+        let node: Node<'_> = serde_json::from_str(text).unwrap();
+        let mut report = Report::default();
+        let node = conform(&node, &crate::schema::CONFIG, version, &mut report);
+        let lines = report.problems.iter().map(|p| format!("{} {}: {}", p.severity, p.path, p.message)).collect();
+        (serde_json::to_string(&node).unwrap(), lines)
+    }
+
+    #[test]
+    fn nulls_and_empty_parts_are_left_out() {
+        let (json, problems) = shaped(
+            r#"{"ignition":{"version":"3.5.0","config":{},"proxy":null},"storage":{"files":[{"path":"/a","contents":{"verification":{}}}],"links":[]}}"#,
+            Version::V3_5,
+        );
+        assert_eq!(json, r#"{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"/a"}]}}"#);
+        assert_eq!(problems, Vec::<String>::new());
+    }
+
+    #[test]
+    fn empty_strings_stay() {
+        let (json, _) = shaped(r#"{"systemd":{"units":[{"name":"a.service","contents":""}]}}"#, Version::V3_5);
+        assert!(json.contains(r#""contents":"""#));
+    }
+
+    #[test]
+    fn fields_of_later_versions_are_dropped_and_named() {
+        let (json, problems) = shaped(r#"{"kernelArguments":{"shouldExist":["a"]}}"#, Version::V3_2);
+        assert_eq!(json, "{}");
+        assert_eq!(
+            problems,
+            ["warning kernelArguments: kernelArguments exists only from version 3.3.0 on and is dropped from this 3.2.0 config"]
+        );
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_case_is_taken_with_a_warning() {
+        let (json, problems) = shaped(r#"{"storage":{"Files":[{"path":"/a"}]}}"#, Version::V3_5);
+        assert_eq!(json, r#"{"storage":{"files":[{"path":"/a"}]}}"#);
+        assert_eq!(problems, [r#"warning storage.Files: "Files" is taken as "files"; write it that way"#]);
+        let (json, problems) = shaped(r#"{"passwd":{"Users":[{}],"users":[{"name":"a"}]}}"#, Version::V3_5);
+        assert_eq!(json, r#"{"passwd":{"users":[{"name":"a"}]}}"#);
+        assert_eq!(problems, [r#"warning passwd.Users: unknown key "Users" is dropped; a passwd section has groups, users"#]);
+    }
+
+    #[test]
+    fn every_wrong_type_is_reported() {
+        let (_, problems) = shaped(
+            r#"{"passwd":[],"storage":{"files":[{"path":1,"mode":"0644","overwrite":1.5},3,null]}}"#,
+            Version::V3_5,
+        );
+        assert_eq!(
+            problems,
+            [
+                "error passwd: found a list of 0; accepted is an object",
+                "error storage.files[0].path: found the number 1; accepted is a string",
+                "error storage.files[0].mode: found the string \"0644\"; accepted is a whole number",
+                "error storage.files[0].overwrite: found the number 1.5; accepted is true or false",
+                "error storage.files[1]: found the number 3; accepted is an object",
+            ]
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! URLs as far as a config is checked for them: what Go's `net/url` refuses, the machine's Ignition refuses too.
+
+/// The scheme of a URL, in lower case; empty when there is none. `None` when the text is not a URL.
+pub(crate) fn scheme(text: &str) -> Option<String> {
+    if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
+        return None;
+    }
+    // The fragment is cut off before anything else and must be well escaped.
+    let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
+    if !is_escaped(fragment) {
+        return None;
+    }
+    let (scheme, rest) = split_scheme(text)?;
+    let rest = rest.split_once('?').map_or(rest, |(path, _query)| path);
+    if !rest.starts_with('/') && !scheme.is_empty() {
+        // Opaque, such as `data:…` or `arn:…`: not looked at.
+        return Some(scheme);
+    }
+    if scheme.is_empty() && rest.split('/').next().unwrap_or_default().contains(':') {
+        return None;
+    }
+    let path = match rest.strip_prefix("//") {
+        Some(after) if !after.starts_with('/') || !scheme.is_empty() => {
+            let end = after.find('/').unwrap_or(after.len());
+            if !is_authority(&after[..end]) {
+                return None;
+            }
+            &after[end..]
+        }
+        _ => rest,
+    };
+    is_escaped(path).then_some(scheme)
+}
+
+/// The value of a query parameter, when it is given: the first one, unescaped as far as emptiness goes.
+pub(crate) fn query<'u>(text: &'u str, name: &str) -> Option<&'u str> {
+    let text = text.split_once('#').map_or(text, |(text, _)| text);
+    let (_, query) = text.split_once('?')?;
+    query.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key == name).then_some(value)
+    })
+}
+
+/// What a host is asked for a URL: scheme, host and port. `None` for URLs that name no host.
+pub(crate) fn host_of(text: &str) -> Option<&str> {
+    let end = text.find("://")? + 3;
+    let length = text[end..].find(['/', '?', '#']).unwrap_or(text.len() - end);
+    Some(&text[..end + length])
+}
+
+fn split_scheme(text: &str) -> Option<(String, &str)> {
+    for (at, c) in text.char_indices() {
+        match c {
+            'a'..='z' | 'A'..='Z' => {}
+            '0'..='9' | '+' | '-' | '.' if at > 0 => {}
+            ':' if at == 0 => return None,
+            ':' => return Some((text[..at].to_ascii_lowercase(), &text[at + 1..])),
+            _ => break,
+        }
+    }
+    Some((String::new(), text))
+}
+
+fn is_authority(text: &str) -> bool {
+    let (userinfo, host) = match text.rfind('@') {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => ("", text),
+    };
+    let is_userinfo =
+        |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
+    if !userinfo.chars().all(is_userinfo) || !is_escaped(userinfo) {
+        return false;
+    }
+    let (name, port) = if host.starts_with('[') {
+        match host.rfind(']') {
+            Some(end) => (&host[1..end], &host[end + 1..]),
+            None => return false,
+        }
+    } else {
+        match host.rfind(':') {
+            Some(colon) => (&host[..colon], &host[colon..]),
+            None => (host, ""),
+        }
+    };
+    let port_ok = match port.strip_prefix(':') {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),
+        None => port.is_empty(),
+    };
+    let is_host = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:[]<>\"%".contains(c);
+    // A host may escape only bytes beyond ASCII, and an address the percent sign before its zone.
+    let is_address = host.starts_with('[');
+    let escapes_ok =
+        host_escapes(name).all(|byte| byte.is_some_and(|byte| byte >= 0x80 || (is_address && byte == b'%')));
+    port_ok && name.chars().all(is_host) && escapes_ok
+}
+
+fn host_escapes(text: &str) -> impl Iterator<Item = Option<u8>> + '_ {
+    text.match_indices('%').map(|(at, _)| text.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok()))
+}
+
+fn is_escaped(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().all(|(at, byte)| {
+        *byte != b'%' || bytes.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("http://h/p", Some("http"))]
+    #[case("HTTPS://h:443/%20", Some("https"))]
+    #[case("data:,%zz", Some("data"))]
+    #[case("arn:aws:s3:::b/k", Some("arn"))]
+    #[case("/a/b", Some(""))]
+    #[case("http://h/ blank", Some("http"))]
+    #[case("http://[::1]:80/", Some("http"))]
+    #[case("http://h:8x/", None)]
+    #[case("http://[::1/", None)]
+    #[case("http://h/%zz", None)]
+    #[case("http://h/\n", None)]
+    #[case("http://a b/", None)]
+    #[case(":x", None)]
+    #[case("1x:y", None)]
+    fn schemes(#[case] url: &str, #[case] expected: Option<&str>) {
+        assert_eq!(scheme(url).as_deref(), expected);
+    }
+
+    #[test]
+    fn the_host_is_scheme_and_authority() {
+        assert_eq!(host_of("http://u@h:1/x?y#z"), Some("http://u@h:1"));
+        assert_eq!(host_of("https://h"), Some("https://h"));
+        assert_eq!(host_of("data:,x"), None);
+    }
+
+    #[test]
+    fn queries_are_found_by_name() {
+        assert_eq!(query("s3://b/k?versionId=", "versionId"), Some(""));
+        assert_eq!(query("s3://b/k?a=1&versionId=x#f", "versionId"), Some("x"));
+        assert_eq!(query("s3://b/k", "versionId"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_scheme_or_is_refused(text in "\\PC{0,60}") {
+            let _ = scheme(&text);
+            let _ = query(&text, "versionId");
+            let _ = host_of(&text);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Spec 2.0 to 2.2: the shape of such configs, and the way up to 3.x and down to 2.2.
+
+mod down;
+mod schema;
+mod up;
+
+pub(crate) use down::from_v3;
+pub(crate) use up::to_v3;
+
+use crate::node::{Node, Value};
+
+/// Takes out what spec 2.x says for "not set" and spec 3 leaves out: `""`, `false` and `0` under these keys.
+fn unset_zeroes(node: &mut Node<'_>, keys: &[&str]) {
+    let Some(map) = node.as_map_mut() else { return };
+    map.0.retain(|(key, value)| {
+        let is_zero = match &value.value {
+            Value::Str(text) => text.is_empty(),
+            Value::Bool(flag) => !flag,
+            Value::Int(number) => *number == 0,
+            _ => false,
+        };
+        !(is_zero && keys.contains(&key.as_ref()))
+    });
+}

@@ -1,0 +1,165 @@
+//! Rules of files, directories and links.
+
+use std::collections::HashMap;
+
+use super::Check;
+use crate::node::{Node, quote};
+use crate::problem::Place;
+
+/// A file.
+pub(crate) fn file(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    path(node, place, check);
+    mode(node, place, check);
+    if let Some(overwrite) = node.get("overwrite")
+        && overwrite.as_bool() == Some(true)
+        && node.dig(&["contents", "source"]).is_none()
+    {
+        let message = "overwrite must be false if source is unspecified; give contents.source (\"data:,\" is an empty \
+                       file) or set overwrite to false";
+        check.report.clash(&place.key("overwrite"), overwrite, &[node], "overwrite-without-source", message);
+    }
+}
+
+/// A directory.
+pub(crate) fn directory(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    path(node, place, check);
+    mode(node, place, check);
+}
+
+/// A link, as far as it is looked at alone.
+pub(crate) fn link(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    path(node, place, check);
+    if node.text_of("target").is_empty() {
+        check.report.error(&place.key("target"), node, "link-target", "link target is required");
+    }
+}
+
+fn path(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    check_path(node, node.get("path"), &place.key("path"), check);
+}
+
+/// A path that must be given, absolute and clean.
+pub(crate) fn check_path(owner: &Node<'_>, path: Option<&Node<'_>>, place: &Place<'_>, check: &mut Check) {
+    let text = path.and_then(Node::as_str).unwrap_or_default();
+    let node = path.unwrap_or(owner);
+    let (code, message) = if text.is_empty() {
+        ("path-missing", "path not specified; it is an absolute path".to_owned())
+    } else if !text.starts_with('/') {
+        ("path-not-absolute", format!("path not absolute: {}; it starts with \"/\"", quote(text)))
+    } else if clean(text) != text {
+        ("path-not-clean", format!("path is not fully simplified: {}; write {}", quote(text), quote(&clean(text))))
+    } else {
+        return;
+    };
+    check.report.error(place, node, code, message);
+}
+
+/// An absolute path without `.`, `..`, doubled and trailing slashes.
+pub(crate) fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+fn mode(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    let Some(mode) = node.get("mode") else { return };
+    let Some(number) = mode.as_int() else { return };
+    if !(0..=0o7777).contains(&number) {
+        let message = format!("illegal file mode {number}; accepted are 0 to 4095 (octal 7777)");
+        check.report.error(&place.key("mode"), mode, "mode", message);
+    } else if number & 0o7000 != 0 {
+        let message = format!("the setuid, setgid and sticky bits of mode {number:#o} do nothing before version 3.6.0");
+        check.report.warn(&place.key("mode"), mode, "mode-special-bits", message);
+    }
+}
+
+/// A user or group that owns something.
+pub(crate) fn owner(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    if let (Some(id), Some(name)) = (node.get("id"), node.get("name"))
+        && name.as_str() != Some("")
+    {
+        let message = format!(
+            "cannot set both id and name: found id {} and name {}; keep one",
+            id.as_int().unwrap_or_default(),
+            quote(name.as_str().unwrap_or_default())
+        );
+        check.report.clash(place, node, &[id, name], "owner-id-and-name", message);
+    }
+}
+
+/// The whole storage section: what lies below links, and what hard links point to.
+pub(crate) fn storage(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    let links: HashMap<&str, &Node<'_>> = node.list_of("links").iter().map(|link| (link.text_of("path"), link)).collect();
+    if !links.is_empty() {
+        below_links(node, &links, place, check);
+        hard_links(node, place, check);
+    }
+    super::device::filesystems_on_disks(node, place, check);
+}
+
+fn below_links(node: &Node<'_>, links: &HashMap<&str, &Node<'_>>, place: &Place<'_>, check: &mut Check) {
+    for list in ["directories", "files", "links"] {
+        for (index, item) in node.list_of(list).iter().enumerate() {
+            let path = item.text_of("path");
+            // Each directory above the path, from the bottom up: a lookup, not a comparison with every link.
+            let above = path.match_indices('/').map(|(at, _)| &path[..at]);
+            for (above, link) in above.filter_map(|above| links.get(above).map(|link| (above, link))) {
+                let message = format!(
+                    "{} uses a path that lies below the link {}; give the path behind the link",
+                    quote(path),
+                    quote(above)
+                );
+                check.report.clash(&place.key(list).index(index), item, &[link], "below-link", message);
+            }
+        }
+    }
+}
+
+fn hard_links(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    let mut directories: Option<HashMap<&str, &Node<'_>>> = None;
+    for (index, link) in node.list_of("links").iter().enumerate() {
+        if link.bool_of("hard") != Some(true) {
+            continue;
+        }
+        let here_list = place.key("links");
+        let here = here_list.index(index);
+        let target = link.text_of("target");
+        let target = if target.starts_with('/') {
+            clean(target)
+        } else {
+            clean(&format!("{}/{target}", link.text_of("path")))
+        };
+        let directories = directories.get_or_insert_with(|| {
+            node.list_of("directories").iter().map(|directory| (directory.text_of("path"), directory)).collect()
+        });
+        if let Some(directory) = directories.get(target.as_str()) {
+            let message = format!("hard link target {} is a directory; make it a symbolic link", quote(&target));
+            check.report.clash(&here, link, &[directory], "hard-link-to-directory", message);
+        }
+        for (who, what) in [("user", "id"), ("user", "name"), ("group", "id"), ("group", "name")] {
+            if let Some(owner) = link.dig(&[who, what]) {
+                let message = "the owner of a hard link is the owner of its target; this is ignored";
+                check.report.warn(&here.key(who).key(what), owner, "hard-link-owner", message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn paths_are_cleaned_like_a_shell_would_walk_them() {
+        assert_eq!(clean("/a/../b"), "/b");
+        assert_eq!(clean("/"), "/");
+        assert_eq!(clean("//a/./b/"), "/a/b");
+        assert_eq!(clean("/../.."), "/");
+    }
+}

@@ -1,0 +1,54 @@
+//! Measures the release binary: wall time and memory of `render`, and instruction counts of the hot paths.
+
+mod baseline;
+mod binary;
+mod input;
+pub mod instructions;
+mod limits;
+mod machine;
+mod measurement;
+mod page;
+mod render;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::workspace::Workspace;
+
+/// What `cargo xtask bench` takes.
+#[derive(Subcommand)]
+pub enum BenchCommand {
+    /// Time and peak memory of `seaworthy render`, against a mere parse of the same bytes.
+    Render(render::RenderArgs),
+    /// Instruction counts under callgrind, against the recorded ones.
+    Instructions(instructions::InstructionsArgs),
+    /// Time the parse of a JSON file into a generic value, in a process of its own.
+    #[command(hide = true)]
+    ParseValue {
+        /// The file.
+        file: PathBuf,
+        /// How often; the best counts.
+        #[arg(long, default_value_t = 1)]
+        runs: u32,
+    },
+    /// Run a command once and tell its wall time and peak memory.
+    #[command(hide = true)]
+    Measure {
+        /// The command.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
+}
+
+/// `cargo xtask bench …`.
+pub fn run(command: BenchCommand) -> Result<bool> {
+    match command {
+        BenchCommand::Render(args) => render::run(&Workspace::load()?, &args),
+        BenchCommand::Instructions(args) => instructions::run(&Workspace::load()?, &args),
+        BenchCommand::ParseValue { file, runs } => measurement::parse_value(&file, runs),
+        BenchCommand::Measure { command } => measurement::measure(&command),
+    }
+}

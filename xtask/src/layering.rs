@@ -1,0 +1,558 @@
+//! Which crate may depend on which, as data, and the check of the workspace against it.
+//!
+//! - The lower half decides and does no I/O: no runtime, no client, no clock, no randomness. That is what makes a
+//!   preview, a test and the controller give the same answer.
+//! - A crate that is not in [`LAYERS`] is a violation: a new crate starts with a row here.
+//! - Dependencies for tests are free, except that nothing else may use the test kit.
+
+use std::fmt;
+
+use anyhow::Result;
+
+use crate::metadata::{Dependency, Metadata};
+use crate::step::{Outcome, Run};
+use crate::tree::Tree;
+use crate::workspace::Workspace;
+
+/// One crate's place.
+struct Layer {
+    name: &'static str,
+    may_use: &'static [Use],
+    is_pure: bool,
+}
+
+/// A crate of ours that another one may depend on.
+enum Use {
+    /// With any features.
+    Whole(&'static str),
+    /// Only without its default features, which leaves the part that does no I/O.
+    Bare(&'static str),
+}
+
+use Use::{Bare, Whole};
+
+const API: Use = Whole("seaworthy-api");
+const IGNITION: Use = Whole("seaworthy-ignition");
+const FETCH: Use = Whole("seaworthy-fetch");
+const FETCH_TYPES: Use = Bare("seaworthy-fetch");
+const RENDER: Use = Whole("seaworthy-render");
+const PLAN: Use = Whole("seaworthy-plan");
+const FIELDS: Use = Whole("seaworthy-fields");
+const SCHEMA: Use = Whole("seaworthy-schema");
+const STORE: Use = Whole("seaworthy-store");
+const APISERVER: Use = Whole("seaworthy-apiserver");
+const HOST: Use = Whole("seaworthy-host");
+const NODE: Use = Whole("seaworthy-node");
+const RUNTIME: Use = Whole("seaworthy-runtime");
+const CONTROLLERS: Use = Whole("seaworthy-controllers");
+const SERVE: Use = Whole("seaworthy-serve");
+const UI: Use = Whole("seaworthy-ui");
+
+/// Bottom up. Crates that do not exist yet have their row already: the direction is decided before the code is.
+const LAYERS: &[Layer] = &[
+    pure("seaworthy-api", &[]),
+    pure("seaworthy-ignition", &[API, FETCH_TYPES]),
+    pure("seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
+    pure("seaworthy-plan", &[API, IGNITION, RENDER]),
+    pure("seaworthy-fields", &[]),
+    pure("seaworthy-schema", &[]),
+    shell("seaworthy-fetch", &[]),
+    shell("seaworthy-store", &[]),
+    shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA]),
+    shell("seaworthy-host", &[]),
+    shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
+    shell("seaworthy-runtime", &[API, FIELDS]),
+    shell(
+        "seaworthy-controllers",
+        &[API, IGNITION, FETCH, RENDER, PLAN, FIELDS, RUNTIME],
+    ),
+    shell("seaworthy-serve", &[API, IGNITION, RENDER]),
+    shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
+    shell("seaworthy-testkit", EVERYTHING),
+    shell("seaworthy", EVERYTHING),
+    // The front door must open while the product does not compile.
+    shell("xtask", &[]),
+];
+
+const EVERYTHING: &[Use] = &[
+    API,
+    IGNITION,
+    FETCH,
+    RENDER,
+    PLAN,
+    FIELDS,
+    SCHEMA,
+    STORE,
+    APISERVER,
+    HOST,
+    NODE,
+    RUNTIME,
+    CONTROLLERS,
+    SERVE,
+    UI,
+];
+
+/// Compiled into tests only.
+const FOR_TESTS: &str = "seaworthy-testkit";
+
+/// Crates that act, keep time or roll dice: not in a pure crate, however far down.
+const IMPURE: &[&str] = &[
+    "tokio",
+    "mio",
+    "socket2",
+    "hyper",
+    "hyper-util",
+    "reqwest",
+    "object_store",
+    "rustls",
+    "kube-client",
+    "kube-runtime",
+    "axum",
+    "redb",
+    "zbus",
+    "rustix",
+    "nix",
+    "rand",
+    "getrandom",
+    "fastrand",
+];
+
+/// Crates that are compiled nowhere, with the reason. `deny.toml` says the same to cargo-deny.
+const BANNED: &[(&str, &str)] = &[
+    ("openssl", "one crypto provider: rustls with aws-lc-rs"),
+    ("openssl-sys", "one crypto provider: rustls with aws-lc-rs"),
+    ("native-tls", "one crypto provider: rustls with aws-lc-rs"),
+    (
+        "ring",
+        "one crypto provider: choose the aws-lc-rs feature of whatever brings it in",
+    ),
+    (
+        "serde_yaml",
+        "abandoned by its author; one YAML library: serde-saphyr",
+    ),
+    (
+        "serde_yml",
+        "known to be unsound; one YAML library: serde-saphyr",
+    ),
+];
+
+/// Crates that only some of ours may name in their manifest, so that each has one owner.
+const CONFINED: &[(&str, &[&str], &str)] = &[
+    (
+        "reqwest",
+        &["seaworthy-fetch"],
+        "remote content has one door",
+    ),
+    (
+        "object_store",
+        &["seaworthy-fetch"],
+        "remote content has one door",
+    ),
+    (
+        "redb",
+        &["seaworthy-store"],
+        "the store's engine stays behind its trait",
+    ),
+    (
+        "zbus",
+        &["seaworthy-host"],
+        "the machine is touched through the Host trait",
+    ),
+    (
+        "rustix",
+        &["seaworthy-host"],
+        "the machine is touched through the Host trait",
+    ),
+    (
+        "clap",
+        &["seaworthy", "xtask"],
+        "libraries have no command line",
+    ),
+    (
+        "anyhow",
+        &["seaworthy", "xtask"],
+        "libraries have typed errors: use thiserror",
+    ),
+];
+
+/// Who may hold a Kubernetes client.
+const KUBE_CLIENT_USERS: &[&str] = &[
+    "seaworthy-runtime",
+    "seaworthy-controllers",
+    "seaworthy-node",
+];
+
+/// Features of `kube` that bring its client in.
+const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];
+
+const fn pure(name: &'static str, may_use: &'static [Use]) -> Layer {
+    Layer {
+        name,
+        may_use,
+        is_pure: true,
+    }
+}
+
+const fn shell(name: &'static str, may_use: &'static [Use]) -> Layer {
+    Layer {
+        name,
+        may_use,
+        is_pure: false,
+    }
+}
+
+/// A dependency that is not allowed: the way to it, and the rule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Violation {
+    path: Vec<String>,
+    rule: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.join(" → "), self.rule)
+    }
+}
+
+/// The step of the test command.
+pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
+    let violations = check(run.workspace)?;
+    for violation in &violations {
+        println!("{violation}");
+    }
+    Ok(match violations.len() {
+        0 => {
+            println!(
+                "{} crates keep to their layers",
+                run.workspace.metadata.packages.len()
+            );
+            Outcome::Passed
+        }
+        count => Outcome::Failed(format!("{count} dependencies point the wrong way")),
+    })
+}
+
+fn check(workspace: &Workspace) -> Result<Vec<Violation>> {
+    let metadata = &workspace.metadata;
+    let mut violations = declared(metadata);
+    for selection in pure_selections(metadata) {
+        let args: Vec<&str> = selection.iter().map(String::as_str).collect();
+        violations.extend(impure(&Tree::load(workspace, &args)?));
+    }
+    violations.extend(banned(&Tree::load(
+        workspace,
+        &["--workspace", "--all-features"],
+    )?));
+    Ok(violations)
+}
+
+/// Each pure crate by itself with all its features, and each crate of which only the bare part must be pure.
+fn pure_selections(metadata: &Metadata) -> Vec<Vec<String>> {
+    let is_bare_target = |name: &str| {
+        let mut uses = LAYERS.iter().flat_map(|layer| layer.may_use);
+        uses.any(|allowed| matches!(allowed, Bare(target) if *target == name))
+    };
+    let selection = |name: &str, features: &str| {
+        vec!["--package".to_owned(), name.to_owned(), features.to_owned()]
+    };
+    let names = metadata
+        .packages
+        .iter()
+        .map(|package| package.name.as_str());
+    names
+        .filter_map(|name| match layer(name) {
+            Some(layer) if layer.is_pure => Some(selection(name, "--all-features")),
+            Some(_) if is_bare_target(name) => Some(selection(name, "--no-default-features")),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Checks what the manifests say.
+fn declared(metadata: &Metadata) -> Vec<Violation> {
+    let is_ours = |name: &str| metadata.packages.iter().any(|package| package.name == name);
+    let mut violations = Vec::new();
+    for package in &metadata.packages {
+        let Some(layer) = layer(&package.name) else {
+            violations.push(Violation {
+                path: vec![package.name.clone()],
+                rule: "has no layer yet: give it a row in xtask/src/layering.rs".to_owned(),
+            });
+            continue;
+        };
+        for dependency in package.dependencies.iter().filter(|it| !it.is_for_tests()) {
+            let rule = if is_ours(&dependency.name) {
+                broken_use(layer, dependency)
+            } else {
+                broken_confinement(layer, dependency)
+            };
+            violations.extend(rule.map(|rule| Violation {
+                path: vec![package.name.clone(), dependency.name.clone()],
+                rule,
+            }));
+        }
+    }
+    violations
+}
+
+fn layer(name: &str) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| layer.name == name)
+}
+
+fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
+    let name = dependency.name.as_str();
+    if name == FOR_TESTS {
+        return Some("the test kit is for [dev-dependencies] only".to_owned());
+    }
+    if name == layer.name {
+        return None;
+    }
+    let allowed = layer.may_use.iter().find(|it| match it {
+        Whole(target) | Bare(target) => *target == name,
+    });
+    match allowed {
+        Some(Whole(_)) => None,
+        Some(Bare(_)) if dependency.uses_default_features => {
+            Some("only with default-features = false, which leaves its pure part".to_owned())
+        }
+        // Single features may be fine; what they compile is checked in the tree.
+        Some(Bare(_)) => None,
+        None => {
+            let names: Vec<_> = layer
+                .may_use
+                .iter()
+                .map(|it| match it {
+                    Whole(target) | Bare(target) => *target,
+                })
+                .collect();
+            let list = if names.is_empty() {
+                "none of ours".to_owned()
+            } else {
+                names.join(", ")
+            };
+            Some(format!("not below it; {} may use: {list}", layer.name))
+        }
+    }
+}
+
+fn broken_confinement(layer: &Layer, dependency: &Dependency) -> Option<String> {
+    if dependency.name == "kube" && !KUBE_CLIENT_USERS.contains(&layer.name) {
+        let client = dependency
+            .features
+            .iter()
+            .find(|it| KUBE_CLIENT_FEATURES.contains(&it.as_str()));
+        // kube's default features have the client in them.
+        if client.is_some() || dependency.uses_default_features {
+            return Some(format!(
+                "brings the Kubernetes client (default features, or {}), which only {} may hold",
+                KUBE_CLIENT_FEATURES.join(", "),
+                KUBE_CLIENT_USERS.join(", ")
+            ));
+        }
+    }
+    let (_, owners, why) = CONFINED
+        .iter()
+        .find(|(name, ..)| *name == dependency.name)?;
+    (!owners.contains(&layer.name)).then(|| format!("only in {}: {why}", owners.join(", ")))
+}
+
+/// Checks what is compiled into a pure crate.
+fn impure(tree: &Tree) -> Vec<Violation> {
+    tree.paths_to(IMPURE)
+        .map(|(name, path)| Violation {
+            path: path.to_vec(),
+            rule: format!("{name} has no place below a crate that does no I/O"),
+        })
+        .collect()
+}
+
+/// Checks what is compiled into anything.
+fn banned(tree: &Tree) -> Vec<Violation> {
+    let names: Vec<&'static str> = BANNED.iter().map(|(name, _)| *name).collect();
+    let reason = |name| {
+        BANNED
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map_or("", |(_, why)| *why)
+    };
+    tree.paths_to(&names)
+        .map(|(name, path)| Violation {
+            path: path.to_vec(),
+            rule: format!("banned: {}", reason(name)),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bare, LAYERS, Violation, Whole, banned, declared, impure, layer, pure_selections};
+    use crate::metadata::Metadata;
+    use crate::tree::Tree;
+
+    /// A crate with one dependency, written the way cargo does.
+    fn metadata(package: &str, dependency: &str) -> Metadata {
+        let others = [
+            "seaworthy-api",
+            "seaworthy-fetch",
+            "seaworthy-render",
+            "seaworthy-testkit",
+        ]
+        .into_iter()
+        .filter(|name| *name != package)
+        .map(|name| format!(r#"{{"name": "{name}", "dependencies": []}}"#))
+        .collect::<Vec<_>>()
+        .join(", ");
+        let json = format!(
+            r#"{{"target_directory": "/t", "packages": [{{"name": "{package}", "dependencies": [{dependency}]}}, {others}]}}"#
+        );
+        Metadata::parse(json.as_bytes()).unwrap()
+    }
+
+    fn dependency(name: &str, kind: &str, defaults: bool, features: &str) -> String {
+        format!(
+            r#"{{"name": "{name}", "kind": {kind}, "uses_default_features": {defaults}, "features": [{features}]}}"#
+        )
+    }
+
+    fn shown(violations: &[Violation]) -> Vec<String> {
+        violations.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn upper_crate_may_use_lower_crate() {
+        let it = metadata(
+            "seaworthy-render",
+            &dependency("seaworthy-api", "null", true, ""),
+        );
+        assert_eq!(declared(&it), []);
+    }
+
+    #[test]
+    fn lower_crate_may_not_use_upper_crate() {
+        let it = metadata(
+            "seaworthy-api",
+            &dependency("seaworthy-render", "null", true, ""),
+        );
+        assert_eq!(
+            shown(&declared(&it)),
+            ["seaworthy-api → seaworthy-render: not below it; seaworthy-api may use: none of ours"]
+        );
+    }
+
+    #[test]
+    fn build_dependency_counts_and_dev_dependency_does_not() {
+        let build = metadata(
+            "seaworthy-api",
+            &dependency("seaworthy-render", "\"build\"", true, ""),
+        );
+        assert_eq!(declared(&build).len(), 1);
+        let dev = metadata(
+            "seaworthy-api",
+            &dependency("seaworthy-render", "\"dev\"", true, ""),
+        );
+        assert_eq!(declared(&dev), []);
+    }
+
+    #[test]
+    fn render_takes_fetch_only_bare() {
+        let check = |defaults| {
+            let it = dependency("seaworthy-fetch", "null", defaults, "");
+            shown(&declared(&metadata("seaworthy-render", &it)))
+        };
+        assert!(check(false).is_empty());
+        assert!(check(true)[0].contains("default-features = false"));
+    }
+
+    #[test]
+    fn test_kit_is_for_tests_only() {
+        let normal = metadata(
+            "seaworthy",
+            &dependency("seaworthy-testkit", "null", true, ""),
+        );
+        assert!(shown(&declared(&normal))[0].contains("[dev-dependencies] only"));
+        let dev = metadata(
+            "seaworthy",
+            &dependency("seaworthy-testkit", "\"dev\"", true, ""),
+        );
+        assert_eq!(declared(&dev), []);
+    }
+
+    #[test]
+    fn kube_is_free_until_its_client_is_switched_on() {
+        let check = |package, defaults, features| {
+            let it = dependency("kube", "null", defaults, features);
+            declared(&metadata(package, &it)).len()
+        };
+        assert_eq!(check("seaworthy-api", false, "\"derive\""), 0);
+        assert_eq!(check("seaworthy-api", false, "\"derive\", \"client\""), 1);
+        assert_eq!(check("seaworthy-api", true, "\"derive\""), 1);
+        assert_eq!(check("seaworthy-runtime", false, "\"client\""), 0);
+    }
+
+    #[test]
+    fn confined_crate_is_named_with_its_owner() {
+        let it = metadata("seaworthy-render", &dependency("reqwest", "null", true, ""));
+        assert_eq!(
+            shown(&declared(&it)),
+            ["seaworthy-render → reqwest: only in seaworthy-fetch: remote content has one door"]
+        );
+        let it = metadata("seaworthy-fetch", &dependency("reqwest", "null", true, ""));
+        assert_eq!(declared(&it), []);
+    }
+
+    #[test]
+    fn crate_without_a_layer_is_a_violation() {
+        let it = metadata("seaworthy-new", "");
+        assert!(shown(&declared(&it))[0].starts_with("seaworthy-new: has no layer yet"));
+    }
+
+    #[test]
+    fn runtime_below_a_pure_crate_is_found_with_its_path() {
+        let tree =
+            Tree::parse("0seaworthy-render v0.1.0\n1helper v1.0.0\n2tokio v1.0.0\n").unwrap();
+        assert_eq!(
+            shown(&impure(&tree)),
+            [
+                "seaworthy-render → helper → tokio: tokio has no place below a crate that does no I/O"
+            ]
+        );
+    }
+
+    #[test]
+    fn banned_crate_is_found_anywhere() {
+        let tree =
+            Tree::parse("0seaworthy v0.1.0\n1tls v1.0.0\n2ring v0.17.0\n1serde v1.0.0\n").unwrap();
+        let found = shown(&banned(&tree));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("seaworthy → tls → ring: banned: one crypto provider"));
+    }
+
+    #[test]
+    fn bare_part_of_fetch_is_checked_as_pure() {
+        let selections = pure_selections(&metadata("seaworthy", ""));
+        let fetch: Vec<_> = selections
+            .iter()
+            .filter(|it| it[1] == "seaworthy-fetch")
+            .collect();
+        assert_eq!(
+            fetch,
+            [&["--package", "seaworthy-fetch", "--no-default-features"]]
+        );
+        assert!(!selections.iter().any(|it| it[1] == "seaworthy"));
+    }
+
+    #[test]
+    fn every_name_in_the_table_has_a_row_and_pure_crates_use_pure_ones() {
+        for it in LAYERS {
+            for used in it.may_use {
+                match used {
+                    Whole(name) => {
+                        let below = layer(name).unwrap_or_else(|| panic!("{name} has no row"));
+                        assert!(below.is_pure || !it.is_pure, "{} uses {name}", it.name);
+                    }
+                    Bare(name) => assert!(layer(name).is_some(), "{name} has no row"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Which steps make up `cargo xtask test` and `cargo xtask lint`, and the steps that run cargo's own tests.
+//!
+//! To add a suite that `cargo test` cannot express, write a function and give it a row in [`STEPS`]. A suite that
+//! only needs a program is an ordinary cargo test: name the program in `needs` of `unit`.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+
+use crate::skips::FILE_VARIABLE;
+use crate::step::{Outcome, Run, Step};
+use crate::test_result::{TestResult, ignored_test};
+use crate::tool::{IGNITION_VALIDATE, VALGRIND};
+use crate::workspace::{Workspace, shown};
+use crate::{bench, layering, lint};
+
+/// Everything that `cargo xtask test` runs, cheapest first. Cargo's tests stand at the end, because the last lines
+/// of a run are the ones that get read.
+pub const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        group: "lint",
+        needs: &[],
+        run: lint::fmt,
+    },
+    Step {
+        name: "layering",
+        group: "lint",
+        needs: &[],
+        run: layering::step,
+    },
+    Step {
+        name: "deny",
+        group: "lint",
+        needs: &[],
+        run: lint::deny,
+    },
+    Step {
+        name: "clippy",
+        group: "lint",
+        needs: &[],
+        run: lint::clippy,
+    },
+    Step {
+        name: "instructions",
+        group: "bench",
+        needs: &[&VALGRIND],
+        run: bench::instructions::step,
+    },
+    Step {
+        name: "unit",
+        group: "cargo-test",
+        needs: &[&IGNITION_VALIDATE],
+        run: unit,
+    },
+    Step {
+        name: "doc",
+        group: "cargo-test",
+        needs: &[],
+        run: doc,
+    },
+];
+
+/// What `cargo xtask test` takes.
+#[derive(Args)]
+pub struct TestArgs {
+    /// Run only these steps or groups: fmt, layering, deny, clippy (together: lint), instructions (bench),
+    /// unit, doc (together: cargo-test).
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Install nothing; what is missing is listed as skipped.
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// `cargo xtask test`.
+pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<bool> {
+    let steps = select(&args.only)?;
+    Run::start(workspace, !args.no_install)?.finish(&steps)
+}
+
+/// `cargo xtask lint`.
+pub fn lint(workspace: &Workspace) -> Result<bool> {
+    let steps = select(&["lint".to_owned()])?;
+    Run::start(workspace, false)?.finish(&steps)
+}
+
+/// `cargo xtask layering`.
+pub fn layering(workspace: &Workspace) -> Result<bool> {
+    let steps = select(&["layering".to_owned()])?;
+    Run::start(workspace, false)?.finish(&steps)
+}
+
+/// The steps with one of these names or groups, in their own order; all of them for no name.
+fn select(only: &[String]) -> Result<Vec<&'static Step>> {
+    let matches = |step: &Step, name: &str| step.name == name || step.group == name;
+    if let Some(unknown) = only
+        .iter()
+        .find(|name| !STEPS.iter().any(|step| matches(step, name)))
+    {
+        let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        bail!(
+            "there is no step {unknown:?}; choose from lint, cargo-test, {}",
+            known.join(", ")
+        );
+    }
+    Ok(STEPS
+        .iter()
+        .filter(|step| only.is_empty() || only.iter().any(|name| matches(step, name)))
+        .collect())
+}
+
+/// Unit and integration tests of all crates.
+fn unit(run: &mut Run<'_>) -> Result<Outcome> {
+    // `--tests` is what plain `cargo test` runs, less the documentation's examples, which have a step of their own.
+    let command = run
+        .workspace
+        .cargo(&["test", "--workspace", "--no-fail-fast", "--tests"]);
+    let result = cargo_test(run, command)?;
+    Ok(match result {
+        Outcome::Passed if run.tests.passed == 0 => {
+            Outcome::Failed("cargo ran no test at all".to_owned())
+        }
+        other => other,
+    })
+}
+
+/// The examples in the documentation.
+fn doc(run: &mut Run<'_>) -> Result<Outcome> {
+    let command = run
+        .workspace
+        .cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]);
+    cargo_test(run, command)
+}
+
+/// Shows cargo's output as it comes, and adds up its result lines on the way.
+fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
+    run.tools.tell(&mut command);
+    command.env(FILE_VARIABLE, run.skips.file());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {}", shown(&command)))?;
+    let piped = child.stdout.take().context("cargo has no stdout")?;
+    let mut sum = TestResult::default();
+    let mut out = std::io::stdout().lock();
+    let mut lines = BufReader::new(piped);
+    let mut line = Vec::new();
+    // Bytes, because a test may print anything.
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        out.write_all(&line)?;
+        let text = String::from_utf8_lossy(&line);
+        if let Some(result) = TestResult::parse(&text) {
+            sum.add(result);
+        } else if let Some((name, reason)) = ignored_test(&text) {
+            run.skips.add(&format!("test {name}"), reason);
+        }
+        line.clear();
+    }
+    drop(out);
+    let status = child.wait()?;
+    run.tests.add(sum);
+    Ok(match (status.success(), sum.failed) {
+        (true, _) => Outcome::Passed,
+        (false, 0) => Outcome::Failed(format!("cargo ended with {status}")),
+        (false, failed) => Outcome::Failed(format!("{failed} failed")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STEPS, select};
+
+    fn names(only: &[&str]) -> Vec<&'static str> {
+        let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+        select(&only)
+            .unwrap()
+            .iter()
+            .map(|step| step.name)
+            .collect()
+    }
+
+    #[test]
+    fn no_name_selects_every_step() {
+        assert_eq!(names(&[]).len(), STEPS.len());
+    }
+
+    #[test]
+    fn group_and_step_select_in_the_suites_order() {
+        assert_eq!(
+            names(&["doc", "lint"]),
+            ["fmt", "layering", "deny", "clippy", "doc"]
+        );
+    }
+
+    #[test]
+    fn unknown_step_is_refused_with_the_known_ones() {
+        let error = select(&["lnit".to_owned()])
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("lnit") && error.contains("layering"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn names_of_steps_are_unique() {
+        let mut all: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), STEPS.len());
+    }
+}
