@@ -1,1 +1,4 @@
-//! Placeholder.
+//! Turns many MachineConfigs into one per pool.
+
+pub mod yaml;
+mod yaml_resolve;

@@ -1,0 +1,554 @@
+//! Writes YAML exactly as the machine-config operator's library does (go-yaml 2 behind ghodss/yaml).
+//!
+//! The name of a rendered config is a digest of this text, so every blank counts: a running cluster is taken over
+//! without a reboot only if the bytes are the same. It also serves as our YAML for people; it is what they know from
+//! `oc get -o yaml`.
+//!
+//! Compat: gopkg.in/yaml.v2 `emitterc.go`, `encode.go`, `resolve.go`, `sorter.go`. Recorded answers of the library are in
+//! `tests/oracle`.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt::{self, Write};
+
+use seaworthy_ignition::node::{Map, Node, Value};
+
+use crate::yaml_resolve::is_string_when_plain;
+
+/// A scalar is folded at the first blank behind this column.
+const WIDTH: usize = 80;
+/// A longer key is written in the long form, `? key`.
+const LONGEST_KEY: usize = 128;
+
+/// Writes a document.
+pub fn write(node: &Node<'_>, out: &mut impl Write) -> fmt::Result {
+    let mut writer = Writer { out, column: 0 };
+    match &node.value {
+        Value::Map(map) if !map.is_empty() => writer.map(map, 0, false),
+        Value::List(list) if !list.is_empty() => writer.list(list, 0, false),
+        _ => {
+            writer.inline(node, 2)?;
+            if writer.column > 0 { writer.newline() } else { Ok(()) }
+        }
+    }
+}
+
+/// A document as a string.
+pub fn to_string(node: &Node<'_>) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write(node, &mut text);
+    text
+}
+
+struct Writer<'o, W> {
+    out: &'o mut W,
+    /// How many characters stand on the current line.
+    column: usize,
+}
+
+impl<W: Write> Writer<'_, W> {
+    /// Writes a text of ASCII characters without line breaks.
+    fn ascii(&mut self, text: &str) -> fmt::Result {
+        self.column += text.len();
+        self.out.write_str(text)
+    }
+
+    fn newline(&mut self) -> fmt::Result {
+        self.column = 0;
+        self.out.write_char('\n')
+    }
+
+    fn blanks(&mut self, count: usize) -> fmt::Result {
+        const BLANKS: &str = "                                                                ";
+        let mut left = count;
+        while left > 0 {
+            let now = left.min(BLANKS.len());
+            self.out.write_str(&BLANKS[..now])?;
+            left -= now;
+        }
+        self.column += count;
+        Ok(())
+    }
+
+    fn map(&mut self, map: &Map<'_>, indent: usize, mut follows: bool) -> fmt::Result {
+        for at in sorted(map) {
+            let (key, value) = &map.0[at];
+            if !std::mem::take(&mut follows) {
+                self.blanks(indent)?;
+            }
+            let scalar = Scalar::of(key, true);
+            let is_simple = key.len() <= LONGEST_KEY && !scalar.has_breaks;
+            if is_simple {
+                self.scalar(&scalar, indent + 2, false)?;
+                self.ascii(":")?;
+                self.value_of_key(value, indent)?;
+            } else {
+                self.ascii("? ")?;
+                self.scalar(&Scalar::of(key, false), indent + 2, true)?;
+                if self.column > 0 {
+                    self.newline()?;
+                }
+                self.blanks(indent)?;
+                self.ascii(":")?;
+                match &value.value {
+                    Value::Map(map) if !map.is_empty() => {
+                        self.ascii(" ")?;
+                        self.map(map, indent + 2, true)?;
+                    }
+                    Value::List(list) if !list.is_empty() => {
+                        self.ascii(" ")?;
+                        self.list(list, indent + 2, true)?;
+                    }
+                    _ => self.value_of_key(value, indent)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows the colon of a key that stands at `indent`.
+    fn value_of_key(&mut self, value: &Node<'_>, indent: usize) -> fmt::Result {
+        match &value.value {
+            Value::Map(map) if !map.is_empty() => {
+                self.newline()?;
+                self.map(map, indent + 2, false)
+            }
+            // The dashes of a list stand below the key, not indented.
+            Value::List(list) if !list.is_empty() => {
+                self.newline()?;
+                self.list(list, indent, false)
+            }
+            _ => {
+                self.ascii(" ")?;
+                self.inline(value, indent + 2)?;
+                if self.column > 0 { self.newline() } else { Ok(()) }
+            }
+        }
+    }
+
+    fn list(&mut self, list: &[Node<'_>], indent: usize, mut follows: bool) -> fmt::Result {
+        for item in list {
+            if !std::mem::take(&mut follows) {
+                self.blanks(indent)?;
+            }
+            self.ascii("- ")?;
+            match &item.value {
+                Value::Map(map) if !map.is_empty() => self.map(map, indent + 2, true)?,
+                Value::List(list) if !list.is_empty() => self.list(list, indent + 2, true)?,
+                _ => {
+                    self.inline(item, indent + 2)?;
+                    if self.column > 0 {
+                        self.newline()?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what fits behind a key or dash. A literal block ends its own line.
+    fn inline(&mut self, node: &Node<'_>, indent: usize) -> fmt::Result {
+        match &node.value {
+            Value::Null => self.ascii("null"),
+            Value::Bool(true) => self.ascii("true"),
+            Value::Bool(false) => self.ascii("false"),
+            Value::Int(number) => self.ascii(&number.to_string()),
+            Value::Float(number) => self.ascii(&float(*number)),
+            Value::Str(text) => self.scalar(&Scalar::of(text, false), indent, true),
+            Value::List(_) => self.ascii("[]"),
+            Value::Map(_) => self.ascii("{}"),
+        }
+    }
+
+    fn scalar(&mut self, scalar: &Scalar<'_>, indent: usize, may_fold: bool) -> fmt::Result {
+        match scalar.style {
+            Style::Plain => self.plain(scalar, indent, may_fold),
+            Style::Single => self.single_quoted(&scalar.text, indent, may_fold),
+            Style::Double => self.double_quoted(&scalar.text, indent, may_fold),
+            Style::Literal => self.literal(&scalar.text, indent),
+        }
+    }
+
+    fn fold(&mut self, indent: usize) -> fmt::Result {
+        self.newline()?;
+        self.blanks(indent)
+    }
+
+    fn plain(&mut self, scalar: &Scalar<'_>, indent: usize, may_fold: bool) -> fmt::Result {
+        let text = scalar.text.as_ref();
+        if !scalar.has_blanks || !may_fold {
+            self.column += if scalar.is_ascii { text.len() } else { text.chars().count() };
+            return self.out.write_str(text);
+        }
+        // Pieces end where a single blank stands; only there can a line be folded.
+        let mut start = 0;
+        let bytes = text.as_bytes();
+        for (at, _) in text.match_indices(' ') {
+            let before_is_blank = at > 0 && bytes[at - 1] == b' ';
+            let after_is_blank = bytes.get(at + 1) == Some(&b' ');
+            self.text(&text[start..at])?;
+            if !before_is_blank && !after_is_blank && self.column > WIDTH {
+                self.fold(indent)?;
+            } else {
+                self.ascii(" ")?;
+            }
+            start = at + 1;
+        }
+        self.text(&text[start..])
+    }
+
+    fn text(&mut self, text: &str) -> fmt::Result {
+        self.column += text.chars().count();
+        self.out.write_str(text)
+    }
+
+    fn single_quoted(&mut self, text: &str, indent: usize, may_fold: bool) -> fmt::Result {
+        self.ascii("'")?;
+        let mut was_blank = false;
+        let mut was_break = false;
+        let mut chars = text.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            let next = chars.peek().map(|(_, next)| *next);
+            if c == ' ' {
+                let inside = at > 0 && at + 1 < text.len();
+                if may_fold && !was_blank && self.column > WIDTH && inside && next != Some(' ') {
+                    self.fold(indent)?;
+                } else {
+                    self.ascii(" ")?;
+                }
+                was_blank = true;
+            } else if is_break(c) {
+                if !was_break && c == '\n' {
+                    self.newline()?;
+                }
+                self.out.write_char(c)?;
+                self.column = 0;
+                was_break = true;
+                continue;
+            } else {
+                if was_break {
+                    self.blanks(indent)?;
+                }
+                if c == '\'' {
+                    self.ascii("''")?;
+                } else {
+                    self.out.write_char(c)?;
+                    self.column += 1;
+                }
+                was_blank = false;
+            }
+            was_break = false;
+        }
+        self.ascii("'")
+    }
+
+    fn double_quoted(&mut self, text: &str, indent: usize, may_fold: bool) -> fmt::Result {
+        self.ascii("\"")?;
+        // A text that begins with a byte order mark is escaped to the last letter.
+        let escape_all = text.starts_with('\u{feff}');
+        let mut was_blank = false;
+        let mut chars = text.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            if escape_all || !is_printable(c) || is_break(c) || c == '"' || c == '\\' {
+                self.escape(c)?;
+                was_blank = false;
+            } else if c == ' ' {
+                let inside = at > 0 && at + 1 < text.len();
+                if may_fold && !was_blank && self.column > WIDTH && inside {
+                    self.fold(indent)?;
+                    if chars.peek().is_some_and(|(_, next)| *next == ' ') {
+                        self.ascii("\\")?;
+                    }
+                } else {
+                    self.ascii(" ")?;
+                }
+                was_blank = true;
+            } else {
+                self.out.write_char(c)?;
+                self.column += 1;
+                was_blank = false;
+            }
+        }
+        self.ascii("\"")
+    }
+
+    fn escape(&mut self, c: char) -> fmt::Result {
+        let short = match c {
+            '\0' => "\\0",
+            '\u{7}' => "\\a",
+            '\u{8}' => "\\b",
+            '\t' => "\\t",
+            '\n' => "\\n",
+            '\u{b}' => "\\v",
+            '\u{c}' => "\\f",
+            '\r' => "\\r",
+            '\u{1b}' => "\\e",
+            '"' => "\\\"",
+            '\\' => "\\\\",
+            '\u{85}' => "\\N",
+            '\u{a0}' => "\\_",
+            '\u{2028}' => "\\L",
+            '\u{2029}' => "\\P",
+            _ => "",
+        };
+        if !short.is_empty() {
+            return self.ascii(short);
+        }
+        let code = c as u32;
+        let long = match code {
+            0..=0xff => format!("\\x{code:02X}"),
+            0x100..=0xffff => format!("\\u{code:04X}"),
+            _ => format!("\\U{code:08X}"),
+        };
+        self.ascii(&long)
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) -> fmt::Result {
+        self.ascii("|")?;
+        if text.starts_with([' ', '\n', '\u{2028}', '\u{2029}']) {
+            self.ascii("2")?;
+        }
+        let mut from_end = text.chars().rev();
+        let last_is_break = from_end.next().is_some_and(is_break);
+        if !last_is_break {
+            self.ascii("-")?;
+        } else if from_end.next().is_none_or(is_break) {
+            self.ascii("+")?;
+        }
+        self.newline()?;
+        let mut at_line_start = true;
+        for c in text.chars() {
+            if is_break(c) {
+                self.out.write_char(c)?;
+                self.column = 0;
+                at_line_start = true;
+            } else {
+                if at_line_start {
+                    self.blanks(indent)?;
+                    at_line_start = false;
+                }
+                self.out.write_char(c)?;
+                self.column += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A string, and the style it must be written in.
+struct Scalar<'t> {
+    text: Cow<'t, str>,
+    style: Style,
+    has_breaks: bool,
+    has_blanks: bool,
+    is_ascii: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+}
+
+impl<'t> Scalar<'t> {
+    fn of(text: &'t str, is_simple_key: bool) -> Self {
+        let text = as_read(text);
+        let look = Look::at(&text);
+        let style = if text.contains('\n') {
+            if look.allows_literal && !is_simple_key { Style::Literal } else { Style::Double }
+        } else if !is_string_when_plain(&text) {
+            Style::Double
+        } else if look.allows_plain && !(text.is_empty() && is_simple_key) {
+            Style::Plain
+        } else if look.allows_single && !(look.has_breaks && is_simple_key) {
+            Style::Single
+        } else {
+            Style::Double
+        };
+        Scalar { style, has_breaks: look.has_breaks, has_blanks: look.has_blanks, is_ascii: look.is_ascii, text }
+    }
+}
+
+/// The text as the library's own YAML reader hands it on: the JSON text passes through it on the way, and it takes the
+/// line break of the C1 controls for one.
+fn as_read(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{85}') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{85}') {
+        out.push_str(rest[..at].trim_end_matches([' ', '\t']));
+        let mut breaks = 0;
+        rest = &rest[at..];
+        loop {
+            let trimmed = rest.trim_start_matches([' ', '\t']);
+            match trimmed.strip_prefix('\u{85}') {
+                Some(after) => {
+                    breaks += 1;
+                    rest = after;
+                }
+                None => {
+                    rest = trimmed;
+                    break;
+                }
+            }
+        }
+        if breaks == 1 {
+            out.push(' ');
+        } else {
+            out.extend(std::iter::repeat_n('\n', breaks - 1));
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// What a text allows.
+struct Look {
+    allows_plain: bool,
+    allows_single: bool,
+    allows_literal: bool,
+    has_breaks: bool,
+    has_blanks: bool,
+    is_ascii: bool,
+}
+
+impl Look {
+    fn at(text: &str) -> Look {
+        let first = text.as_bytes().first().copied();
+        let mut indicator = text.starts_with("---") || text.starts_with("...");
+        indicator |= first.is_some_and(|byte| b"#,[]{}&*!|>'\"%@`".contains(&byte));
+        let after_first = text.as_bytes().get(1).copied();
+        indicator |= first.is_some_and(|byte| b"?:-".contains(&byte))
+            && after_first.is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
+
+        // Bytes that need a look: everything else is a plain printable character.
+        let mut look = Look {
+            allows_plain: true,
+            allows_single: true,
+            allows_literal: true,
+            has_breaks: false,
+            has_blanks: false,
+            is_ascii: text.is_ascii(),
+        };
+        let mut special = false;
+        let mut blank_before_break = false;
+        let mut break_before_blank = false;
+        if look.is_ascii {
+            let bytes = text.as_bytes();
+            for (at, byte) in bytes.iter().enumerate() {
+                match byte {
+                    b' ' => {
+                        look.has_blanks = true;
+                        break_before_blank |= at > 0 && bytes[at - 1] == b'\n';
+                    }
+                    b'\n' => {
+                        look.has_breaks = true;
+                        blank_before_break |= at > 0 && bytes[at - 1] == b' ';
+                    }
+                    b'\r' => {
+                        look.has_breaks = true;
+                        special = true;
+                    }
+                    b':' if at > 0 => {
+                        indicator |= bytes.get(at + 1).is_none_or(|next| matches!(next, b' ' | b'\t' | b'\n' | b'\r'));
+                    }
+                    b'#' if at > 0 => indicator |= matches!(bytes[at - 1], b' ' | b'\t' | b'\n' | b'\r' | 0),
+                    0x21..=0x7e => {}
+                    _ => special = true,
+                }
+            }
+        } else {
+            let mut before = None;
+            let mut chars = text.chars().peekable();
+            while let Some(c) = chars.next() {
+                let after = chars.peek().copied();
+                if c == ' ' {
+                    look.has_blanks = true;
+                    break_before_blank |= before.is_some_and(is_break);
+                } else if is_break(c) {
+                    look.has_breaks = true;
+                    blank_before_break |= before == Some(' ');
+                    special |= !is_printable(c);
+                } else if !is_printable(c) {
+                    special = true;
+                } else if c == ':' && before.is_some() {
+                    indicator |= after.is_none_or(|after| matches!(after, ' ' | '\t') || is_break(after));
+                } else if c == '#' {
+                    indicator |= before.is_some_and(|before| matches!(before, ' ' | '\t' | '\0') || is_break(before));
+                }
+                before = Some(c);
+            }
+        }
+        let edge = |c: Option<char>| c.is_some_and(|c| c == ' ' || is_break(c));
+        let ends_blank = text.ends_with(' ');
+        look.allows_plain =
+            !(indicator || special || look.has_breaks || edge(text.chars().next()) || edge(text.chars().next_back()));
+        look.allows_single = !(special || blank_before_break || break_before_blank);
+        look.allows_literal = !(special || blank_before_break || ends_blank);
+        look
+    }
+}
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Characters that the library writes as they are. It knows nothing beyond the basic plane.
+fn is_printable(c: char) -> bool {
+    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
+}
+
+/// The order in which keys are written.
+fn sorted(map: &Map<'_>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..map.0.len()).collect();
+    order.sort_by(|a, b| compare_keys(&map.0[*a].0, &map.0[*b].0));
+    order
+}
+
+/// Other characters before letters, else by code point.
+///
+/// Differs: the library also orders digits inside keys by the number they make, in a way that is no order at all for
+/// some sets of keys; no key of a MachineConfig's spec has a digit that this would touch (`tpm2` stands alone).
+fn compare_keys(a: &str, b: &str) -> Ordering {
+    let rank = |c: char| (c.is_alphabetic(), c);
+    a.chars().map(rank).cmp(b.chars().map(rank))
+}
+
+/// A number with a fraction or an exponent, in the shortest form that reads back as the same number.
+fn float(number: f64) -> String {
+    let shortest = format!("{number:e}");
+    let Some((digits, exponent)) = shortest.split_once('e') else { return shortest };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return format!("{number}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yaml(json: serde_json::Value) -> String {
+        to_string(&Node::from_json(&json))
+    }
+
+    #[test]
+    fn lists_below_keys_are_not_indented() {
+        assert_eq!(
+            yaml(serde_json::json!({"b": [1, {"c": "x", "a": []}], "a": {"k": null}})),
+            "a:\n  k: null\nb:\n- 1\n- a: []\n  c: x\n"
+        );
+    }
+
+    #[test]
+    fn texts_that_look_like_something_else_are_quoted() {
+        assert_eq!(yaml(serde_json::json!(["yes", "1", "", "a: b", "x", "0o7"])), "- \"yes\"\n- \"1\"\n- \"\"\n- 'a: b'\n- x\n- \"0o7\"\n");
+    }
+}
