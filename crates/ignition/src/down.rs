@@ -45,12 +45,16 @@ pub fn translate_down<'t>(config: &'t Node<'_>, to: Version) -> Result<Node<'t>,
 fn lower(node: &mut Node<'_>, object: &'static Object, version: Version, place: &Place<'_>, report: &mut Report) {
     let Some(map) = node.as_map_mut() else { return };
     map.0.retain_mut(|(key, child)| {
-        let Some(field) = object.field(key) else { return false };
+        let Some(field) = object.field(key) else {
+            return false;
+        };
         let here = place.key(field.name);
         if field.since > version {
             if says_something(child, field) {
-                let message =
-                    format!("{} exists only from version {} on and cannot be said in {version}", field.name, field.since);
+                let message = format!(
+                    "{} exists only from version {} on and cannot be said in {version}",
+                    field.name, field.since
+                );
                 report.error(&here, child, "not-in-version", message);
             }
             return false;
@@ -79,7 +83,9 @@ fn says_something(node: &Node<'_>, field: &Field) -> bool {
         Value::Str(text) => !text.is_empty(),
         Value::List(list) => !list.is_empty(),
         Value::Map(map) => match &field.kind {
-            Kind::Object(object) => map.iter().any(|(key, child)| object.field(key).is_some_and(|field| says_something(child, field))),
+            Kind::Object(object) => {
+                map.iter().any(|(key, child)| object.field(key).is_some_and(|field| says_something(child, field)))
+            }
             _ => !map.is_empty(),
         },
         Value::Int(_) | Value::Float(_) => true,
@@ -90,7 +96,9 @@ fn says_something(node: &Node<'_>, field: &Field) -> bool {
 fn values(node: &Node<'_>, object: &'static Object, version: Version, place: &Place<'_>, report: &mut Report) {
     let Some(map) = node.as_map() else { return };
     for (key, child) in map.iter() {
-        let Some(field) = object.field(key) else { continue };
+        let Some(field) = object.field(key) else {
+            continue;
+        };
         let here = place.key(field.name);
         match &field.kind {
             Kind::Object(object) => values(child, object, version, &here, report),
@@ -110,7 +118,9 @@ fn values(node: &Node<'_>, object: &'static Object, version: Version, place: &Pl
             }
             Kind::Str if field.name == "source" && version < Version::V3_4 => {
                 if url::scheme(child.as_str().unwrap_or_default()).as_deref() == Some("arn") {
-                    let message = format!("arn: sources exist only from version 3.4.0 on and cannot be said in {version}; use s3:");
+                    let message = format!(
+                        "arn: sources exist only from version 3.4.0 on and cannot be said in {version}; use s3:"
+                    );
                     report.error(&here, child, "not-in-version", message);
                 }
             }
@@ -124,10 +134,13 @@ fn values(node: &Node<'_>, object: &'static Object, version: Version, place: &Pl
 /// The arguments that should exist are given back: whoever serves the config hands them to the machine another way.
 /// Those that should not exist stay, so that [`translate_down`] refuses them.
 pub fn take_kernel_arguments<'t>(config: &mut Node<'t>) -> Vec<Cow<'t, str>> {
-    let Some(section) = config.as_map_mut().and_then(|map| map.get_mut("kernelArguments")).and_then(Node::as_map_mut) else {
+    let Some(section) = config.as_map_mut().and_then(|map| map.get_mut("kernelArguments")).and_then(Node::as_map_mut)
+    else {
         return Vec::new();
     };
-    let Some(Node { value: Value::List(list), .. }) = section.remove("shouldExist") else { return Vec::new() };
+    let Some(Node { value: Value::List(list), .. }) = section.remove("shouldExist") else {
+        return Vec::new();
+    };
     list.into_iter()
         .filter_map(|node| match node.value {
             Value::Str(text) => Some(text),

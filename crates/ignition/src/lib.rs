@@ -5,12 +5,12 @@
 
 pub mod data_url;
 mod down;
+pub mod merge;
 pub mod node;
 mod parse;
 pub mod path;
 pub mod problem;
 pub mod schema;
-pub mod merge;
 mod shape;
 pub mod unit;
 mod url;
@@ -20,8 +20,8 @@ pub mod version;
 
 pub use down::{take_kernel_arguments, translate_down};
 pub use merge::{Merged, Merger, merge};
-pub use parse::{Parsed, check, parse, version_of};
 pub use node::{Node, Origin, Value};
+pub use parse::{Parsed, check, parse, version_of};
 pub use path::Path;
 pub use problem::{Problem, Severity};
 pub use version::{Version, VersionError};

@@ -131,9 +131,10 @@ impl<'t> Acc<'t> {
         match self {
             Acc::Leaf(node) => node,
             Acc::Object { fields, origin } => Node {
-                value: Value::Map(Map(
-                    fields.into_iter().map(|(field, acc)| (Cow::Borrowed(field.name), acc.into_node())).collect(),
-                )),
+                value: Value::Map(Map(fields
+                    .into_iter()
+                    .map(|(field, acc)| (Cow::Borrowed(field.name), acc.into_node()))
+                    .collect())),
                 origin,
             },
             Acc::Keyed { entries, origin, .. } => {
@@ -194,7 +195,9 @@ impl<'t> Acc<'t> {
 
     /// Where the entry with that key stands, when this is a list that has it.
     fn position(&self, key: &str) -> Option<usize> {
-        let Acc::Keyed { entries, index, key_by, .. } = self else { return None };
+        let Acc::Keyed { entries, index, key_by, .. } = self else {
+            return None;
+        };
         match index {
             Index::Long(table) => table.get(key).copied(),
             Index::Short => {
@@ -206,7 +209,9 @@ impl<'t> Acc<'t> {
     /// Takes the entry with that key out.
     fn take(&mut self, key: &str) -> Option<Acc<'t>> {
         let at = self.position(key)?;
-        let Acc::Keyed { entries, index, .. } = self else { return None };
+        let Acc::Keyed { entries, index, .. } = self else {
+            return None;
+        };
         if let Index::Long(table) = index {
             table.remove(key);
         }
@@ -222,9 +227,13 @@ fn merge_object<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, object: &'static Obj
     if object.merge == Merge::Body && child.get("source").is_some() {
         drop_body(acc, child, events);
     }
-    let Acc::Object { fields, .. } = acc else { return };
+    let Acc::Object { fields, .. } = acc else {
+        return;
+    };
     for (key, value) in map.iter() {
-        let Some(field) = object.field(key) else { continue };
+        let Some(field) = object.field(key) else {
+            continue;
+        };
         match fields.iter_mut().find(|(known, _)| known.name == field.name) {
             Some((_, acc)) => merge_value(acc, value, &field.kind, events),
             None => fields.push((field, Acc::new(value, &field.kind))),
@@ -252,7 +261,9 @@ fn merge_list<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event
         return;
     }
     for item in items {
-        let Acc::Keyed { list, key_by, .. } = acc else { return };
+        let Acc::Keyed { list, key_by, .. } = acc else {
+            return;
+        };
         let (list, key_by) = (*list, *key_by);
         let key = key_by.key_of(item);
         let Some(at) = acc.position(&key) else {
@@ -265,8 +276,12 @@ fn merge_list<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event
             }
             continue;
         }
-        let Acc::Keyed { entries, .. } = acc else { return };
-        let Some(entry) = &mut entries[at] else { continue };
+        let Acc::Keyed { entries, .. } = acc else {
+            return;
+        };
+        let Some(entry) = &mut entries[at] else {
+            continue;
+        };
         match &list.item {
             Kind::Object(object) => {
                 kept(entry, item, object, key_by, item.origin, events);
@@ -279,7 +294,9 @@ fn merge_list<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event
 }
 
 fn append<'t>(acc: &mut Acc<'t>, item: &'t Node<'t>, key: Cow<'t, str>, list: &'static List) {
-    let Acc::Keyed { entries, index, key_by, .. } = acc else { return };
+    let Acc::Keyed { entries, index, key_by, .. } = acc else {
+        return;
+    };
     entries.push(Some(Acc::new(item, &list.item)));
     let at = entries.len() - 1;
     match index {
@@ -320,7 +337,9 @@ fn remove_namesakes<'t>(
     object: &'static Object,
     events: &mut Vec<Event>,
 ) {
-    let Some(Field { kind: Kind::List(List { mode, .. }), .. }) = object.field(list) else { return };
+    let Some(Field { kind: Kind::List(List { mode, .. }), .. }) = object.field(list) else {
+        return;
+    };
     let Some(key_by) = mode.key_by() else { return };
     for item in child.list_of(list) {
         let key = key_by.key_of(item);
@@ -344,8 +363,12 @@ fn drop_body<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>
         _ => false,
     };
     let keeps_headers = same_host && !child.list_of("httpHeaders").is_empty();
-    let Some(winner) = child.get("source").map(|source| source.origin) else { return };
-    let Acc::Object { fields, .. } = acc else { return };
+    let Some(winner) = child.get("source").map(|source| source.origin) else {
+        return;
+    };
+    let Acc::Object { fields, .. } = acc else {
+        return;
+    };
     fields.retain(|(field, old)| {
         let stays = match field.name {
             "compression" | "verification" => child.get(field.name).is_some(),
@@ -375,7 +398,9 @@ fn kept<'t>(
     winner: Origin,
     events: &mut Vec<Event>,
 ) {
-    let Acc::Object { fields, .. } = acc else { return };
+    let Acc::Object { fields, .. } = acc else {
+        return;
+    };
     let new_body = object.merge == Merge::Body && child.get("source").is_some();
     if new_body {
         return;
@@ -427,7 +452,8 @@ mod tests {
     #[test]
     fn long_lists_are_merged_like_short_ones() {
         let files = |from: usize, to: usize, mode: usize| {
-            let files: Vec<_> = (from..to).map(|i| serde_json::json!({"path": format!("/{i}"), "mode": mode})).collect();
+            let files: Vec<_> =
+                (from..to).map(|i| serde_json::json!({"path": format!("/{i}"), "mode": mode})).collect();
             serde_json::json!({"storage": {"files": files}})
         };
         let inputs: Vec<_> = (0..10).map(|i| tree(files(i * 5, i * 5 + 10, i), i as u32)).collect();

@@ -127,10 +127,7 @@ impl<'a> Node<'a> {
 
     /// The empty config of a version, which no document contains.
     pub fn empty_config(version: &'static str) -> Self {
-        let ignition = Node::map_at(
-            vec![("version".into(), Node::str_at(version, Origin::NONE))],
-            Origin::NONE,
-        );
+        let ignition = Node::map_at(vec![("version".into(), Node::str_at(version, Origin::NONE))], Origin::NONE);
         Node::map_at(vec![("ignition".into(), ignition)], Origin::NONE)
     }
 
@@ -307,9 +304,11 @@ impl<'a> Node<'a> {
             Value::Float(number) => Value::Float(*number),
             Value::Str(text) => Value::Str(Cow::Borrowed(text)),
             Value::List(list) => Value::List(list.iter().map(Node::borrowed).collect()),
-            Value::Map(map) => Value::Map(Map(
-                map.0.iter().map(|(key, node)| (Cow::Borrowed(key.as_ref()), node.borrowed())).collect(),
-            )),
+            Value::Map(map) => Value::Map(Map(map
+                .0
+                .iter()
+                .map(|(key, node)| (Cow::Borrowed(key.as_ref()), node.borrowed()))
+                .collect())),
         };
         Node { value, origin: self.origin }
     }
@@ -323,12 +322,11 @@ impl<'a> Node<'a> {
             Value::Float(number) => Value::Float(number),
             Value::Str(text) => Value::Str(Cow::Owned(text.into_owned())),
             Value::List(list) => Value::List(list.into_iter().map(Node::into_owned).collect()),
-            Value::Map(map) => Value::Map(Map(
-                map.0
-                    .into_iter()
-                    .map(|(key, node)| (Cow::Owned(key.into_owned()), node.into_owned()))
-                    .collect(),
-            )),
+            Value::Map(map) => Value::Map(Map(map
+                .0
+                .into_iter()
+                .map(|(key, node)| (Cow::Owned(key.into_owned()), node.into_owned()))
+                .collect())),
         };
         Node { value, origin: self.origin }
     }
@@ -344,9 +342,10 @@ impl<'a> Node<'a> {
             },
             serde_json::Value::String(text) => Value::Str(Cow::Borrowed(text)),
             serde_json::Value::Array(list) => Value::List(list.iter().map(Node::from_json).collect()),
-            serde_json::Value::Object(map) => Value::Map(Map(
-                map.iter().map(|(key, json)| (Cow::Borrowed(key.as_str()), Node::from_json(json))).collect(),
-            )),
+            serde_json::Value::Object(map) => Value::Map(Map(map
+                .iter()
+                .map(|(key, json)| (Cow::Borrowed(key.as_str()), Node::from_json(json)))
+                .collect())),
         };
         Node::made(value)
     }

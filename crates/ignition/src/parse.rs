@@ -93,14 +93,16 @@ pub fn version_of(config: &Node<'_>) -> Result<Version, Problem> {
 
 /// The value under a key, or under the same key in another case, which Ignition's reader takes as well.
 fn any_case<'n, 'a>(node: &'n Node<'a>, key: &str) -> Option<&'n Node<'a>> {
-    node.get(key).or_else(|| {
-        node.as_map()?.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, child)| child)
-    })
+    node.get(key)
+        .or_else(|| node.as_map()?.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, child)| child))
 }
 
 pub(crate) fn set_version(config: &mut Node<'_>, version: Version) {
-    if let Some(node) =
-        config.as_map_mut().and_then(|map| map.get_mut("ignition")).and_then(Node::as_map_mut).and_then(|map| map.get_mut("version"))
+    if let Some(node) = config
+        .as_map_mut()
+        .and_then(|map| map.get_mut("ignition"))
+        .and_then(Node::as_map_mut)
+        .and_then(|map| map.get_mut("version"))
     {
         node.value = Value::Str(Cow::Borrowed(version.as_str()));
     }

@@ -133,7 +133,8 @@ const BY_DEVICE: Mode = Mode::Keyed(KeyBy::Field("device"));
 
 /// A whole config.
 pub static CONFIG: Object = object(
-    "config", unit::config,
+    "config",
+    unit::config,
     &[
         field("ignition", Kind::Object(&IGNITION), V3_0),
         field("kernelArguments", Kind::Object(&KERNEL_ARGUMENTS), V3_3),
@@ -144,7 +145,8 @@ pub static CONFIG: Object = object(
 );
 
 static IGNITION: Object = object(
-    "ignition section", nothing,
+    "ignition section",
+    nothing,
     &[
         field("version", Kind::Str, V3_0),
         field("config", Kind::Object(&IGNITION_CONFIG), V3_0),
@@ -155,15 +157,14 @@ static IGNITION: Object = object(
 );
 
 static IGNITION_CONFIG: Object = object(
-    "config references", resource::references,
-    &[
-        field("merge", list!(Kind::Object(&REFERENCE), BY_SOURCE), V3_0),
-        field("replace", Kind::Object(&REPLACE), V3_0),
-    ],
+    "config references",
+    resource::references,
+    &[field("merge", list!(Kind::Object(&REFERENCE), BY_SOURCE), V3_0), field("replace", Kind::Object(&REPLACE), V3_0)],
 );
 
 static PROXY: Object = object(
-    "proxy section", resource::proxy,
+    "proxy section",
+    resource::proxy,
     &[
         field("httpProxy", Kind::Str, V3_1),
         field("httpsProxy", Kind::Str, V3_1),
@@ -174,24 +175,28 @@ static PROXY: Object = object(
 static SECURITY: Object = object("security section", nothing, &[field("tls", Kind::Object(&TLS), V3_0)]);
 
 static TLS: Object = object(
-    "tls section", resource::tls,
+    "tls section",
+    resource::tls,
     &[field("certificateAuthorities", list!(Kind::Object(&REFERENCE), BY_SOURCE), V3_0)],
 );
 
 static TIMEOUTS: Object = object(
-    "timeouts section", nothing,
+    "timeouts section",
+    nothing,
     &[field("httpResponseHeaders", Kind::Int, V3_0), field("httpTotal", Kind::Int, V3_0)],
 );
 
 const HEADERS: Kind = list!(Kind::Object(&HEADER), Mode::Headers);
 
-static HEADER: Object = object("header", resource::header, &[field("name", Kind::Str, V3_1), field("value", Kind::Str, V3_1)]);
+static HEADER: Object =
+    object("header", resource::header, &[field("name", Kind::Str, V3_1), field("value", Kind::Str, V3_1)]);
 
 static VERIFICATION: Object = object("verification", resource::verification, &[field("hash", Kind::Str, V3_0)]);
 
 /// A reference to a config or a certificate, in a list keyed by source.
 static REFERENCE: Object = object(
-    "reference", resource::resource,
+    "reference",
+    resource::resource,
     &[
         field("compression", Kind::Str, V3_1),
         field("httpHeaders", HEADERS, V3_1),
@@ -240,7 +245,8 @@ static KERNEL_ARGUMENTS: Object = Object {
 };
 
 static PASSWD: Object = object(
-    "passwd section", nothing,
+    "passwd section",
+    nothing,
     &[
         field("groups", list!(Kind::Object(&GROUP), BY_NAME), V3_0),
         field("users", list!(Kind::Object(&USER), BY_NAME), V3_0),
@@ -248,7 +254,8 @@ static PASSWD: Object = object(
 );
 
 static GROUP: Object = object(
-    "group", nothing,
+    "group",
+    nothing,
     &[
         field("gid", Kind::Int, V3_0),
         field("name", Kind::Str, V3_0),
@@ -259,7 +266,8 @@ static GROUP: Object = object(
 );
 
 static USER: Object = object(
-    "user", nothing,
+    "user",
+    nothing,
     &[
         field("gecos", Kind::Str, V3_0),
         field("groups", list!(Kind::Str, BY_TEXT), V3_0),
@@ -297,7 +305,8 @@ static STORAGE: Object = Object {
 static OWNER: Object = object("owner", file::owner, &[field("id", Kind::Int, V3_0), field("name", Kind::Str, V3_0)]);
 
 static DIRECTORY: Object = object(
-    "directory", file::directory,
+    "directory",
+    file::directory,
     &[
         field("group", Kind::Object(&OWNER), V3_0),
         field("mode", Kind::Int, V3_0),
@@ -308,7 +317,8 @@ static DIRECTORY: Object = object(
 );
 
 static FILE: Object = object(
-    "file", file::file,
+    "file",
+    file::file,
     &[
         field("append", list!(Kind::Object(&BODY), Mode::Concat), V3_0),
         field("contents", Kind::Object(&BODY), V3_0),
@@ -321,7 +331,8 @@ static FILE: Object = object(
 );
 
 static LINK: Object = object(
-    "link", file::link,
+    "link",
+    file::link,
     &[
         field("group", Kind::Object(&OWNER), V3_0),
         field("hard", Kind::Bool, V3_0),
@@ -333,7 +344,8 @@ static LINK: Object = object(
 );
 
 static DISK: Object = object(
-    "disk", device::disk,
+    "disk",
+    device::disk,
     &[
         field("device", Kind::Str, V3_0),
         field("partitions", list!(Kind::Object(&PARTITION), Mode::Keyed(KeyBy::Partition)), V3_0),
@@ -342,7 +354,8 @@ static DISK: Object = object(
 );
 
 static PARTITION: Object = object(
-    "partition", device::partition,
+    "partition",
+    device::partition,
     &[
         field("guid", Kind::Str, V3_0),
         field("label", Kind::Str, V3_0),
@@ -357,7 +370,8 @@ static PARTITION: Object = object(
 );
 
 static FILESYSTEM: Object = object(
-    "filesystem", device::filesystem,
+    "filesystem",
+    device::filesystem,
     &[
         field("device", Kind::Str, V3_0),
         field("format", Kind::Str, V3_0),
@@ -371,7 +385,8 @@ static FILESYSTEM: Object = object(
 );
 
 static RAID: Object = object(
-    "raid", device::raid,
+    "raid",
+    device::raid,
     &[
         field("devices", list!(Kind::Str, BY_TEXT), V3_0),
         field("level", Kind::Str, V3_0),
@@ -382,7 +397,8 @@ static RAID: Object = object(
 );
 
 static LUKS: Object = object(
-    "luks device", device::luks,
+    "luks device",
+    device::luks,
     &[
         field("cex", Kind::Object(&CEX), V3_5),
         field("clevis", Kind::Object(&CLEVIS), V3_2),
@@ -401,7 +417,8 @@ static LUKS: Object = object(
 static CEX: Object = object("cex section", nothing, &[field("enabled", Kind::Bool, V3_5)]);
 
 static CLEVIS: Object = object(
-    "clevis section", nothing,
+    "clevis section",
+    nothing,
     &[
         field("custom", Kind::Object(&CLEVIS_CUSTOM), V3_2),
         field("tang", list!(Kind::Object(&TANG), Mode::Keyed(KeyBy::Field("url"))), V3_2),
@@ -411,27 +428,23 @@ static CLEVIS: Object = object(
 );
 
 static CLEVIS_CUSTOM: Object = object(
-    "custom clevis pin", device::clevis_custom,
-    &[
-        field("config", Kind::Str, V3_2),
-        field("needsNetwork", Kind::Bool, V3_2),
-        field("pin", Kind::Str, V3_2),
-    ],
+    "custom clevis pin",
+    device::clevis_custom,
+    &[field("config", Kind::Str, V3_2), field("needsNetwork", Kind::Bool, V3_2), field("pin", Kind::Str, V3_2)],
 );
 
 static TANG: Object = object(
-    "tang server", device::tang,
-    &[
-        field("advertisement", Kind::Str, V3_4),
-        field("thumbprint", Kind::Str, V3_2),
-        field("url", Kind::Str, V3_2),
-    ],
+    "tang server",
+    device::tang,
+    &[field("advertisement", Kind::Str, V3_4), field("thumbprint", Kind::Str, V3_2), field("url", Kind::Str, V3_2)],
 );
 
-static SYSTEMD: Object = object("systemd section", unit::systemd, &[field("units", list!(Kind::Object(&UNIT), BY_NAME), V3_0)]);
+static SYSTEMD: Object =
+    object("systemd section", unit::systemd, &[field("units", list!(Kind::Object(&UNIT), BY_NAME), V3_0)]);
 
 static UNIT: Object = object(
-    "unit", unit::unit,
+    "unit",
+    unit::unit,
     &[
         field("contents", Kind::Str, V3_0),
         field("dropins", list!(Kind::Object(&DROPIN), BY_NAME), V3_0),
@@ -441,7 +454,8 @@ static UNIT: Object = object(
     ],
 );
 
-static DROPIN: Object = object("drop-in", unit::dropin, &[field("contents", Kind::Str, V3_0), field("name", Kind::Str, V3_0)]);
+static DROPIN: Object =
+    object("drop-in", unit::dropin, &[field("contents", Kind::Str, V3_0), field("name", Kind::Str, V3_0)]);
 
 #[cfg(test)]
 mod tests {
@@ -469,13 +483,15 @@ mod tests {
     #[test]
     fn fields_are_sorted_and_keys_and_groups_exist() {
         for object in objects() {
-            let names: Vec<_> = object.fields.iter().map(|field| field.name).filter(|name| *name != "version").collect();
+            let names: Vec<_> =
+                object.fields.iter().map(|field| field.name).filter(|name| *name != "version").collect();
             assert!(names.is_sorted(), "{}: {names:?}", object.noun);
             for shared in object.shared {
                 assert!(matches!(object.field(shared).unwrap().kind, Kind::List(_)));
             }
             for field in object.fields {
-                if let Kind::List(List { item: Kind::Object(item), mode: Mode::Keyed(KeyBy::Field(key)) }) = &field.kind {
+                if let Kind::List(List { item: Kind::Object(item), mode: Mode::Keyed(KeyBy::Field(key)) }) = &field.kind
+                {
                     assert!(matches!(item.field(key).unwrap().kind, Kind::Str), "{}.{}", object.noun, field.name);
                 }
             }

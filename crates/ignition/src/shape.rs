@@ -12,8 +12,14 @@ use crate::version::Version;
 
 /// A config, as read, in the shape that `object` gives it for `version`. The result borrows from the original, which
 /// stays as it is, so that origins can be looked up in it.
-pub(crate) fn conform<'t>(config: &'t Node<'_>, object: &'static Object, version: Version, report: &mut Report) -> Node<'t> {
-    conform_value(config, &Kind::Object(object), version, &Place::ROOT, report).unwrap_or(Node { value: Value::Map(Map::default()), origin: config.origin })
+pub(crate) fn conform<'t>(
+    config: &'t Node<'_>,
+    object: &'static Object,
+    version: Version,
+    report: &mut Report,
+) -> Node<'t> {
+    conform_value(config, &Kind::Object(object), version, &Place::ROOT, report)
+        .unwrap_or(Node { value: Value::Map(Map::default()), origin: config.origin })
 }
 
 /// A value in shape; `None` when nothing of it is left.
@@ -162,7 +168,9 @@ mod tests {
         assert_eq!(json, "{}");
         assert_eq!(
             problems,
-            ["warning kernelArguments: kernelArguments exists only from version 3.3.0 on and is dropped from this 3.2.0 config"]
+            [
+                "warning kernelArguments: kernelArguments exists only from version 3.3.0 on and is dropped from this 3.2.0 config"
+            ]
         );
     }
 
@@ -173,7 +181,10 @@ mod tests {
         assert_eq!(problems, [r#"warning storage.Files: "Files" is taken as "files"; write it that way"#]);
         let (json, problems) = shaped(r#"{"passwd":{"Users":[{}],"users":[{"name":"a"}]}}"#, Version::V3_5);
         assert_eq!(json, r#"{"passwd":{"users":[{"name":"a"}]}}"#);
-        assert_eq!(problems, [r#"warning passwd.Users: unknown key "Users" is dropped; a passwd section has groups, users"#]);
+        assert_eq!(
+            problems,
+            [r#"warning passwd.Users: unknown key "Users" is dropped; a passwd section has groups, users"#]
+        );
     }
 
     #[test]

@@ -49,7 +49,9 @@ pub fn sections(text: &str) -> Result<BTreeSet<&str>, UnitError> {
     let mut section: Option<&str> = None;
     loop {
         reader.check_line()?;
-        let Some(next) = reader.char() else { return Ok(filled) };
+        let Some(next) = reader.char() else {
+            return Ok(filled);
+        };
         match next {
             '[' => {
                 reader.check_line()?;
@@ -182,7 +184,9 @@ impl<'t> Reader<'t> {
         loop {
             match self.char() {
                 Some('=') => return Ok(()),
-                Some('\n' | '\r') | None => return Err(beginning(self.text[start..self.at].trim_end())),
+                Some('\n' | '\r') | None => {
+                    return Err(beginning(self.text[start..self.at].trim_end()));
+                }
                 Some(_) => {}
             }
         }

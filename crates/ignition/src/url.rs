@@ -67,8 +67,7 @@ fn is_authority(text: &str) -> bool {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => ("", text),
     };
-    let is_userinfo =
-        |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
+    let is_userinfo = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
     if !userinfo.chars().all(is_userinfo) || !is_escaped(userinfo) {
         return false;
     }

@@ -80,7 +80,11 @@ impl Version {
             return Ok(version);
         }
         let found = text.to_owned();
-        if is_semver(text) { Err(VersionError::Unknown { found }) } else { Err(VersionError::Invalid { found: format!("{text:?}") }) }
+        if is_semver(text) {
+            Err(VersionError::Unknown { found })
+        } else {
+            Err(VersionError::Invalid { found: format!("{text:?}") })
+        }
     }
 
     /// Whether this is one of the 2.x versions, whose configs have another shape.

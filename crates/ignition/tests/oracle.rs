@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seaworthy_ignition::{Node, Severity, merge, parse};
+use seaworthy_ignition::{Node, Severity, Version, merge, parse, translate_down};
 use serde_json::Value;
 
 fn rows(name: &str) -> Vec<Value> {
@@ -15,7 +15,10 @@ fn rows(name: &str) -> Vec<Value> {
 const DIFFERENT: [(&str, &str); 11] = [
     ("accepted: version", "the recorded reader reads one version only"),
     ("hash", "a hash sum must be hexadecimal; Ignition counts its characters only"),
-    ("link-target", "a link without a target is refused in every version; before 3.3 the machine fails at boot instead"),
+    (
+        "link-target",
+        "a link without a target is refused in every version; before 3.3 the machine fails at boot instead",
+    ),
     ("source-required", "a reference without a source is refused in every version; before 3.1 it did nothing"),
     ("version-unknown", "\"3.05.0\" is not a version that anyone writes"),
     ("wrong-type", "-0 is read as a number with a fraction by our JSON reader"),
@@ -45,7 +48,9 @@ fn configs_are_accepted_and_refused_as_ignition_does() {
                 .map(|problem| format!("refused: {} at {}", problem.code, problem.path))
                 .collect::<Vec<_>>()
                 .join("; "),
-            Ok(parsed) if parsed.version.as_str() != row["version"] => format!("accepted: version {}", parsed.version),
+            Ok(parsed) if parsed.version.as_str() != row["version"] => {
+                format!("accepted: version {}", parsed.version)
+            }
             Ok(_) => format!("accepted: {}", row["report"]),
         };
         match DIFFERENT.iter().find(|(what, _)| why.contains(what)) {
@@ -68,7 +73,9 @@ fn errors_stand_at_the_place_that_ignition_names() {
     for row in rows("validate.jsonl") {
         let mut node = Node::from_json(&row["in"]);
         node.number(0);
-        let Err(problems) = parse(&node) else { continue };
+        let Err(problems) = parse(&node) else {
+            continue;
+        };
         let ours: BTreeSet<String> = problems
             .iter()
             .filter(|problem| problem.severity == Severity::Error)
@@ -109,7 +116,10 @@ fn configs_are_merged_as_ignition_does() {
             bodies += 1;
         }
         if merged != theirs {
-            wrong.push(format!("parent {}\nchild  {}\nours   {merged}\ntheirs {}", row["parent"], row["child"], row["out"]));
+            wrong.push(format!(
+                "parent {}\nchild  {}\nours   {merged}\ntheirs {}",
+                row["parent"], row["child"], row["out"]
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), all.len(), wrong[..wrong.len().min(8)].join("\n\n"));
@@ -141,4 +151,79 @@ fn without_body_fields(json: &mut Value) {
         Value::Array(list) => list.iter_mut().for_each(without_body_fields),
         _ => {}
     }
+}
+
+/// Compares a way from one version to another with the recorded one; `explained` names what differs on purpose.
+fn compare_ways(
+    name: &str,
+    way: impl Fn(&Value) -> Result<Value, String>,
+    explained: impl Fn(&Value, &Result<Value, String>) -> Option<&'static str>,
+) {
+    let all = rows(name);
+    let mut wrong = Vec::new();
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in &all {
+        let ours = way(row);
+        let agrees = match (&ours, row.get("out")) {
+            (Ok(ours), Some(theirs)) => ours == theirs,
+            (Err(_), None) => true,
+            _ => false,
+        };
+        if agrees {
+            continue;
+        }
+        match explained(row, &ours) {
+            Some(reason) => *reasons.entry(reason).or_default() += 1,
+            None => {
+                let ours = match &ours {
+                    Ok(ours) => ours.to_string(),
+                    Err(error) => format!("refused: {error}"),
+                };
+                let theirs = row.get("out").unwrap_or(&row["error"]);
+                wrong.push(format!("in     {} {}\nours   {ours}\ntheirs {theirs}", row["in"], row["to"]));
+            }
+        }
+    }
+    eprintln!("{name}: explained {reasons:?}");
+    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), all.len(), wrong[..wrong.len().min(10)].join("\n\n"));
+}
+
+fn parsed(json: &Value) -> Result<Value, String> {
+    let mut node = Node::from_json(json);
+    node.number(0);
+    match parse(&node) {
+        Ok(parsed) => Ok(parsed.config.to_json()),
+        Err(problems) => Err(problems
+            .iter()
+            .filter(|problem| problem.severity == Severity::Error)
+            .map(|problem| format!("{} at {}: {}", problem.code, problem.path, problem.message))
+            .collect::<Vec<_>>()
+            .join("; ")),
+    }
+}
+
+#[test]
+fn older_versions_are_brought_up_as_ignition_does() {
+    compare_ways("up.jsonl", |row| parsed(&row["in"]), |_, _| None);
+}
+
+#[test]
+fn spec_2_is_converted_as_upstream_does() {
+    compare_ways("v2.jsonl", |row| parsed(&row["in"]), |_, _| None);
+}
+
+#[test]
+fn configs_are_brought_down_as_upstream_does() {
+    compare_ways(
+        "down.jsonl",
+        |row| {
+            let config = parsed(&row["in"])?;
+            let node = Node::from_json(&config);
+            let to = Version::parse(row["to"].as_str().unwrap()).map_err(|error| error.to_string())?;
+            translate_down(&node, to)
+                .map(|node| node.to_json())
+                .map_err(|problems| format!("{} at {}: {}", problems[0].code, problems[0].path, problems[0].message))
+        },
+        |_, _| None,
+    );
 }

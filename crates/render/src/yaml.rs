@@ -522,7 +522,9 @@ fn compare_keys(a: &str, b: &str) -> Ordering {
 /// A number with a fraction or an exponent, in the shortest form that reads back as the same number.
 fn float(number: f64) -> String {
     let shortest = format!("{number:e}");
-    let Some((digits, exponent)) = shortest.split_once('e') else { return shortest };
+    let Some((digits, exponent)) = shortest.split_once('e') else {
+        return shortest;
+    };
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
         return format!("{number}");
@@ -549,6 +551,9 @@ mod tests {
 
     #[test]
     fn texts_that_look_like_something_else_are_quoted() {
-        assert_eq!(yaml(serde_json::json!(["yes", "1", "", "a: b", "x", "0o7"])), "- \"yes\"\n- \"1\"\n- \"\"\n- 'a: b'\n- x\n- \"0o7\"\n");
+        assert_eq!(
+            yaml(serde_json::json!(["yes", "1", "", "a: b", "x", "0o7"])),
+            "- \"yes\"\n- \"1\"\n- \"\"\n- 'a: b'\n- x\n- \"0o7\"\n"
+        );
     }
 }

@@ -4,7 +4,9 @@
 
 /// Whether a text, written without quotes, is read back as a string.
 pub(crate) fn is_string_when_plain(text: &str) -> bool {
-    let Some(first) = text.chars().next() else { return false };
+    let Some(first) = text.chars().next() else {
+        return false;
+    };
     let is_other = match first {
         '+' | '-' | '0'..='9' => is_time(text) || is_number(text) || is_base60(text) || is_word(text),
         '.' => is_word(text) || parses_as_float(text),
@@ -15,9 +17,9 @@ pub(crate) fn is_string_when_plain(text: &str) -> bool {
 
 fn is_word(text: &str) -> bool {
     const WORDS: [&str; 36] = [
-        "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "n", "N", "no", "No", "NO", "false", "False",
-        "FALSE", "off", "Off", "OFF", "~", "null", "Null", "NULL", ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf",
-        "+.Inf", "+.INF", "-.inf",
+        "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", "n", "N", "no", "No", "NO", "false",
+        "False", "FALSE", "off", "Off", "OFF", "~", "null", "Null", "NULL", ".nan", ".NaN", ".NAN", ".inf", ".Inf",
+        ".INF", "+.inf", "+.Inf", "+.INF", "-.inf",
     ];
     text.len() <= 5 && (WORDS.contains(&text) || text == "-.Inf" || text == "-.INF")
 }
@@ -66,7 +68,9 @@ fn is_float_syntax(text: &str) -> bool {
     if whole == 0 && fraction.unwrap_or(0) == 0 {
         return false;
     }
-    let Some(exponent) = rest.strip_prefix(['e', 'E']) else { return rest.is_empty() };
+    let Some(exponent) = rest.strip_prefix(['e', 'E']) else {
+        return rest.is_empty();
+    };
     let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
     !exponent.is_empty() && digits(exponent) == exponent.len()
 }
@@ -85,19 +89,27 @@ fn parses_as_float(text: &str) -> bool {
 fn is_base60(text: &str) -> bool {
     let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     let mut parts = rest.split(':');
-    let Some(first) = parts.next() else { return false };
-    if !first.starts_with(|c: char| c.is_ascii_digit()) || !first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_') {
+    let Some(first) = parts.next() else {
+        return false;
+    };
+    if !first.starts_with(|c: char| c.is_ascii_digit())
+        || !first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+    {
         return false;
     }
     let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return false };
+    let Some((last, middle)) = parts.split_last() else {
+        return false;
+    };
     let is_sixty = |part: &str| match part.as_bytes() {
         [one] => one.is_ascii_digit(),
         [ten, one] => (b'0'..=b'5').contains(ten) && one.is_ascii_digit(),
         _ => false,
     };
     let (last, fraction) = last.split_once('.').unwrap_or((last, ""));
-    middle.iter().all(|part| is_sixty(part)) && is_sixty(last) && fraction.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
+    middle.iter().all(|part| is_sixty(part))
+        && is_sixty(last)
+        && fraction.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
 }
 
 /// A date, or a date and a time, that exists in the calendar.
@@ -110,10 +122,13 @@ fn is_time(text: &str) -> bool {
         None => (text, None),
     };
     let mut fields = date.split('-');
-    let (Some(year), Some(month), Some(day), None) = (fields.next(), fields.next(), fields.next(), fields.next()) else {
+    let (Some(year), Some(month), Some(day), None) = (fields.next(), fields.next(), fields.next(), fields.next())
+    else {
         return false;
     };
-    let (Some(month), Some(day)) = (small(month), small(day)) else { return false };
+    let (Some(month), Some(day)) = (small(month), small(day)) else {
+        return false;
+    };
     let year: u32 = year.parse().unwrap_or(0);
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
@@ -156,7 +171,9 @@ fn is_clock(text: &str, wants_zone: bool) -> bool {
         None => (clock, None),
     };
     let parts: Vec<Option<u32>> = clock.split(':').map(small).collect();
-    let [Some(hours), Some(minutes), Some(seconds)] = parts[..] else { return false };
+    let [Some(hours), Some(minutes), Some(seconds)] = parts[..] else {
+        return false;
+    };
     let fraction_ok = fraction.is_none_or(|fraction| !fraction.is_empty() && digits(fraction) == fraction.len());
     zone_ok && fraction_ok && hours < 24 && minutes < 60 && seconds < 60
 }

@@ -7,7 +7,8 @@ use seaworthy_render::yaml;
 fn has_digit_keys(json: &serde_json::Value) -> bool {
     match json {
         serde_json::Value::Object(map) => {
-            (map.len() > 1 && map.keys().any(|key| key.chars().any(char::is_numeric))) || map.values().any(has_digit_keys)
+            (map.len() > 1 && map.keys().any(|key| key.chars().any(char::is_numeric)))
+                || map.values().any(has_digit_keys)
         }
         serde_json::Value::Array(list) => list.iter().any(has_digit_keys),
         _ => false,

@@ -11,7 +11,9 @@ use crate::version::Version;
 pub(crate) fn from_v3<'t>(mut config: Node<'t>, report: &mut Report) -> Node<'t> {
     refuse(&config, report);
     let origin = config.origin;
-    let Some(map) = config.as_map_mut() else { return config };
+    let Some(map) = config.as_map_mut() else {
+        return config;
+    };
     let mut out = Map::default();
     if let Some(ignition) = map.remove("ignition") {
         out.set("ignition", ignition_section(ignition));
@@ -22,7 +24,16 @@ pub(crate) fn from_v3<'t>(mut config: Node<'t>, report: &mut Report) -> Node<'t>
                 keep(entry, &[], &["shouldExist"]);
                 unset_zeroes(
                     entry,
-                    &["gecos", "homeDir", "noCreateHome", "noLogInit", "noUserGroup", "primaryGroup", "shell", "system"],
+                    &[
+                        "gecos",
+                        "homeDir",
+                        "noCreateHome",
+                        "noLogInit",
+                        "noUserGroup",
+                        "primaryGroup",
+                        "shell",
+                        "system",
+                    ],
                 );
                 if list == "groups" {
                     unset_zeroes(entry, &["passwordHash"]);
@@ -67,21 +78,30 @@ fn refuse(config: &Node<'_>, report: &mut Report) {
         }
         let tls = here.key("security");
         let tls = tls.key("tls");
-        let authorities = ignition.dig(&["security", "tls", "certificateAuthorities"]).and_then(Node::as_list).unwrap_or_default();
+        let authorities =
+            ignition.dig(&["security", "tls", "certificateAuthorities"]).and_then(Node::as_list).unwrap_or_default();
         for (index, reference) in authorities.iter().enumerate() {
             refuse_reference(reference, &tls.key("certificateAuthorities").index(index), &mut no);
         }
     }
     for list in ["users", "groups"] {
-        for (index, entry) in config.get("passwd").map(|passwd| passwd.list_of(list)).unwrap_or_default().iter().enumerate() {
+        for (index, entry) in
+            config.get("passwd").map(|passwd| passwd.list_of(list)).unwrap_or_default().iter().enumerate()
+        {
             if let Some(node) = entry.get("shouldExist")
                 && node.as_bool() == Some(false)
             {
-                no(&root.key("passwd").key(list).index(index).key("shouldExist"), node, "the removal of a user or group");
+                no(
+                    &root.key("passwd").key(list).index(index).key("shouldExist"),
+                    node,
+                    "the removal of a user or group",
+                );
             }
         }
     }
-    let Some(storage) = config.get("storage") else { return };
+    let Some(storage) = config.get("storage") else {
+        return;
+    };
     let here = root.key("storage");
     if let Some(luks) = storage.get("luks") {
         no(&here.key("luks"), luks, "LUKS");
@@ -133,7 +153,11 @@ fn refuse(config: &Node<'_>, report: &mut Report) {
             if let Some(source) = body.get("source")
                 && crate::url::scheme(source.as_str().unwrap_or_default()).as_deref() == Some("gs")
             {
-                no(&body_place.key("source"), source, &format!("the source {}", quote(source.as_str().unwrap_or_default())));
+                no(
+                    &body_place.key("source"),
+                    source,
+                    &format!("the source {}", quote(source.as_str().unwrap_or_default())),
+                );
             }
         }
     }
@@ -148,7 +172,9 @@ fn refuse_reference(reference: &Node<'_>, place: &Place<'_>, no: &mut impl FnMut
 }
 
 fn ignition_section<'t>(mut section: Node<'t>) -> Node<'t> {
-    let Some(map) = section.as_map_mut() else { return section };
+    let Some(map) = section.as_map_mut() else {
+        return section;
+    };
     if let Some(version) = map.get_mut("version") {
         version.value = Value::Str(Cow::Borrowed(Version::V2_2.as_str()));
     }
@@ -161,8 +187,12 @@ fn ignition_section<'t>(mut section: Node<'t>) -> Node<'t> {
 }
 
 fn storage_section<'t>(mut storage: Node<'t>) -> Node<'t> {
-    let mounts: Vec<String> =
-        storage.list_of("filesystems").iter().filter_map(|filesystem| filesystem.str_of("path")).map(str::to_owned).collect();
+    let mounts: Vec<String> = storage
+        .list_of("filesystems")
+        .iter()
+        .filter_map(|filesystem| filesystem.str_of("path"))
+        .map(str::to_owned)
+        .collect();
     for_each(&mut storage, "disks", |disk| {
         unset_zeroes(disk, &["wipeTable"]);
         for_each(disk, "partitions", |partition| {
@@ -173,7 +203,9 @@ fn storage_section<'t>(mut storage: Node<'t>) -> Node<'t> {
     for_each(&mut storage, "raid", |raid| unset_zeroes(raid, &["spares"]));
     let mut unnamed = 0;
     for_each(&mut storage, "filesystems", |filesystem| {
-        let Some(mut mount) = filesystem.as_map_mut().map(std::mem::take) else { return };
+        let Some(mut mount) = filesystem.as_map_mut().map(std::mem::take) else {
+            return;
+        };
         // A name is what files refer to; the mount point serves, and a number where there is none.
         let name = mount.remove("path").unwrap_or_else(|| {
             unnamed += 1;

@@ -46,22 +46,17 @@ static IGNITION_CONFIG: Object = object(
     &[field("append", list!(Kind::Object(&REFERENCE)), V2_0), field("replace", Kind::Object(&REFERENCE), V2_0)],
 );
 
-static REFERENCE: Object = object(
-    "reference",
-    &[field("source", Kind::Str, V2_0), field("verification", Kind::Object(&VERIFICATION), V2_0)],
-);
+static REFERENCE: Object =
+    object("reference", &[field("source", Kind::Str, V2_0), field("verification", Kind::Object(&VERIFICATION), V2_0)]);
 
 static VERIFICATION: Object = object("verification", &[field("hash", Kind::Str, V2_0)]);
 
 static SECURITY: Object = object("security section", &[field("tls", Kind::Object(&TLS), V2_2)]);
 
-static TLS: Object =
-    object("tls section", &[field("certificateAuthorities", list!(Kind::Object(&REFERENCE)), V2_2)]);
+static TLS: Object = object("tls section", &[field("certificateAuthorities", list!(Kind::Object(&REFERENCE)), V2_2)]);
 
-static TIMEOUTS: Object = object(
-    "timeouts section",
-    &[field("httpResponseHeaders", Kind::Int, V2_1), field("httpTotal", Kind::Int, V2_1)],
-);
+static TIMEOUTS: Object =
+    object("timeouts section", &[field("httpResponseHeaders", Kind::Int, V2_1), field("httpTotal", Kind::Int, V2_1)]);
 
 static NETWORKD: Object = object("networkd section", &[field("units", list!(Kind::Object(&NETWORKD_UNIT)), V2_0)]);
 
@@ -210,11 +205,7 @@ static PARTITION: Object = object(
 
 static FILESYSTEM: Object = object(
     "filesystem",
-    &[
-        field("mount", Kind::Object(&MOUNT), V2_0),
-        field("name", Kind::Str, V2_0),
-        field("path", Kind::Str, V2_0),
-    ],
+    &[field("mount", Kind::Object(&MOUNT), V2_0), field("name", Kind::Str, V2_0), field("path", Kind::Str, V2_0)],
 );
 
 static MOUNT: Object = object(

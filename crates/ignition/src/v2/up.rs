@@ -79,7 +79,8 @@ impl<'t> Up<'_> {
                 map.set("users", list_at(user.into_iter().collect(), origin));
             }
         }
-        for group in section.as_map_mut().and_then(|map| map.get_mut("groups")).and_then(Node::as_list_mut).into_iter().flatten()
+        for group in
+            section.as_map_mut().and_then(|map| map.get_mut("groups")).and_then(Node::as_list_mut).into_iter().flatten()
         {
             unset_zeroes(group, &["passwordHash", "system"]);
         }
@@ -98,7 +99,12 @@ impl<'t> Up<'_> {
                 self.report.error(&here.key("name"), user.get("name").unwrap_or(user), "v2-user", message);
             }
             if let Some(create) = user.get("create") {
-                self.report.warn(&place.index(index).key("create"), create, "v2-dropped", "create is dropped: version 3 has no such field");
+                self.report.warn(
+                    &place.index(index).key("create"),
+                    create,
+                    "v2-dropped",
+                    "create is dropped: version 3 has no such field",
+                );
             }
         }
         let mut users = users.into_iter().rev();
@@ -115,7 +121,10 @@ impl<'t> Up<'_> {
                 .filter(|key| *key != "name")
                 .collect();
             if !lost.is_empty() {
-                let message = format!("core is given several times: {} of this one is dropped, its SSH keys are kept", lost.join(", "));
+                let message = format!(
+                    "core is given several times: {} of this one is dropped, its SSH keys are kept",
+                    lost.join(", ")
+                );
                 self.report.warn(place, &earlier, "v2-dropped", message);
             }
             keys_origin = more.first().map_or(keys_origin, |_| keys_origin);
@@ -126,12 +135,17 @@ impl<'t> Up<'_> {
         let map = user.as_map_mut()?;
         map.set("sshAuthorizedKeys", list_at(keys, keys_origin));
         map.remove("create");
-        unset_zeroes(&mut user, &["gecos", "homeDir", "noCreateHome", "noLogInit", "noUserGroup", "primaryGroup", "shell", "system"]);
+        unset_zeroes(
+            &mut user,
+            &["gecos", "homeDir", "noCreateHome", "noLogInit", "noUserGroup", "primaryGroup", "shell", "system"],
+        );
         Some(user)
     }
 
     fn systemd(&mut self, mut section: Node<'t>) -> Node<'t> {
-        let Some(units) = take(&mut section, "units") else { return section };
+        let Some(units) = take(&mut section, "units") else {
+            return section;
+        };
         let origin = units.origin;
         let mut out: Vec<Node<'t>> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
@@ -146,12 +160,17 @@ impl<'t> Up<'_> {
             let lost: Vec<_> =
                 ["contents", "enable", "enabled", "mask"].into_iter().filter(|key| unit.get(key).is_some()).collect();
             if !lost.is_empty() {
-                let message = format!("unit {} is given again below: {} of this one is dropped", quote(&name), lost.join(", "));
+                let message =
+                    format!("unit {} is given again below: {} of this one is dropped", quote(&name), lost.join(", "));
                 let place = Place::ROOT.key("systemd");
                 self.report.warn(&place.key("units"), &unit, "v2-dropped", message);
             }
-            let Some(dropins) = take(&mut unit, "dropins") else { continue };
-            let Some(kept) = out[*at].as_map_mut() else { continue };
+            let Some(dropins) = take(&mut unit, "dropins") else {
+                continue;
+            };
+            let Some(kept) = out[*at].as_map_mut() else {
+                continue;
+            };
             let mut all = kept.remove("dropins").map(items).unwrap_or_default();
             let known: HashSet<String> = all.iter().map(|dropin| dropin.text_of("name").to_owned()).collect();
             let dropins_origin = dropins.origin;
@@ -168,7 +187,12 @@ impl<'t> Up<'_> {
         for unit in &mut out {
             enabled(unit);
             unset_zeroes(unit, &["mask", "contents"]);
-            for dropin in unit.as_map_mut().and_then(|map| map.get_mut("dropins")).and_then(Node::as_list_mut).into_iter().flatten()
+            for dropin in unit
+                .as_map_mut()
+                .and_then(|map| map.get_mut("dropins"))
+                .and_then(Node::as_list_mut)
+                .into_iter()
+                .flatten()
             {
                 unset_zeroes(dropin, &["contents"]);
             }
@@ -196,12 +220,24 @@ impl<'t> Up<'_> {
             for (index, node) in nodes.iter_mut().enumerate() {
                 self.node(node, &place.key(list).index(index));
                 unset_zeroes(node, &["hard"]);
+                let origin = node.origin;
+                if list == "directories"
+                    && self.version < Version::V2_2
+                    && let Some(map) = node.as_map_mut()
+                    && map.get("mode").is_none()
+                {
+                    map.set("mode", Node { value: Value::Int(0), origin });
+                }
             }
         }
-        for disk in section.as_map_mut().and_then(|map| map.get_mut("disks")).and_then(Node::as_list_mut).into_iter().flatten() {
+        for disk in
+            section.as_map_mut().and_then(|map| map.get_mut("disks")).and_then(Node::as_list_mut).into_iter().flatten()
+        {
             unset_zeroes(disk, &["wipeTable"]);
         }
-        for raid in section.as_map_mut().and_then(|map| map.get_mut("raid")).and_then(Node::as_list_mut).into_iter().flatten() {
+        for raid in
+            section.as_map_mut().and_then(|map| map.get_mut("raid")).and_then(Node::as_list_mut).into_iter().flatten()
+        {
             unset_zeroes(raid, &["spares"]);
         }
         self.prefixes(&section, &place);
@@ -213,7 +249,12 @@ impl<'t> Up<'_> {
             if let Some(partitions) = disk.get("partitions") {
                 let message = "partitions of a 2.x config count in sectors, which version 3 does not know; write a \
                                version 3 config with startMiB and sizeMiB";
-                self.report.error(&place.key("disks").index(index).key("partitions"), partitions, "v2-partitions", message);
+                self.report.error(
+                    &place.key("disks").index(index).key("partitions"),
+                    partitions,
+                    "v2-partitions",
+                    message,
+                );
             }
         }
     }
@@ -231,7 +272,12 @@ impl<'t> Up<'_> {
                 );
                 self.report.error(&here, filesystem, "v2-filesystem", message);
             } else if filesystem.get("mount").is_some() {
-                self.report.warn(&here, filesystem, "v2-dropped", "the filesystem root is implied in version 3; this entry is dropped");
+                self.report.warn(
+                    &here,
+                    filesystem,
+                    "v2-dropped",
+                    "the filesystem root is implied in version 3; this entry is dropped",
+                );
             }
         }
         take(section, "filesystems");
@@ -260,6 +306,7 @@ impl<'t> Up<'_> {
         self.node(file, place);
         let origin = file.origin;
         let is_first = self.version == Version::V2_0;
+        let knows_no_unset_mode = self.version < Version::V2_2;
         let Some(map) = file.as_map_mut() else { return };
         let appends = map.remove("append").filter(|append| append.as_bool() == Some(true));
         let mut contents = map.remove("contents").unwrap_or(Node { value: Value::Map(Map::default()), origin });
@@ -282,16 +329,16 @@ impl<'t> Up<'_> {
                 map.set("contents", contents);
             }
         }
+        if knows_no_unset_mode && map.get("mode").is_none() {
+            map.set("mode", Node { value: Value::Int(0), origin });
+        }
         if is_first {
-            // 2.0.0 knows no "unset": a file belongs to root and has the mode 0 when nothing is said.
+            // 2.0.0 knows no "unset" for owners either: a file belongs to root when nothing is said.
             for owner in ["user", "group"] {
                 if map.get(owner).and_then(|owner| owner.get("id")).is_none() {
                     let id = Node { value: Value::Int(0), origin };
                     map.set(owner, Node::map_at(vec![(Cow::Borrowed("id"), id)], origin));
                 }
-            }
-            if map.get("mode").is_none() {
-                map.set("mode", Node { value: Value::Int(0), origin });
             }
         }
     }
@@ -305,7 +352,10 @@ impl<'t> Up<'_> {
             }
             Some("root") => {}
             Some(other) => {
-                let message = format!("filesystem {} is not declared; the path is taken as one of the root filesystem", quote(other));
+                let message = format!(
+                    "filesystem {} is not declared; the path is taken as one of the root filesystem",
+                    quote(other)
+                );
                 self.report.warn(&place.key("filesystem"), node, "v2-filesystem-unknown", message);
             }
         }
@@ -333,8 +383,12 @@ impl<'t> Up<'_> {
     /// Compat: the converter compares texts, so a link `/a` refuses `/ab/c` as well. Such a config never reached a
     /// machine, and the way out is a version 3 config, so the message says so.
     fn prefixes(&mut self, section: &Node<'t>, place: &Place<'_>) {
-        let mut links: Vec<(&str, &Node<'t>)> =
-            section.list_of("links").iter().map(|link| (link.text_of("path"), link)).filter(|(path, _)| !path.is_empty()).collect();
+        let mut links: Vec<(&str, &Node<'t>)> = section
+            .list_of("links")
+            .iter()
+            .map(|link| (link.text_of("path"), link))
+            .filter(|(path, _)| !path.is_empty())
+            .collect();
         links.sort_by_key(|(path, _)| *path);
         for list in ["files", "directories", "links"] {
             for (index, node) in section.list_of(list).iter().enumerate() {

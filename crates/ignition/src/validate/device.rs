@@ -62,7 +62,13 @@ fn overlaps(partitions: &[Node<'_>], place: &Place<'_>, check: &mut Check) {
         if start <= end {
             let index = first.max(second);
             let message = format!("partitions {first} and {second} overlap: both claim MiB {start}");
-            check.report.clash(&place.index(index), &partitions[index], &[&partitions[first.min(second)]], "partition-overlap", message);
+            check.report.clash(
+                &place.index(index),
+                &partitions[index],
+                &[&partitions[first.min(second)]],
+                "partition-overlap",
+                message,
+            );
         }
     }
 }
@@ -72,7 +78,11 @@ pub(crate) fn partition(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let label = node.get("label");
     let is_set = |key: &str| !node.text_of(key).is_empty();
     if node.bool_of("shouldExist") == Some(false)
-        && (label.is_some() || is_set("typeGuid") || is_set("guid") || node.get("startMiB").is_some() || node.get("sizeMiB").is_some())
+        && (label.is_some()
+            || is_set("typeGuid")
+            || is_set("guid")
+            || node.get("startMiB").is_some()
+            || node.get("sizeMiB").is_some())
     {
         let message = "shouldExist: false needs the number alone; drop label, guid, typeGuid, startMiB and sizeMiB";
         check.report.error(place, node, "partition-absent", message);
@@ -94,7 +104,8 @@ pub(crate) fn partition(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         if let Some(guid) = node.get(key)
             && !is_guid(guid.as_str().unwrap_or_default())
         {
-            let message = format!("{} is not a GUID; the form is 01234567-89AB-CDEF-EDCB-A98765432101", guid.describe());
+            let message =
+                format!("{} is not a GUID; the form is 01234567-89AB-CDEF-EDCB-A98765432101", guid.describe());
             check.report.error(&place.key(key), guid, "partition-guid", message);
         }
     }
@@ -141,7 +152,8 @@ pub(crate) fn filesystem(node: &Node<'_>, place: &Place<'_>, check: &mut Check) 
         "vfat" => 11,
         "none" if check.version >= Version::V3_3 => usize::MAX,
         _ => {
-            let message = format!("invalid filesystem format {}; accepted are ext4, btrfs, xfs, swap, vfat, none", quote(format));
+            let message =
+                format!("invalid filesystem format {}; accepted are ext4, btrfs, xfs, swap, vfat, none", quote(format));
             check.report.error(&place.key("format"), node.get("format").unwrap_or(node), "filesystem-format", message);
             return;
         }
@@ -160,7 +172,9 @@ pub(crate) fn filesystems_on_disks(storage: &Node<'_>, place: &Place<'_>, check:
     }
     let disks: HashMap<&str, &Node<'_>> = disks.iter().map(|disk| (disk.text_of("device"), disk)).collect();
     for (index, filesystem) in storage.list_of("filesystems").iter().enumerate() {
-        let Some(disk) = disks.get(filesystem.text_of("device")) else { continue };
+        let Some(disk) = disks.get(filesystem.text_of("device")) else {
+            continue;
+        };
         let here = place.key("filesystems");
         let here = here.index(index);
         if !disk.list_of("partitions").is_empty() {
@@ -181,8 +195,8 @@ pub(crate) fn raid(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         "linear" | "raid0" | "0" | "stripe" if node.int_of("spares").unwrap_or(0) != 0 => {
             Some(format!("spares unsupported for level {level}"))
         }
-        "linear" | "raid0" | "0" | "stripe" | "raid1" | "1" | "mirror" | "raid4" | "4" | "raid5" | "5" | "raid6" | "6"
-        | "raid10" | "10" => None,
+        "linear" | "raid0" | "0" | "stripe" | "raid1" | "1" | "mirror" | "raid4" | "4" | "raid5" | "5" | "raid6"
+        | "6" | "raid10" | "10" => None,
         _ => Some(format!(
             "unrecognized raid level {}; accepted are linear, raid0, raid1, raid4, raid5, raid6, raid10",
             quote(level)
@@ -220,7 +234,9 @@ pub(crate) fn luks(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let clevis = node.get("clevis");
     let custom = clevis.and_then(|clevis| clevis.get("custom")).filter(|custom| !custom.text_of("pin").is_empty());
     let has_pins = clevis.is_some_and(|clevis| {
-        !clevis.list_of("tang").is_empty() || clevis.bool_of("tpm2") == Some(true) || clevis.int_of("threshold").unwrap_or(0) != 0
+        !clevis.list_of("tang").is_empty()
+            || clevis.bool_of("tpm2") == Some(true)
+            || clevis.int_of("threshold").unwrap_or(0) != 0
     });
     if let (Some(clevis), true, true) = (clevis, custom.is_some(), has_pins) {
         let message = "cannot use a custom clevis pin together with tang, tpm2 or threshold";
@@ -257,7 +273,8 @@ pub(crate) fn clevis_custom(node: &Node<'_>, place: &Place<'_>, check: &mut Chec
 pub(crate) fn tang(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let text = node.text_of("url");
     if !matches!(url::scheme(text).as_deref(), Some("http" | "https")) {
-        let message = format!("{} is not the URL of a tang server; accepted are http:// and https:// URLs", quote(text));
+        let message =
+            format!("{} is not the URL of a tang server; accepted are http:// and https:// URLs", quote(text));
         check.report.error(&place.key("url"), node.get("url").unwrap_or(node), "tang-url", message);
     }
     if node.text_of("thumbprint").is_empty() {
@@ -266,7 +283,12 @@ pub(crate) fn tang(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     if let Some(advertisement) = node.get("advertisement") {
         let text = advertisement.as_str().unwrap_or_default();
         if !text.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
-            check.report.error(&place.key("advertisement"), advertisement, "tang-advertisement", "the advertisement is not JSON");
+            check.report.error(
+                &place.key("advertisement"),
+                advertisement,
+                "tang-advertisement",
+                "the advertisement is not JSON",
+            );
         }
     }
 }

@@ -95,7 +95,8 @@ pub(crate) fn owner(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 
 /// The whole storage section: what lies below links, and what hard links point to.
 pub(crate) fn storage(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
-    let links: HashMap<&str, &Node<'_>> = node.list_of("links").iter().map(|link| (link.text_of("path"), link)).collect();
+    let links: HashMap<&str, &Node<'_>> =
+        node.list_of("links").iter().map(|link| (link.text_of("path"), link)).collect();
     if !links.is_empty() {
         below_links(node, &links, place, check);
         hard_links(node, place, check);
@@ -130,11 +131,8 @@ fn hard_links(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         let here_list = place.key("links");
         let here = here_list.index(index);
         let target = link.text_of("target");
-        let target = if target.starts_with('/') {
-            clean(target)
-        } else {
-            clean(&format!("{}/{target}", link.text_of("path")))
-        };
+        let target =
+            if target.starts_with('/') { clean(target) } else { clean(&format!("{}/{target}", link.text_of("path"))) };
         let directories = directories.get_or_insert_with(|| {
             node.list_of("directories").iter().map(|directory| (directory.text_of("path"), directory)).collect()
         });

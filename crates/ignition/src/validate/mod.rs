@@ -46,12 +46,16 @@ fn walk(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check: &mut
     let Some(map) = node.as_map() else { return };
     duplicates(node, object, place, check);
     for (key, child) in map.iter() {
-        let Some(field) = object.field(key) else { continue };
+        let Some(field) = object.field(key) else {
+            continue;
+        };
         let here = place.key(key);
         match &field.kind {
             Kind::Object(object) => walk(child, object, &here, check),
             Kind::List(list) => {
-                let Kind::Object(object) = &list.item else { continue };
+                let Kind::Object(object) = &list.item else {
+                    continue;
+                };
                 for (index, item) in child.as_list().unwrap_or_default().iter().enumerate() {
                     walk(item, object, &here.index(index), check);
                 }
@@ -65,8 +69,12 @@ fn walk(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check: &mut
 fn duplicates(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check: &mut Check) {
     let mut group: HashMap<Cow<'_, str>, &Node<'_>> = HashMap::new();
     for field in object.fields {
-        let Kind::List(list) = &field.kind else { continue };
-        let Some(key_by) = list.mode.key_by() else { continue };
+        let Kind::List(list) = &field.kind else {
+            continue;
+        };
+        let Some(key_by) = list.mode.key_by() else {
+            continue;
+        };
         let items = node.list_of(field.name);
         let is_shared = object.shared.contains(&field.name);
         if items.is_empty() || (items.len() < 2 && !is_shared) {

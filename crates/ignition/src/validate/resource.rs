@@ -44,7 +44,12 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     // The common case first, without taking the URL apart: a body that is embedded already.
     if text.starts_with("data:") {
         if text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
-            check.report.error(place, source, "source-url", "control characters are not allowed in a URL; write them as %XX");
+            check.report.error(
+                place,
+                source,
+                "source-url",
+                "control characters are not allowed in a URL; write them as %XX",
+            );
         } else if let Err(error) = data_url::check(text, &mut check.buffer) {
             check.report.error(place, source, "source-data", format!("cannot decode {}: {error}", quote(text)));
         }
@@ -93,7 +98,9 @@ fn is_s3_arn(text: &str) -> bool {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     let mut sections = text.splitn(6, ':').skip(2);
     let service = sections.next();
-    let Some(resource) = sections.nth(2) else { return false };
+    let Some(resource) = sections.nth(2) else {
+        return false;
+    };
     let slashes = text.matches('/').count();
     service == Some("s3") && if resource.starts_with("accesspoint/") { slashes >= 2 } else { slashes >= 1 }
 }
@@ -104,7 +111,9 @@ pub(crate) fn verification(node: &Node<'_>, place: &Place<'_>, check: &mut Check
     let text = hash.as_str().unwrap_or_default();
     let problem = match text.split_once('-') {
         None => "has no dash",
-        Some(("sha256", _)) if check.version < Version::V3_1 => "names a hash function that version 3.0.0 does not know",
+        Some(("sha256", _)) if check.version < Version::V3_1 => {
+            "names a hash function that version 3.0.0 does not know"
+        }
         // Differs: upstream counts characters and takes any, because it never looks inside; a sum that is not
         // hexadecimal cannot be that of any file.
         Some((_, sum)) if !sum.bytes().all(|byte| byte.is_ascii_hexdigit()) => "is not hexadecimal behind the dash",

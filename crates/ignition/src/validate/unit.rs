@@ -8,7 +8,18 @@ use crate::problem::Place;
 use crate::unit::sections;
 
 const UNIT_TYPES: [&str; 12] = [
-    "service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "snapshot", "slice", "scope",
+    "service",
+    "socket",
+    "device",
+    "mount",
+    "automount",
+    "swap",
+    "target",
+    "path",
+    "timer",
+    "snapshot",
+    "slice",
+    "scope",
 ];
 
 /// What stands behind the last dot of a file's name.
@@ -21,16 +32,22 @@ fn extension(name: &str) -> &str {
 pub(crate) fn unit(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let name = node.text_of("name");
     if !UNIT_TYPES.contains(&extension(name)) {
-        let message = format!("invalid systemd unit extension: {}; accepted are .{}", quote(name), UNIT_TYPES.join(", ."));
+        let message =
+            format!("invalid systemd unit extension: {}; accepted are .{}", quote(name), UNIT_TYPES.join(", ."));
         check.report.error(&place.key("name"), node.get("name").unwrap_or(node), "unit-name", message);
     }
-    let Some(contents) = node.get("contents") else { return };
+    let Some(contents) = node.get("contents") else {
+        return;
+    };
     match sections(contents.as_str().unwrap_or_default()) {
         Err(error) => contents_error(contents, place, &error, check),
         Ok(sections) => {
             let is_empty = contents.as_str() == Some("");
             if node.bool_of("enabled") == Some(true) && !is_empty && !sections.contains("Install") {
-                let message = format!("unit {} is enabled but has no [Install] section, so enabling it does nothing", quote(name));
+                let message = format!(
+                    "unit {} is enabled but has no [Install] section, so enabling it does nothing",
+                    quote(name)
+                );
                 check.report.warn(&place.key("contents"), contents, "no-install-section", message);
             }
         }
@@ -61,13 +78,17 @@ pub(crate) fn systemd(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let mut by_name: Option<HashMap<&str, &Node<'_>>> = None;
     for (index, unit) in units.iter().enumerate() {
         let name = unit.text_of("name");
-        let Some((template, instance)) = name.strip_suffix(".service").and_then(|name| name.split_once('@')) else { continue };
+        let Some((template, instance)) = name.strip_suffix(".service").and_then(|name| name.split_once('@')) else {
+            continue;
+        };
         if template.is_empty() || instance.is_empty() || unit.bool_of("enabled") != Some(true) {
             continue;
         }
         let by_name = by_name.get_or_insert_with(|| units.iter().map(|unit| (unit.text_of("name"), unit)).collect());
         let template = format!("{template}@.service");
-        let Some(contents) = by_name.get(template.as_str()).map(|unit| unit.text_of("contents")) else { continue };
+        let Some(contents) = by_name.get(template.as_str()).map(|unit| unit.text_of("contents")) else {
+            continue;
+        };
         if !contents.is_empty() && sections(contents).is_ok_and(|sections| !sections.contains("Install")) {
             let message = format!(
                 "unit {} is enabled, but its template {} has no [Install] section",
@@ -81,7 +102,9 @@ pub(crate) fn systemd(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 
 /// The whole config: a file, directory or link where a unit or drop-in is written.
 pub(crate) fn config(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
-    let Some(storage) = node.get("storage") else { return };
+    let Some(storage) = node.get("storage") else {
+        return;
+    };
     let units = node.get("systemd").map(|systemd| systemd.list_of("units")).unwrap_or_default();
     let mut written: HashMap<String, &Node<'_>> = HashMap::new();
     for unit in units {
@@ -102,7 +125,8 @@ pub(crate) fn config(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         for (index, item) in storage.list_of(list).iter().enumerate() {
             let path = item.text_of("path");
             if let Some(unit) = written.get(path) {
-                let message = format!("path conflicts with a systemd unit or drop-in: both write {}; keep one", quote(path));
+                let message =
+                    format!("path conflicts with a systemd unit or drop-in: both write {}; keep one", quote(path));
                 let here = place.key("storage");
                 let here = here.key(list);
                 let here = here.index(index);

@@ -1,0 +1,122 @@
+//! What rendering has to say: mistakes, and things worth knowing, each with the objects and the places involved.
+
+use std::fmt;
+
+use seaworthy_ignition::{Path, Problem, Severity};
+use serde::Serialize;
+
+/// One thing to say about the inputs or the result. Findings never change the result; those with the severity `error`
+/// say why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable name of the rule, for programs.
+    pub code: &'static str,
+    /// The pool it was found in; `None` when it is about one object, whatever the pool.
+    pub pool: Option<String>,
+    /// What it is about in the result: a file's path, a unit, a field. Empty when the places say it all.
+    pub subject: String,
+    /// The places in the inputs, the deciding one first.
+    pub places: Vec<Place>,
+    /// What was found, what is accepted, and what to do.
+    pub message: String,
+}
+
+/// A place in an input.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Place {
+    /// The kind of the object.
+    pub kind: &'static str,
+    /// The object's name.
+    pub name: String,
+    /// The JSON path in the object.
+    pub path: String,
+    /// The remote config that the path is one of, when the object refers to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+}
+
+impl Place {
+    /// A place in a MachineConfig.
+    pub fn machine_config(name: impl Into<String>, path: &Path) -> Self {
+        Place { kind: "MachineConfig", name: name.into(), path: path.to_string(), remote: None }
+    }
+
+    /// A place in a pool.
+    pub fn pool(name: impl Into<String>, path: &str) -> Self {
+        Place { kind: "MachineConfigPool", name: name.into(), path: path.to_owned(), remote: None }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)?;
+        if !self.path.is_empty() && self.path != "$" {
+            write!(f, ", {}", self.path)?;
+        }
+        match &self.remote {
+            Some(remote) => write!(f, " (in {remote})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(pool) = &self.pool {
+            write!(f, "pool {pool}: ")?;
+        }
+        for (nth, place) in self.places.iter().enumerate() {
+            if nth > 0 {
+                f.write_str(" and ")?;
+            }
+            write!(f, "{place}")?;
+        }
+        if !self.places.is_empty() {
+            f.write_str(": ")?;
+        }
+        if !self.subject.is_empty() && !self.message.contains(&self.subject) {
+            write!(f, "{}: ", self.subject)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl Finding {
+    /// A problem of one MachineConfig's own.
+    pub(crate) fn of_problem(machine_config: &str, prefix: &[&str], problem: &Problem) -> Self {
+        let path = Path::of(prefix).join(&problem.path);
+        Finding {
+            severity: problem.severity,
+            code: problem.code,
+            pool: None,
+            subject: String::new(),
+            places: vec![Place::machine_config(machine_config, &path)],
+            message: problem.message.clone(),
+        }
+    }
+
+    /// The finding as JSON, for programs.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut json = serde_json::json!({
+            "severity": self.severity.as_str(),
+            "code": self.code,
+            "message": self.message,
+            "places": self.places,
+        });
+        if let Some(pool) = &self.pool {
+            json["pool"] = pool.as_str().into();
+        }
+        if !self.subject.is_empty() {
+            json["subject"] = self.subject.as_str().into();
+        }
+        json
+    }
+
+    /// Whether this keeps a pool from being rendered.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}

@@ -1,0 +1,153 @@
+//! One MachineConfig, made ready for merging: its Ignition config brought to spec 3.5, its fields checked. Done once,
+//! however many pools select it.
+
+use seaworthy_ignition::node::{Node, Origin};
+use seaworthy_ignition::{Path, Severity, parse};
+
+use crate::finding::{Finding, Place};
+use crate::machine_config::MachineConfig;
+
+/// The kernels that can be asked for. The first two mean the one that the OS comes with.
+pub const KERNEL_TYPES: [&str; 4] = ["", "default", "realtime", "64k-pages"];
+
+/// The extensions that can be asked for.
+pub const EXTENSIONS: [&str; 7] =
+    ["two-node-ha", "ipsec", "usbguard", "kerberos", "kernel-devel", "sandboxed-containers", "sysstat"];
+
+/// The highest mode of a file: the daemon on the machine sets no others.
+const HIGHEST_FILE_MODE: i64 = 0o777;
+
+/// A MachineConfig that is ready for merging, or the reasons why it is not.
+#[derive(Debug)]
+pub struct Prepared<'t> {
+    /// The MachineConfig.
+    pub source: &'t MachineConfig<'t>,
+    /// Its Ignition config in spec 3.5; `None` when it has none.
+    pub config: Option<Node<'t>>,
+    /// What is wrong with it, or worth knowing.
+    pub findings: Vec<Finding>,
+    /// The remote configs that became part of it.
+    pub remotes: Vec<RemoteConfig>,
+}
+
+/// A config that was fetched and became part of a MachineConfig's.
+#[derive(Debug)]
+pub struct RemoteConfig {
+    /// The number of its document in origins.
+    pub doc: u32,
+    /// Where it came from, without credentials.
+    pub url: String,
+    /// The reference to it.
+    pub referred_by: Origin,
+    /// The config as it was fetched.
+    pub tree: Node<'static>,
+}
+
+impl<'t> Prepared<'t> {
+    /// Whether it can be merged.
+    pub fn is_valid(&self) -> bool {
+        !self.findings.iter().any(Finding::is_error)
+    }
+}
+
+/// Makes a MachineConfig ready.
+pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
+    let name = source.name();
+    let mut findings = Vec::new();
+    let mut config = None;
+    if let Some(node) = source.config() {
+        match parse(node) {
+            Err(problems) => {
+                findings.extend(problems.iter().map(|problem| Finding::of_problem(name, &["spec", "config"], problem)));
+            }
+            Ok(parsed) => {
+                findings.extend(
+                    parsed.warnings.iter().map(|problem| Finding::of_problem(name, &["spec", "config"], problem)),
+                );
+                check_modes(source, &parsed.config, &mut findings);
+                check_plain_http(source, &parsed.config, &mut findings);
+                config = Some(parsed.config);
+            }
+        }
+    }
+    check_fields(source, &mut findings);
+    Prepared { source, config, findings, remotes: Vec::new() }
+}
+
+fn check_modes(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec<Finding>) {
+    for file in config.get("storage").map(|storage| storage.list_of("files")).unwrap_or_default() {
+        let Some(mode) = file.get("mode") else {
+            continue;
+        };
+        let number = mode.as_int().unwrap_or_default();
+        if number > HIGHEST_FILE_MODE {
+            let message = format!(
+                "invalid mode {number:#o} for {}, cannot exceed {HIGHEST_FILE_MODE:#o}: drop the setuid, setgid and sticky bits",
+                file.text_of("path")
+            );
+            findings.push(error(source, mode, "file-mode", message));
+        }
+    }
+}
+
+/// Everything that would be fetched in the clear without a hash to tell what arrived.
+fn check_plain_http(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec<Finding>) {
+    crate::remote::resources(config, &mut |resource| {
+        let url = resource.text_of("source");
+        let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
+        let has_hash = resource.dig(&["verification", "hash"]).is_some();
+        if matches!(scheme.as_str(), "http" | "tftp") && !has_hash {
+            let place = resource.get("source").unwrap_or(resource);
+            let message = format!(
+                "{} is fetched in the clear and without verification.hash: anyone on the way can change it; use https or add \
+                 the hash",
+                seaworthy_ignition::node::quote(&crate::remote::redacted(url))
+            );
+            let mut finding = error(source, place, "plain-http-without-hash", message);
+            finding.severity = Severity::Warning;
+            findings.push(finding);
+        }
+    });
+}
+
+fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
+    if let Some(kernel) = source.field("kernelType")
+        && !KERNEL_TYPES.contains(&kernel.as_str().unwrap_or_default())
+    {
+        let message = format!(
+            "kernelType={} is invalid; accepted are \"\", default, realtime, 64k-pages",
+            kernel.as_str().unwrap_or_default()
+        );
+        findings.push(error(source, kernel, "kernel-type", message));
+    }
+    let unknown: Vec<&Node<'_>> = source
+        .list("extensions")
+        .iter()
+        .filter(|extension| !EXTENSIONS.contains(&extension.as_str().unwrap_or_default()))
+        .collect();
+    if let Some(first) = unknown.first() {
+        let names: Vec<&str> = unknown.iter().filter_map(|node| node.as_str()).collect();
+        let message =
+            format!("invalid extensions found: [{}]; accepted are {}", names.join(" "), EXTENSIONS.join(", "));
+        let mut finding = error(source, first, "extension", message);
+        // Compat: upstream looks at extensions only beside an Ignition config and renders the rest as they are. Its
+        // clusters may hold such a MachineConfig, and taking them over must not fail on it; so it is said, not refused.
+        if source.config().is_none() {
+            finding.severity = Severity::Warning;
+        }
+        findings.push(finding);
+    }
+}
+
+/// An error at a value of a MachineConfig.
+fn error(source: &MachineConfig<'_>, node: &Node<'_>, code: &'static str, message: String) -> Finding {
+    let path = source.object().path_of(node.origin).unwrap_or_else(|| Path::of(&["spec"]));
+    Finding {
+        severity: Severity::Error,
+        code,
+        pool: None,
+        subject: String::new(),
+        places: vec![Place::machine_config(source.name(), &path)],
+        message,
+    }
+}

@@ -1,0 +1,411 @@
+//! Renders a pool: its MachineConfigs merged into one.
+
+use std::borrow::Cow;
+
+use seaworthy_ignition::merge::{Event, EventKind, Merger};
+use seaworthy_ignition::node::{Map, Node, Origin, Value, quote};
+use seaworthy_ignition::{Path, Severity, Version, check};
+
+use crate::controller_config::{Controller, ControllerConfig, OsImageStreams};
+use crate::finding::{Finding, Place};
+use crate::locator::Locator;
+use crate::pool::Pool;
+use crate::prepare::Prepared;
+use crate::{keys, name, order, runtime};
+
+/// Everything that rendering looks at beside the pool and the MachineConfigs.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// Who renders.
+    pub controller: Controller,
+    /// The cluster's defaults.
+    pub controller_config: ControllerConfig,
+    /// The OS images on offer, where the cluster offers any.
+    pub streams: Option<OsImageStreams>,
+    /// The stream that the worker pool asks for: custom pools inherit it.
+    pub worker_stream: Option<String>,
+}
+
+/// A pool's MachineConfigs, merged.
+#[derive(Debug)]
+pub struct Rendered<'r, 't> {
+    /// The pool.
+    pub pool: &'r Pool,
+    /// `rendered-<pool>-<digest>`.
+    pub name: String,
+    /// The spec of the rendered MachineConfig.
+    pub spec: Node<'r>,
+    /// Its annotations.
+    pub annotations: Vec<(&'static str, String)>,
+    /// The inputs, in the order they were merged.
+    pub inputs: Vec<&'r Prepared<'t>>,
+    /// Where inputs met each other.
+    pub events: Vec<Event>,
+}
+
+/// Renders a pool. On failure everything that is wrong is in the findings, not the first mistake only.
+pub fn render<'r, 't: 'r>(
+    pool: &'r Pool,
+    all: &'r [Prepared<'t>],
+    context: &Context,
+) -> Result<Rendered<'r, 't>, Vec<Finding>> {
+    let inputs = order::inputs(pool, all)?;
+    let mut findings: Vec<Finding> = inputs
+        .iter()
+        .flat_map(|input| input.findings.iter().filter(|finding| finding.is_error()).cloned())
+        .map(|finding| Finding { pool: Some(pool.name.clone()), ..finding })
+        .collect();
+    findings.extend(skew(pool, &inputs, context));
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+
+    let locator = Locator::new(&inputs);
+    let mut events = Vec::new();
+    let config = merge_configs(&inputs, &mut events);
+    let fields = merge_fields(pool, &inputs, context, &mut events).map_err(|finding| vec![finding])?;
+    let broken: Vec<Finding> = check(&config)
+        .into_iter()
+        .filter(|problem| problem.severity == Severity::Error)
+        .map(|problem| merged_error(pool, &config, &problem, &locator))
+        .collect();
+    if !broken.is_empty() {
+        return Err(broken);
+    }
+    if let Some(finding) = runtime::refused(pool, &config, &fields, context, &locator) {
+        return Err(vec![finding]);
+    }
+
+    let mut annotations = vec![
+        (keys::GENERATED_BY, context.controller.build.clone()),
+        (keys::RELEASE_VERSION, context.controller_config.release_version.clone()),
+    ];
+    if fields.image_overridden {
+        annotations.push((keys::OS_IMAGE_OVERRIDDEN, "true".to_owned()));
+    }
+    let spec = fields.into_spec(config);
+    let name = name::rendered(&pool.name, &spec);
+    Ok(Rendered { pool, name, spec, annotations, inputs, events })
+}
+
+/// Inputs of another build than the controller's.
+fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding> {
+    let controller = &context.controller;
+    if !controller.refuses_skew {
+        return Vec::new();
+    }
+    let error = |place: Place, message: String| Finding {
+        severity: Severity::Error,
+        code: "version-skew",
+        pool: Some(pool.name.clone()),
+        subject: String::new(),
+        places: vec![place],
+        message,
+    };
+    let place = |path: &str| Place {
+        kind: "ControllerConfig",
+        name: "machine-config-controller".to_owned(),
+        path: path.to_owned(),
+        remote: None,
+    };
+    let mut findings = Vec::new();
+    let annotation = format!("metadata.annotations[{:?}]", keys::GENERATED_BY_VERSION);
+    match &context.controller_config.generated_by_version {
+        None => findings.push(error(
+            place(&annotation),
+            format!(
+                "ignoring controller config generated without {} annotation (my version: {}); it is written anew by the \
+                 running version",
+                keys::GENERATED_BY_VERSION,
+                controller.version
+            ),
+        )),
+        Some(version) if *version != controller.version => findings.push(error(
+            place(&annotation),
+            format!("ignoring controller config generated from {version} (my version: {})", controller.version),
+        )),
+        Some(_) => {}
+    }
+    for input in inputs {
+        if let Some(build) = input.source.generated_by().filter(|build| *build != controller.build) {
+            let name = input.source.name();
+            let path = format!("metadata.annotations[{:?}]", keys::GENERATED_BY);
+            let place = Place { kind: "MachineConfig", name: name.to_owned(), path, remote: None };
+            let message =
+                format!("ignoring MC {name} generated by older version {build} (my version: {})", controller.build);
+            findings.push(error(place, message));
+        }
+    }
+    findings
+}
+
+fn merge_configs<'r>(inputs: &[&'r Prepared<'_>], events: &mut Vec<Event>) -> Node<'r> {
+    let mut merger = Merger::default();
+    let mut merged_any = false;
+    for (nth, input) in inputs.iter().enumerate() {
+        if let Some(config) = &input.config {
+            merger.add(config);
+            merged_any |= nth > 0;
+        }
+    }
+    let merged = merger.finish();
+    events.extend(merged.events);
+    let mut config = merged.config;
+    let files = config.as_map_mut().and_then(|map| map.get_mut("storage")).and_then(Node::as_map_mut);
+    for file in files.and_then(|map| map.get_mut("files")).and_then(Node::as_list_mut).into_iter().flatten() {
+        let origin = file.origin;
+        let Some(map) = file.as_map_mut() else {
+            continue;
+        };
+        // Compat: upstream takes an empty compression for none as soon as it merges anything, and leaves it as it is
+        // when there is nothing to merge. The name depends on it.
+        if merged_any
+            && let Some(contents) = map.get_mut("contents").and_then(Node::as_map_mut)
+            && contents.get("compression").and_then(Node::as_str) == Some("")
+        {
+            contents.remove("compression");
+            if contents.is_empty() {
+                map.remove("contents");
+            }
+        }
+        // A file of ours replaces what the image brings; without contents that is an error, which the check finds.
+        if map.get("overwrite").is_none() {
+            map.set("overwrite", Node { value: Value::Bool(true), origin });
+        }
+    }
+    config
+}
+
+/// The fields of the spec beside the Ignition config.
+pub(crate) struct Fields<'r> {
+    fips: Node<'r>,
+    kernel_type: Node<'r>,
+    kernel_arguments: Vec<Node<'r>>,
+    extensions: Vec<Node<'r>>,
+    pub(crate) os_image: Node<'r>,
+    extensions_image: Node<'r>,
+    pub(crate) image_overridden: bool,
+}
+
+fn merge_fields<'r, 't: 'r>(
+    pool: &Pool,
+    inputs: &[&'r Prepared<'t>],
+    context: &Context,
+    events: &mut Vec<Event>,
+) -> Result<Fields<'r>, Finding> {
+    let default_images = default_images(pool, context)?;
+    let mut fields = Fields {
+        fips: Node::made(Value::Bool(false)),
+        kernel_type: Node::str_at("default", Origin::NONE),
+        kernel_arguments: Vec::new(),
+        extensions: Vec::new(),
+        os_image: Node::str_at(default_images.0, Origin::NONE),
+        extensions_image: Node::str_at(default_images.1, Origin::NONE),
+        image_overridden: false,
+    };
+    for input in inputs {
+        let source: &'r crate::MachineConfig<'r> = input.source;
+        // FIPS is on when anyone wants it; a later "off" does not count.
+        if let Some(fips) = source.field("fips").filter(|fips| fips.as_bool() == Some(true)) {
+            replace(&mut fields.fips, fips.borrowed(), events);
+        }
+        // A kernel is only ever asked for, never taken back by a later "default".
+        let kernel =
+            source.field("kernelType").filter(|kernel| matches!(kernel.as_str(), Some("realtime" | "64k-pages")));
+        if let Some(kernel) = kernel {
+            replace(&mut fields.kernel_type, kernel.borrowed(), events);
+        }
+        fields.kernel_arguments.extend(source.list("kernelArguments").iter().map(Node::borrowed));
+        fields.extensions.extend(source.list("extensions").iter().map(Node::borrowed));
+        if source.generated_by().is_none() {
+            let image = |key: &str| source.field(key).filter(|image| image.as_str() != Some(""));
+            if let Some(image) = image("osImageURL") {
+                fields.image_overridden = true;
+                replace(&mut fields.os_image, image.borrowed(), events);
+            }
+            if let Some(image) = image("baseOSExtensionsContainerImage") {
+                replace(&mut fields.extensions_image, image.borrowed(), events);
+            }
+        }
+    }
+    let locator = Locator::new(inputs);
+    let devel = fields.extensions.iter().find(|extension| extension.as_str() == Some("kernel-devel"));
+    if let Some(devel) = devel.filter(|_| fields.kernel_type.as_str() != Some("default")) {
+        let kernel = fields.kernel_type.as_str().unwrap_or_default();
+        return Err(Finding {
+            severity: Severity::Error,
+            code: "kernel-devel",
+            pool: Some(pool.name.clone()),
+            subject: "extensions".to_owned(),
+            places: [devel.origin, fields.kernel_type.origin]
+                .iter()
+                .filter_map(|origin| locator.place(*origin))
+                .collect(),
+            message: format!(
+                "installing kernel-devel extension is not supported with kernelType: {kernel}; drop one of the two"
+            ),
+        });
+    }
+    if let (true, Some(stream)) = (fields.image_overridden, &pool.os_image_stream) {
+        let mut places: Vec<Place> = locator.place(fields.os_image.origin).into_iter().collect();
+        places.push(Place::pool(&pool.name, "spec.osImageStream.name"));
+        return Err(Finding {
+            severity: Severity::Error,
+            code: "os-image-and-stream",
+            pool: Some(pool.name.clone()),
+            subject: "osImageURL".to_owned(),
+            places,
+            message: format!(
+                "cannot override MachineConfig osImageURL and set MachineConfigPool spec.osImageStream.name ({stream}) \
+                 simultaneously; drop one of the two"
+            ),
+        });
+    }
+    Ok(fields)
+}
+
+fn replace<'r>(old: &mut Node<'r>, new: Node<'r>, events: &mut Vec<Event>) {
+    if old.origin.is_some() {
+        let kind = if *old == new { EventKind::Repeated } else { EventKind::Replaced };
+        events.push(Event { kind, winner: new.origin, loser: old.origin });
+    }
+    *old = new;
+}
+
+/// The OS and extensions images of a pool that overrides neither.
+fn default_images(pool: &Pool, context: &Context) -> Result<(String, String), Finding> {
+    let defaults = &context.controller_config;
+    let Some(streams) = &context.streams else {
+        return Ok((defaults.os_image.clone(), defaults.extensions_image.clone()));
+    };
+    let stream = stream_of(pool, context, streams);
+    match streams.streams.get(stream) {
+        Some(images) => Ok((images.os.clone(), images.extensions.clone())),
+        None => Err(Finding {
+            severity: Severity::Error,
+            code: "unknown-stream",
+            pool: Some(pool.name.clone()),
+            subject: "osImageURL".to_owned(),
+            places: vec![Place::pool(&pool.name, "spec.osImageStream.name")],
+            message: format!(
+                "there is no OS image stream {}; accepted are {}",
+                quote(stream),
+                streams.streams.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+            ),
+        }),
+    }
+}
+
+/// A pool's own stream, else for custom pools the workers', else the cluster's default.
+pub(crate) fn stream_of<'s>(pool: &'s Pool, context: &'s Context, streams: &'s OsImageStreams) -> &'s str {
+    let inherited = if pool.is_custom() { context.worker_stream.as_deref() } else { None };
+    pool.os_image_stream.as_deref().or(inherited).unwrap_or(&streams.default)
+}
+
+impl<'r> Fields<'r> {
+    fn into_spec(self, config: Node<'r>) -> Node<'r> {
+        let list = |items| Node::made(Value::List(items));
+        let entry = |key: &'static str, node| (Cow::Borrowed(key), node);
+        Node::made(Value::Map(Map(vec![
+            entry("baseOSExtensionsContainerImage", self.extensions_image),
+            entry("config", config),
+            entry("extensions", list(self.extensions)),
+            entry("fips", self.fips),
+            entry("kernelArguments", list(self.kernel_arguments)),
+            entry("kernelType", self.kernel_type),
+            entry("osImageURL", self.os_image),
+        ])))
+    }
+}
+
+/// A rule that the inputs obey each for itself and break together.
+fn merged_error(
+    pool: &Pool,
+    config: &Node<'_>,
+    problem: &seaworthy_ignition::Problem,
+    locator: &Locator<'_, '_>,
+) -> Finding {
+    let mut places: Vec<Place> = Vec::new();
+    let contributors = contributors(config, problem, locator);
+    for origin in std::iter::once(problem.origin).chain(problem.related.iter().copied()).chain(contributors) {
+        if let Some(place) = locator.place(origin)
+            && !places.iter().any(|known| known.name == place.name)
+        {
+            places.push(place);
+        }
+    }
+    Finding {
+        severity: Severity::Error,
+        code: problem.code,
+        pool: Some(pool.name.clone()),
+        subject: subject(config, &problem.path),
+        places,
+        message: format!(
+            "together they make an invalid config, and a machine would not boot with it: {}",
+            problem.message
+        ),
+    }
+}
+
+/// Every input that has a word in the entry that a problem is about.
+fn contributors(config: &Node<'_>, problem: &seaworthy_ignition::Problem, locator: &Locator<'_, '_>) -> Vec<Origin> {
+    let Some(entry) = entry_of(config, &problem.path) else {
+        return Vec::new();
+    };
+    let mut origins = Vec::new();
+    leaves(entry, &mut |leaf| origins.push(leaf.origin));
+    origins.retain(|origin| locator.input(*origin).is_some());
+    origins
+}
+
+/// Calls back for every value below a node that is neither a list nor an object.
+pub(crate) fn leaves<'n, 'a>(node: &'n Node<'a>, found: &mut impl FnMut(&'n Node<'a>)) {
+    match &node.value {
+        Value::Map(map) => map.0.iter().for_each(|(_, child)| leaves(child, found)),
+        Value::List(list) => list.iter().for_each(|child| leaves(child, found)),
+        _ => found(node),
+    }
+}
+
+/// The entry of a list that a path leads into: `storage.files[3]` for `storage.files[3].user.name`.
+fn entry_of<'n, 'a>(config: &'n Node<'a>, path: &Path) -> Option<&'n Node<'a>> {
+    let mut node = config;
+    for step in &path.0 {
+        match step {
+            seaworthy_ignition::path::Step::Key(key) => node = node.get(key)?,
+            seaworthy_ignition::path::Step::Index(index) => return node.as_list()?.get(*index),
+        }
+    }
+    None
+}
+
+/// What a path into a config is about, in words: `file /etc/x`, `unit a.service`.
+pub(crate) fn subject(config: &Node<'_>, path: &Path) -> String {
+    let Some(entry) = entry_of(config, path) else {
+        return path.to_string();
+    };
+    let list = path.0.iter().rev().find_map(|step| match step {
+        seaworthy_ignition::path::Step::Key(key)
+            if [
+                "files",
+                "directories",
+                "links",
+                "units",
+                "users",
+                "groups",
+                "disks",
+                "filesystems",
+                "raid",
+                "luks",
+            ]
+            .contains(&key.as_str()) =>
+        {
+            Some(key.as_str())
+        }
+        _ => None,
+    });
+    crate::provenance::noun(list.unwrap_or_default(), entry).unwrap_or_else(|| path.to_string())
+}
+
+/// The version of every rendered Ignition config.
+pub const RENDERED_VERSION: Version = Version::INTERNAL;

@@ -1,0 +1,91 @@
+//! The container runtime that a config asks for, on OS streams that no longer have it.
+
+use seaworthy_ignition::Severity;
+use seaworthy_ignition::data_url;
+use seaworthy_ignition::node::Node;
+
+use crate::finding::Finding;
+use crate::locator::Locator;
+use crate::pool::Pool;
+use crate::render::{Context, Fields, stream_of};
+
+/// Where CRI-O looks for its settings, in the order of the file names.
+const DROPINS: &str = "/etc/crio/crio.conf.d/";
+
+/// Streams whose OS has no `runc`.
+const WITHOUT_RUNC: [&str; 2] = ["rhel-10", "centos-10"];
+
+/// A config whose effective default runtime is one that the pool's OS does not have.
+pub(crate) fn refused(
+    pool: &Pool,
+    config: &Node<'_>,
+    fields: &Fields<'_>,
+    context: &Context,
+    locator: &Locator<'_, '_>,
+) -> Option<Finding> {
+    // Of an image that a user chose nothing is known here.
+    if fields.image_overridden {
+        return None;
+    }
+    let stream = stream_of(pool, context, context.streams.as_ref()?);
+    if !WITHOUT_RUNC.contains(&stream) {
+        return None;
+    }
+    let (runtime, file) = default_runtime(config)?;
+    (runtime == "runc").then(|| Finding {
+        severity: Severity::Error,
+        code: "runtime-not-in-stream",
+        pool: Some(pool.name.clone()),
+        subject: format!("file {}", file.text_of("path")),
+        places: file.dig(&["contents", "source"]).and_then(|source| locator.place(source.origin)).into_iter().collect(),
+        message: format!("sets the default runtime runc, which the OS image stream {stream} does not have; use crun"),
+    })
+}
+
+/// The last `default_runtime` of CRI-O's drop-ins, and the file that sets it.
+fn default_runtime<'n, 'a>(config: &'n Node<'a>) -> Option<(String, &'n Node<'a>)> {
+    let mut dropins: Vec<&Node<'_>> = config
+        .dig(&["storage", "files"])?
+        .as_list()?
+        .iter()
+        .filter(|file| file.text_of("path").strip_prefix(DROPINS).is_some_and(|name| !name.contains('/')))
+        .collect();
+    dropins.sort_by_key(|file| file.text_of("path"));
+    dropins.into_iter().rev().find_map(|file| {
+        let body = data_url::decode(file.dig(&["contents", "source"])?.as_str()?).ok()?;
+        Some((default_runtime_of(std::str::from_utf8(&body).ok()?)?, file))
+    })
+}
+
+/// `default_runtime` in the table `crio.runtime` of a TOML text.
+///
+/// One key of one table is all that is looked for, so this reads lines: a table's header, `key = "value"`, comments.
+fn default_runtime_of(toml: &str) -> Option<String> {
+    let mut in_table = false;
+    let mut found = None;
+    for line in toml.lines().map(str::trim) {
+        if line.starts_with('[') {
+            in_table = line.split('#').next().unwrap_or_default().replace([' ', '\t'], "") == "[crio.runtime]";
+        } else if in_table
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim() == "default_runtime"
+        {
+            let value = value.trim();
+            let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+            found = value[1..].split(quote).next().map(str::to_owned);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::default_runtime_of;
+
+    #[test]
+    fn the_runtime_is_read_from_its_table_only() {
+        let text = "[crio]\ndefault_runtime = \"a\"\n[crio.runtime] # x\n# default_runtime = \"b\"\ndefault_runtime= 'runc' # y\n";
+        assert_eq!(default_runtime_of(text).as_deref(), Some("runc"));
+        assert_eq!(default_runtime_of("default_runtime = \"runc\"\n"), None);
+    }
+}
