@@ -5,6 +5,7 @@
 
 pub mod data_url;
 mod down;
+pub mod gzip;
 pub mod merge;
 pub mod node;
 mod parse;
@@ -24,4 +25,5 @@ pub use node::{Node, Origin, Value};
 pub use parse::{Parsed, check, parse, version_of};
 pub use path::Path;
 pub use problem::{Problem, Severity};
+pub use validate::unit::{dropin_path, unit_path};
 pub use version::{Version, VersionError};

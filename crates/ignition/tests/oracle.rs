@@ -185,7 +185,7 @@ fn compare_ways(
         }
     }
     eprintln!("{name}: explained {reasons:?}");
-    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), all.len(), wrong[..wrong.len().min(10)].join("\n\n"));
+    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), all.len(), wrong[..wrong.len().min(1000)].join("\n\n"));
 }
 
 fn parsed(json: &Value) -> Result<Value, String> {

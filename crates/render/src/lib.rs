@@ -9,10 +9,12 @@
 
 pub mod controller_config;
 pub mod finding;
+mod findings;
 pub mod keys;
 mod locator;
 pub mod machine_config;
 mod name;
+pub mod object;
 mod order;
 pub mod pool;
 pub mod prepare;

@@ -10,6 +10,7 @@ use crate::keys;
 #[derive(Debug)]
 pub struct MachineConfig<'a> {
     object: Node<'a>,
+    findings: Vec<Finding>,
 }
 
 /// The controller that owns an object.
@@ -22,11 +23,16 @@ pub struct Owner<'m> {
 }
 
 impl<'a> MachineConfig<'a> {
-    /// Takes a manifest. All mistakes of its shape are reported, not the first.
-    pub fn read(object: Node<'a>) -> Result<Self, Vec<Finding>> {
+    /// Takes a manifest. A broken one is taken too: whether it matters depends on the pools that select it.
+    pub fn read(object: Node<'a>) -> Self {
         let mut shape = Shape { name: name_of(&object).to_owned(), findings: Vec::new() };
         shape.check(&object);
-        if shape.findings.iter().any(Finding::is_error) { Err(shape.findings) } else { Ok(MachineConfig { object }) }
+        MachineConfig { object, findings: shape.findings }
+    }
+
+    /// What is wrong with the types of the manifest, all of it.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
     }
 
     /// The manifest.
@@ -105,8 +111,11 @@ impl<'a> MachineConfig<'a> {
 }
 
 fn name_of<'n>(object: &'n Node<'_>) -> &'n str {
-    object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default()
+    object.dig(&["metadata", "name"]).and_then(Node::as_str).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
 }
+
+/// Stands for the name of an object that has none.
+const NAMELESS: &str = "(without a name)";
 
 /// Checks the types of a manifest.
 struct Shape {
@@ -117,7 +126,7 @@ struct Shape {
 impl Shape {
     fn check(&mut self, object: &Node<'_>) {
         let path = Path::of(&["metadata"]);
-        if self.name.is_empty() {
+        if self.name == NAMELESS {
             self.error(path.clone().key("name"), "a MachineConfig needs a name".to_owned());
         }
         for map in ["labels", "annotations"] {
@@ -187,13 +196,12 @@ impl Shape {
     }
 
     fn error(&mut self, path: Path, message: String) {
-        let name = if self.name.is_empty() { "(without a name)" } else { &self.name };
         self.findings.push(Finding {
             severity: Severity::Error,
             code: "wrong-type",
             pool: None,
             subject: String::new(),
-            places: vec![Place::machine_config(name, &path)],
+            places: vec![Place::machine_config(&self.name, &path)],
             message,
         });
     }

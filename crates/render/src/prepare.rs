@@ -6,6 +6,7 @@ use seaworthy_ignition::{Path, Severity, parse};
 
 use crate::finding::{Finding, Place};
 use crate::machine_config::MachineConfig;
+use crate::remote::Embedded;
 
 /// The kernels that can be asked for. The first two mean the one that the OS comes with.
 pub const KERNEL_TYPES: [&str; 4] = ["", "default", "realtime", "64k-pages"];
@@ -28,6 +29,8 @@ pub struct Prepared<'t> {
     pub findings: Vec<Finding>,
     /// The remote configs that became part of it.
     pub remotes: Vec<RemoteConfig>,
+    /// Everything that was fetched for it.
+    pub embedded: Vec<Embedded>,
 }
 
 /// A config that was fetched and became part of a MachineConfig's.
@@ -53,9 +56,9 @@ impl<'t> Prepared<'t> {
 /// Makes a MachineConfig ready.
 pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
     let name = source.name();
-    let mut findings = Vec::new();
+    let mut findings = source.findings().to_vec();
     let mut config = None;
-    if let Some(node) = source.config() {
+    if let Some(node) = source.config().filter(|node| node.as_map().is_some()) {
         match parse(node) {
             Err(problems) => {
                 findings.extend(problems.iter().map(|problem| Finding::of_problem(name, &["spec", "config"], problem)));
@@ -71,7 +74,7 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
         }
     }
     check_fields(source, &mut findings);
-    Prepared { source, config, findings, remotes: Vec::new() }
+    Prepared { source, config, findings, remotes: Vec::new(), embedded: Vec::new() }
 }
 
 fn check_modes(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec<Finding>) {
@@ -101,7 +104,7 @@ fn check_plain_http(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mu
             let message = format!(
                 "{} is fetched in the clear and without verification.hash: anyone on the way can change it; use https or add \
                  the hash",
-                seaworthy_ignition::node::quote(&crate::remote::redacted(url))
+                seaworthy_ignition::node::quote(&seaworthy_fetch::redact(url))
             );
             let mut finding = error(source, place, "plain-http-without-hash", message);
             finding.severity = Severity::Warning;

@@ -1,21 +1,277 @@
 //! Who set what in a rendered config, and whom they overrode.
 
-use seaworthy_ignition::node::Node;
+use std::collections::HashMap;
+use std::fmt;
 
-/// An entry of a list in words: `file /etc/x`, `unit a.service`.
-pub(crate) fn noun(list: &str, entry: &Node<'_>) -> Option<String> {
-    let (noun, key) = match list {
-        "files" => ("file", "path"),
-        "directories" => ("directory", "path"),
-        "links" => ("link", "path"),
-        "units" => ("unit", "name"),
-        "users" => ("user", "name"),
-        "groups" => ("group", "name"),
-        "disks" => ("disk", "device"),
-        "filesystems" => ("filesystem", "device"),
-        "raid" => ("raid", "name"),
-        "luks" => ("luks device", "name"),
+use seaworthy_ignition::merge::{Event, EventKind};
+use seaworthy_ignition::node::{Node, Origin, Value};
+use seaworthy_ignition::{Path, path::Step};
+
+use crate::finding::Place;
+use crate::locator::Locator;
+use crate::render::Rendered;
+
+/// One value of a rendered config and its history.
+#[derive(Debug, Clone)]
+pub struct Entry<'r> {
+    /// What the value belongs to.
+    pub subject: Subject,
+    /// The field of the subject; empty when the subject is the value.
+    pub field: String,
+    /// The value.
+    pub value: Node<'r>,
+    /// Who set it; `None` for what rendering itself fills in.
+    pub set_by: Option<Place>,
+    /// Who gives the same value too.
+    pub also: Vec<Place>,
+    /// Who was overridden, the latest first, with the value that lost.
+    pub overrode: Vec<Overridden<'r>>,
+}
+
+/// A value that lost.
+#[derive(Debug, Clone)]
+pub struct Overridden<'r> {
+    /// Where it stands.
+    pub place: Place,
+    /// The value, as its author wrote it; `None` for a whole entry that was taken out.
+    pub value: Option<Node<'r>>,
+}
+
+/// Something in a rendered config that has a name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// A field of the MachineConfig's spec.
+    Field(String),
+    /// A kernel argument.
+    KernelArgument(String),
+    /// An extension.
+    Extension(String),
+    /// A file.
+    File(String),
+    /// A directory.
+    Directory(String),
+    /// A link.
+    Link(String),
+    /// A unit.
+    Unit(String),
+    /// A drop-in of a unit.
+    Dropin {
+        /// The unit.
+        unit: String,
+        /// The drop-in.
+        name: String,
+    },
+    /// A user.
+    User(String),
+    /// A group.
+    Group(String),
+    /// A disk, filesystem, RAID or LUKS device.
+    Device {
+        /// Which of them.
+        noun: &'static str,
+        /// Its name or device.
+        name: String,
+    },
+    /// Any other place of the Ignition config.
+    Config(String),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Field(name) => f.write_str(name),
+            Subject::KernelArgument(text) => write!(f, "kernel argument {text}"),
+            Subject::Extension(name) => write!(f, "extension {name}"),
+            Subject::File(path) => write!(f, "file {path}"),
+            Subject::Directory(path) => write!(f, "directory {path}"),
+            Subject::Link(path) => write!(f, "link {path}"),
+            Subject::Unit(name) => write!(f, "unit {name}"),
+            Subject::Dropin { unit, name } => write!(f, "drop-in {unit}.d/{name}"),
+            Subject::User(name) => write!(f, "user {name}"),
+            Subject::Group(name) => write!(f, "group {name}"),
+            Subject::Device { noun, name } => write!(f, "{noun} {name}"),
+            Subject::Config(path) => f.write_str(path),
+        }
+    }
+}
+
+impl Subject {
+    /// Whether a person means this by what they typed: a path, a unit, a drop-in, a kernel argument, a field.
+    pub fn is_meant_by(&self, text: &str) -> bool {
+        match self {
+            Subject::Field(name) | Subject::Config(name) => name == text,
+            Subject::KernelArgument(argument) => {
+                argument == text
+                    || argument.split_whitespace().any(|word| word == text || word.split('=').next() == Some(text))
+            }
+            Subject::Extension(name) | Subject::Group(name) | Subject::User(name) => name == text,
+            Subject::File(path) | Subject::Directory(path) | Subject::Link(path) => path == text,
+            Subject::Unit(name) => name == text || seaworthy_ignition::unit_path(name) == text,
+            Subject::Dropin { unit, name } => {
+                unit == text
+                    || name == text
+                    || format!("{unit}.d/{name}") == text
+                    || format!("{unit}/{name}") == text
+                    || seaworthy_ignition::dropin_path(unit, name) == text
+            }
+            Subject::Device { name, .. } => name == text,
+        }
+    }
+}
+
+/// What an entry of a list is called.
+pub(crate) fn subject_of_entry(list: &str, entry: &Node<'_>) -> Option<Subject> {
+    let text = |key: &str| entry.text_of(key).to_owned();
+    Some(match list {
+        "files" => Subject::File(text("path")),
+        "directories" => Subject::Directory(text("path")),
+        "links" => Subject::Link(text("path")),
+        "units" => Subject::Unit(text("name")),
+        "users" => Subject::User(text("name")),
+        "groups" => Subject::Group(text("name")),
+        "disks" => Subject::Device { noun: "disk", name: text("device") },
+        "filesystems" => Subject::Device { noun: "filesystem", name: text("device") },
+        "raid" => Subject::Device { noun: "raid", name: text("name") },
+        "luks" => Subject::Device { noun: "luks device", name: text("name") },
         _ => return None,
-    };
-    Some(format!("{noun} {}", entry.str_of(key)?))
+    })
+}
+
+/// What a path into an Ignition config (of an input or of the result) is about, and the field below that.
+pub(crate) fn subject_at(config: &Node<'_>, path: &Path) -> (Subject, String) {
+    let steps = &path.0;
+    let mut node = config;
+    for (nth, step) in steps.iter().enumerate() {
+        let Step::Index(index) = step else {
+            let Step::Key(key) = step else { break };
+            match node.get(key) {
+                Some(child) => node = child,
+                None => break,
+            }
+            continue;
+        };
+        let list = match nth.checked_sub(1).map(|above| &steps[above]) {
+            Some(Step::Key(key)) => key.as_str(),
+            _ => "",
+        };
+        let Some(entry) = node.as_list().and_then(|list| list.get(*index)) else { break };
+        let rest = Path(steps[nth + 1..].to_vec());
+        let Some(subject) = subject_of_entry(list, entry) else { break };
+        if let (Subject::Unit(unit), [Step::Key(dropins), Step::Index(at), below @ ..]) = (&subject, rest.0.as_slice())
+            && dropins == "dropins"
+        {
+            let name = entry.list_of("dropins").get(*at).map(|dropin| dropin.text_of("name").to_owned());
+            let name = name.unwrap_or_default();
+            return (Subject::Dropin { unit: unit.clone(), name }, field_text(below));
+        }
+        return (subject, field_text(&rest.0));
+    }
+    if let [Step::Key(section), Step::Key(list), ..] = steps.as_slice()
+        && section == "kernelArguments"
+    {
+        return (Subject::Config(format!("kernelArguments.{list}")), String::new());
+    }
+    (Subject::Config(path.to_string()), String::new())
+}
+
+fn field_text(steps: &[Step]) -> String {
+    if steps.is_empty() { String::new() } else { Path(steps.to_vec()).to_string() }
+}
+
+impl<'r, 't: 'r> Rendered<'r, 't> {
+    /// The history of every value, in the order of the result.
+    pub fn provenance(&'r self) -> Vec<Entry<'r>> {
+        let history = History::new(self);
+        let mut entries = Vec::new();
+        for (key, node) in self.spec.as_map().into_iter().flat_map(|map| map.iter()) {
+            match (key, &node.value) {
+                ("config", _) => history.config(node, &mut entries),
+                (_, Value::List(items)) => {
+                    for item in items {
+                        let text = item.as_str().unwrap_or_default().to_owned();
+                        let subject = match key {
+                            "kernelArguments" => Subject::KernelArgument(text),
+                            _ => Subject::Extension(text),
+                        };
+                        entries.push(history.entry(subject, String::new(), item));
+                    }
+                }
+                _ => entries.push(history.entry(Subject::Field(key.to_owned()), String::new(), node)),
+            }
+        }
+        entries
+    }
+}
+
+struct History<'r, 't> {
+    locator: Locator<'r, 't>,
+    by_winner: HashMap<Origin, Vec<Event>>,
+    by_loser: HashMap<Origin, Vec<Event>>,
+}
+
+impl<'r, 't: 'r> History<'r, 't> {
+    fn new(rendered: &'r Rendered<'r, 't>) -> Self {
+        let mut by_winner: HashMap<Origin, Vec<Event>> = HashMap::new();
+        let mut by_loser: HashMap<Origin, Vec<Event>> = HashMap::new();
+        for event in rendered.events.iter().filter(|event| event.kind != EventKind::Kept) {
+            by_winner.entry(event.winner).or_default().push(*event);
+            by_loser.entry(event.loser).or_default().push(*event);
+        }
+        History { locator: Locator::new(&rendered.inputs), by_winner, by_loser }
+    }
+
+    fn config(&self, config: &'r Node<'r>, entries: &mut Vec<Entry<'r>>) {
+        self.walk(config, config, Path::default(), entries);
+    }
+
+    fn walk(&self, config: &'r Node<'r>, node: &'r Node<'r>, path: Path, entries: &mut Vec<Entry<'r>>) {
+        match &node.value {
+            Value::Map(map) => {
+                for (key, child) in &map.0 {
+                    self.walk(config, child, path.clone().key(key.as_ref()), entries);
+                }
+            }
+            Value::List(list) => {
+                for (index, child) in list.iter().enumerate() {
+                    self.walk(config, child, path.clone().index(index), entries);
+                }
+            }
+            _ => {
+                let (subject, field) = subject_at(config, &path);
+                entries.push(self.entry(subject, field, node));
+            }
+        }
+    }
+
+    fn entry(&self, subject: Subject, field: String, node: &'r Node<'r>) -> Entry<'r> {
+        let mut overrode = Vec::new();
+        let mut also = Vec::new();
+        self.losers(node.origin, &mut overrode, &mut also, 0);
+        // A text that several inputs list stays with the first; the others repeat it.
+        for event in self.by_loser.get(&node.origin).into_iter().flatten() {
+            if event.kind == EventKind::Repeated {
+                also.extend(self.locator.place(event.winner));
+            }
+        }
+        also.dedup();
+        Entry { subject, field, value: node.borrowed(), set_by: self.locator.place(node.origin), also, overrode }
+    }
+
+    fn losers(&self, winner: Origin, overrode: &mut Vec<Overridden<'r>>, also: &mut Vec<Place>, depth: usize) {
+        // An input overrides at most every earlier one, so the chain is finite; the bound keeps it so come what may.
+        if depth > 10_000 {
+            return;
+        }
+        for event in self.by_winner.get(&winner).into_iter().flatten() {
+            let Some(place) = self.locator.place(event.loser) else { continue };
+            match event.kind {
+                EventKind::Repeated => also.push(place),
+                _ => {
+                    let value = self.locator.value(event.loser).filter(|value| value.as_map().is_none());
+                    overrode.push(Overridden { place, value: value.map(Node::borrowed) });
+                }
+            }
+            self.losers(event.loser, overrode, also, depth + 1);
+        }
+    }
 }

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use seaworthy_ignition::merge::{Event, EventKind, Merger};
 use seaworthy_ignition::node::{Map, Node, Origin, Value, quote};
-use seaworthy_ignition::{Path, Severity, Version, check};
+use seaworthy_ignition::{Path, Severity, check};
 
 use crate::controller_config::{Controller, ControllerConfig, OsImageStreams};
 use crate::finding::{Finding, Place};
 use crate::locator::Locator;
 use crate::pool::Pool;
+use crate::provenance::subject_at;
 use crate::prepare::Prepared;
-use crate::{keys, name, order, runtime};
+use crate::{keys, name, order, remote, runtime};
 
 /// Everything that rendering looks at beside the pool and the MachineConfigs.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +25,8 @@ pub struct Context {
     pub streams: Option<OsImageStreams>,
     /// The stream that the worker pool asks for: custom pools inherit it.
     pub worker_stream: Option<String>,
+    /// Whether references to remote content may stay. Only for looking at inputs: what is served has none.
+    pub keeps_references: bool,
 }
 
 /// A pool's MachineConfigs, merged.
@@ -72,6 +75,10 @@ pub fn render<'r, 't: 'r>(
     if !broken.is_empty() {
         return Err(broken);
     }
+    let remote = unresolved(pool, &config, context, &locator);
+    if !remote.is_empty() {
+        return Err(remote);
+    }
     if let Some(finding) = runtime::refused(pool, &config, &fields, context, &locator) {
         return Err(vec![finding]);
     }
@@ -83,9 +90,57 @@ pub fn render<'r, 't: 'r>(
     if fields.image_overridden {
         annotations.push((keys::OS_IMAGE_OVERRIDDEN, "true".to_owned()));
     }
+    if let Some(record) = remote_record(&inputs) {
+        annotations.push((keys::REMOTE_CONTENT, record));
+    }
     let spec = fields.into_spec(config);
     let name = name::rendered(&pool.name, &spec);
     Ok(Rendered { pool, name, spec, annotations, inputs, events })
+}
+
+/// References that nobody has resolved: a machine would fetch them, and not all of them the same.
+fn unresolved(pool: &Pool, config: &Node<'_>, context: &Context, locator: &Locator<'_, '_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if context.keeps_references {
+        return findings;
+    }
+    remote::resources(config, &mut |resource| {
+        let url = resource.text_of("source");
+        if !remote::is_embedded(url) {
+            let place = resource.get("source").and_then(|source| locator.place(source.origin));
+            findings.push(Finding {
+                severity: Severity::Error,
+                code: "RemoteFetchFailed",
+                pool: Some(pool.name.clone()),
+                subject: String::new(),
+                places: place.into_iter().collect(),
+                message: format!(
+                    "{} is not embedded; a rendered config has no references, so its content must be fetched first",
+                    seaworthy_fetch::redact(url)
+                ),
+            });
+        }
+    });
+    findings
+}
+
+/// What was fetched for a pool, as JSON: from where, with which digest, when, for whom.
+fn remote_record(inputs: &[&Prepared<'_>]) -> Option<String> {
+    let mut records: Vec<serde_json::Value> = Vec::new();
+    for embedded in inputs.iter().flat_map(|input| &input.embedded) {
+        let seconds = embedded.fetched_at.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let record = serde_json::json!({
+            "machineConfig": embedded.place.name,
+            "path": embedded.place.path,
+            "url": embedded.url,
+            "digest": embedded.digest,
+            "fetchedAt": seconds,
+        });
+        if !records.contains(&record) {
+            records.push(record);
+        }
+    }
+    (!records.is_empty()).then(|| serde_json::Value::Array(records).to_string())
 }
 
 /// Inputs of another build than the controller's.
@@ -161,7 +216,7 @@ fn merge_configs<'r>(inputs: &[&'r Prepared<'_>], events: &mut Vec<Event>) -> No
         // when there is nothing to merge. The name depends on it.
         if merged_any
             && let Some(contents) = map.get_mut("contents").and_then(Node::as_map_mut)
-            && contents.get("compression").and_then(Node::as_str) == Some("")
+            && contents.get("compression").is_some_and(|node| node.as_str() == Some("") && node.origin.is_some())
         {
             contents.remove("compression");
             if contents.is_empty() {
@@ -338,7 +393,7 @@ fn merged_error(
         severity: Severity::Error,
         code: problem.code,
         pool: Some(pool.name.clone()),
-        subject: subject(config, &problem.path),
+        subject: subject_at(config, &problem.path).0.to_string(),
         places,
         message: format!(
             "together they make an invalid config, and a machine would not boot with it: {}",
@@ -378,34 +433,3 @@ fn entry_of<'n, 'a>(config: &'n Node<'a>, path: &Path) -> Option<&'n Node<'a>> {
     }
     None
 }
-
-/// What a path into a config is about, in words: `file /etc/x`, `unit a.service`.
-pub(crate) fn subject(config: &Node<'_>, path: &Path) -> String {
-    let Some(entry) = entry_of(config, path) else {
-        return path.to_string();
-    };
-    let list = path.0.iter().rev().find_map(|step| match step {
-        seaworthy_ignition::path::Step::Key(key)
-            if [
-                "files",
-                "directories",
-                "links",
-                "units",
-                "users",
-                "groups",
-                "disks",
-                "filesystems",
-                "raid",
-                "luks",
-            ]
-            .contains(&key.as_str()) =>
-        {
-            Some(key.as_str())
-        }
-        _ => None,
-    });
-    crate::provenance::noun(list.unwrap_or_default(), entry).unwrap_or_else(|| path.to_string())
-}
-
-/// The version of every rendered Ignition config.
-pub const RENDERED_VERSION: Version = Version::INTERNAL;

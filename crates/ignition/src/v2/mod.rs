@@ -2,7 +2,9 @@
 
 mod down;
 mod schema;
+mod source;
 mod up;
+mod validate;
 
 pub(crate) use down::from_v3;
 pub(crate) use up::to_v3;

@@ -1,15 +1,16 @@
 //! The shape of a spec 2.2 config, with the version that brought each field.
 
+use super::validate as rules;
 use crate::schema::{Field, Kind, List, Merge, Mode, Object};
-use crate::validate::nothing;
+use crate::validate::{Rule, file, nothing, resource, unit};
 use crate::version::Version::{self, *};
 
 const fn field(name: &'static str, kind: Kind, since: Version) -> Field {
     Field { name, kind, since }
 }
 
-const fn object(noun: &'static str, fields: &'static [Field]) -> Object {
-    Object { noun, fields, shared: &[], merge: Merge::Fields, rule: nothing }
+const fn object(noun: &'static str, rule: Rule, fields: &'static [Field]) -> Object {
+    Object { noun, fields, shared: &[], merge: Merge::Fields, rule }
 }
 
 /// Spec 2.x has no keyed lists: entries stand side by side.
@@ -21,7 +22,7 @@ macro_rules! list {
 
 /// A whole 2.x config.
 pub(crate) static CONFIG: Object = object(
-    "config",
+    "config", nothing,
     &[
         field("ignition", Kind::Object(&IGNITION), V2_0),
         field("networkd", Kind::Object(&NETWORKD), V2_0),
@@ -32,7 +33,7 @@ pub(crate) static CONFIG: Object = object(
 );
 
 static IGNITION: Object = object(
-    "ignition section",
+    "ignition section", nothing,
     &[
         field("config", Kind::Object(&IGNITION_CONFIG), V2_0),
         field("security", Kind::Object(&SECURITY), V2_2),
@@ -42,26 +43,26 @@ static IGNITION: Object = object(
 );
 
 static IGNITION_CONFIG: Object = object(
-    "config references",
+    "config references", nothing,
     &[field("append", list!(Kind::Object(&REFERENCE)), V2_0), field("replace", Kind::Object(&REFERENCE), V2_0)],
 );
 
 static REFERENCE: Object =
-    object("reference", &[field("source", Kind::Str, V2_0), field("verification", Kind::Object(&VERIFICATION), V2_0)]);
+    object("reference", rules::reference, &[field("source", Kind::Str, V2_0), field("verification", Kind::Object(&VERIFICATION), V2_0)]);
 
-static VERIFICATION: Object = object("verification", &[field("hash", Kind::Str, V2_0)]);
+static VERIFICATION: Object = object("verification", resource::verification, &[field("hash", Kind::Str, V2_0)]);
 
-static SECURITY: Object = object("security section", &[field("tls", Kind::Object(&TLS), V2_2)]);
+static SECURITY: Object = object("security section", nothing, &[field("tls", Kind::Object(&TLS), V2_2)]);
 
-static TLS: Object = object("tls section", &[field("certificateAuthorities", list!(Kind::Object(&REFERENCE)), V2_2)]);
+static TLS: Object = object("tls section", nothing, &[field("certificateAuthorities", list!(Kind::Object(&REFERENCE)), V2_2)]);
 
 static TIMEOUTS: Object =
-    object("timeouts section", &[field("httpResponseHeaders", Kind::Int, V2_1), field("httpTotal", Kind::Int, V2_1)]);
+    object("timeouts section", nothing, &[field("httpResponseHeaders", Kind::Int, V2_1), field("httpTotal", Kind::Int, V2_1)]);
 
-static NETWORKD: Object = object("networkd section", &[field("units", list!(Kind::Object(&NETWORKD_UNIT)), V2_0)]);
+static NETWORKD: Object = object("networkd section", nothing, &[field("units", list!(Kind::Object(&NETWORKD_UNIT)), V2_0)]);
 
 static NETWORKD_UNIT: Object = object(
-    "networkd unit",
+    "networkd unit", nothing,
     &[
         field("contents", Kind::Str, V2_0),
         field("dropins", list!(Kind::Object(&DROPIN)), V2_2),
@@ -70,12 +71,12 @@ static NETWORKD_UNIT: Object = object(
 );
 
 static PASSWD: Object = object(
-    "passwd section",
+    "passwd section", nothing,
     &[field("groups", list!(Kind::Object(&GROUP)), V2_0), field("users", list!(Kind::Object(&USER)), V2_0)],
 );
 
 static GROUP: Object = object(
-    "group",
+    "group", rules::group,
     &[
         field("gid", Kind::Int, V2_0),
         field("name", Kind::Str, V2_0),
@@ -85,7 +86,7 @@ static GROUP: Object = object(
 );
 
 static USER: Object = object(
-    "user",
+    "user", rules::user,
     &[
         field("create", Kind::Object(&USER_CREATE), V2_0),
         field("gecos", Kind::Str, V2_1),
@@ -105,7 +106,7 @@ static USER: Object = object(
 );
 
 static USER_CREATE: Object = object(
-    "create section",
+    "create section", rules::user_create,
     &[
         field("gecos", Kind::Str, V2_0),
         field("groups", list!(Kind::Str), V2_0),
@@ -121,7 +122,7 @@ static USER_CREATE: Object = object(
 );
 
 static STORAGE: Object = object(
-    "storage section",
+    "storage section", nothing,
     &[
         field("directories", list!(Kind::Object(&DIRECTORY)), V2_1),
         field("disks", list!(Kind::Object(&DISK)), V2_0),
@@ -132,10 +133,10 @@ static STORAGE: Object = object(
     ],
 );
 
-static OWNER: Object = object("owner", &[field("id", Kind::Int, V2_0), field("name", Kind::Str, V2_1)]);
+static OWNER: Object = object("owner", file::owner, &[field("id", Kind::Int, V2_0), field("name", Kind::Str, V2_1)]);
 
 static DIRECTORY: Object = object(
-    "directory",
+    "directory", rules::node,
     &[
         field("filesystem", Kind::Str, V2_1),
         field("group", Kind::Object(&OWNER), V2_1),
@@ -147,7 +148,7 @@ static DIRECTORY: Object = object(
 );
 
 static FILE: Object = object(
-    "file",
+    "file", rules::file,
     &[
         field("append", Kind::Bool, V2_2),
         field("contents", Kind::Object(&BODY), V2_0),
@@ -161,7 +162,7 @@ static FILE: Object = object(
 );
 
 static BODY: Object = object(
-    "contents",
+    "contents", rules::body,
     &[
         field("compression", Kind::Str, V2_0),
         field("source", Kind::Str, V2_0),
@@ -170,7 +171,7 @@ static BODY: Object = object(
 );
 
 static LINK: Object = object(
-    "link",
+    "link", rules::node,
     &[
         field("filesystem", Kind::Str, V2_1),
         field("group", Kind::Object(&OWNER), V2_1),
@@ -183,7 +184,7 @@ static LINK: Object = object(
 );
 
 static DISK: Object = object(
-    "disk",
+    "disk", nothing,
     &[
         field("device", Kind::Str, V2_0),
         field("partitions", list!(Kind::Object(&PARTITION)), V2_0),
@@ -192,7 +193,7 @@ static DISK: Object = object(
 );
 
 static PARTITION: Object = object(
-    "partition",
+    "partition", nothing,
     &[
         field("guid", Kind::Str, V2_1),
         field("label", Kind::Str, V2_0),
@@ -204,12 +205,12 @@ static PARTITION: Object = object(
 );
 
 static FILESYSTEM: Object = object(
-    "filesystem",
+    "filesystem", rules::filesystem,
     &[field("mount", Kind::Object(&MOUNT), V2_0), field("name", Kind::Str, V2_0), field("path", Kind::Str, V2_0)],
 );
 
 static MOUNT: Object = object(
-    "mount section",
+    "mount section", rules::mount,
     &[
         field("create", Kind::Object(&MOUNT_CREATE), V2_0),
         field("device", Kind::Str, V2_0),
@@ -222,10 +223,10 @@ static MOUNT: Object = object(
 );
 
 static MOUNT_CREATE: Object =
-    object("create section", &[field("force", Kind::Bool, V2_0), field("options", list!(Kind::Str), V2_0)]);
+    object("create section", nothing, &[field("force", Kind::Bool, V2_0), field("options", list!(Kind::Str), V2_0)]);
 
 static RAID: Object = object(
-    "raid",
+    "raid", nothing,
     &[
         field("devices", list!(Kind::Str), V2_0),
         field("level", Kind::Str, V2_0),
@@ -235,10 +236,10 @@ static RAID: Object = object(
     ],
 );
 
-static SYSTEMD: Object = object("systemd section", &[field("units", list!(Kind::Object(&UNIT)), V2_0)]);
+static SYSTEMD: Object = object("systemd section", nothing, &[field("units", list!(Kind::Object(&UNIT)), V2_0)]);
 
 static UNIT: Object = object(
-    "unit",
+    "unit", unit::unit,
     &[
         field("contents", Kind::Str, V2_0),
         field("dropins", list!(Kind::Object(&DROPIN)), V2_0),
@@ -249,4 +250,4 @@ static UNIT: Object = object(
     ],
 );
 
-static DROPIN: Object = object("drop-in", &[field("contents", Kind::Str, V2_0), field("name", Kind::Str, V2_0)]);
+static DROPIN: Object = object("drop-in", unit::dropin, &[field("contents", Kind::Str, V2_0), field("name", Kind::Str, V2_0)]);

@@ -129,7 +129,6 @@ pub(crate) fn filesystem(node: &Node<'_>, place: &Place<'_>, check: &mut Check) 
     }
     check_path(node, node.get("device"), &place.key("device"), check);
     let format = node.text_of("format");
-    let label = node.text_of("label");
     if format.is_empty() {
         let is_set = |key: &str| !node.text_of(key).is_empty();
         if is_set("path")
@@ -144,20 +143,31 @@ pub(crate) fn filesystem(node: &Node<'_>, place: &Place<'_>, check: &mut Check) 
         }
         return;
     }
+    let is_known = match format {
+        "ext4" | "btrfs" | "xfs" | "swap" | "vfat" => true,
+        "none" => check.version >= Version::V3_3,
+        _ => false,
+    };
+    if !is_known {
+        let message =
+            format!("invalid filesystem format {}; accepted are ext4, btrfs, xfs, swap, vfat, none", quote(format));
+        check.report.error(&place.key("format"), node.get("format").unwrap_or(node), "filesystem-format", message);
+        return;
+    }
+    filesystem_label(node, format, place, check);
+}
+
+/// The label of a filesystem whose format is known: what the tool that makes it can take.
+pub(crate) fn filesystem_label(node: &Node<'_>, format: &str, place: &Place<'_>, check: &mut Check) {
     let longest = match format {
         "ext4" => 16,
         "btrfs" => 256,
         "xfs" => 12,
         "swap" => 15,
         "vfat" => 11,
-        "none" if check.version >= Version::V3_3 => usize::MAX,
-        _ => {
-            let message =
-                format!("invalid filesystem format {}; accepted are ext4, btrfs, xfs, swap, vfat, none", quote(format));
-            check.report.error(&place.key("format"), node.get("format").unwrap_or(node), "filesystem-format", message);
-            return;
-        }
+        _ => return,
     };
+    let label = node.text_of("label");
     if label.len() > longest {
         let message = format!("filesystem label {} is too long: {format} takes {longest} bytes", quote(label));
         check.report.error(&place.key("label"), node.get("label").unwrap_or(node), "filesystem-label", message);

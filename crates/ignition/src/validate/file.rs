@@ -67,7 +67,8 @@ pub(crate) fn clean(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-fn mode(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+/// The mode of a file or directory.
+pub(crate) fn mode(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let Some(mode) = node.get("mode") else { return };
     let Some(number) = mode.as_int() else { return };
     if !(0..=0o7777).contains(&number) {

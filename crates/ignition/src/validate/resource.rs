@@ -9,23 +9,13 @@ use crate::version::Version;
 
 /// A body or a reference.
 pub(crate) fn resource(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
-    if let Some(compression) = node.get("compression")
-        && !matches!(compression.as_str(), Some("" | "gzip"))
-    {
-        let message = format!("invalid compression method {}; accepted are \"gzip\" and \"\"", compression.describe());
-        check.report.error(&place.key("compression"), compression, "compression", message);
-    }
-    let source = node.get("source");
+    compression(node, place, check);
+    source(node, place, check);
     if let Some(hash) = node.get("verification").and_then(|verification| verification.get("hash"))
-        && source.is_none()
+        && node.get("source").is_none()
     {
         let message = "a hash needs a source: source must be specified if verification.hash is";
         check.report.error(&place.key("verification").key("hash"), hash, "hash-without-source", message);
-    }
-    if let Some(source) = source
-        && !source.as_str().unwrap_or_default().is_empty()
-    {
-        check_source(source, &place.key("source"), check);
     }
     let headers = node.list_of("httpHeaders");
     if !headers.is_empty() {
@@ -35,6 +25,25 @@ pub(crate) fn resource(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
             let message = "headers are only sent to http and https sources; drop httpHeaders or change the source";
             check.report.error(&place.key("httpHeaders"), list, "headers-scheme", message);
         }
+    }
+}
+
+/// How a body is compressed.
+pub(crate) fn compression(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    if let Some(compression) = node.get("compression")
+        && !matches!(compression.as_str(), Some("" | "gzip"))
+    {
+        let message = format!("invalid compression method {}; accepted are \"gzip\" and \"\"", compression.describe());
+        check.report.error(&place.key("compression"), compression, "compression", message);
+    }
+}
+
+/// Where a body comes from; an empty source is as good as none.
+pub(crate) fn source(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
+    if let Some(source) = node.get("source")
+        && !source.as_str().unwrap_or_default().is_empty()
+    {
+        check_source(source, &place.key("source"), check);
     }
 }
 
@@ -60,9 +69,10 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         return;
     };
     match scheme.as_str() {
-        "http" | "https" | "tftp" => {}
+        "http" | "https" => {}
+        "tftp" if check.version >= Version::V2_1 => {}
         "gs" if check.version >= Version::V3_2 => {}
-        "s3" => check_version_id(text, source, place, check),
+        "s3" if check.version >= Version::V2_1 => check_version_id(text, source, place, check),
         "arn" if check.version >= Version::V3_4 => {
             if is_s3_arn(text) {
                 check_version_id(text, source, place, check);
@@ -77,13 +87,23 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         }
         _ => {
             let message = format!(
-                "invalid url scheme {} in {}; accepted are data, http, https, s3, gs, tftp{}",
+                "invalid url scheme {} in {}; accepted in version {} are {}",
                 quote(&scheme),
                 quote(text),
-                if check.version >= Version::V3_4 { ", arn" } else { "; arn from version 3.4.0 on" }
+                check.version,
+                schemes(check.version)
             );
             check.report.error(place, source, "source-scheme", message);
         }
+    }
+}
+
+fn schemes(version: Version) -> &'static str {
+    match version {
+        Version::V2_0 => "data, http, https",
+        Version::V2_1 | Version::V2_2 | Version::V3_0 | Version::V3_1 => "data, http, https, s3, tftp",
+        Version::V3_2 | Version::V3_3 => "data, gs, http, https, s3, tftp",
+        Version::V3_4 | Version::V3_5 => "arn, data, gs, http, https, s3, tftp",
     }
 }
 
@@ -112,7 +132,7 @@ pub(crate) fn verification(node: &Node<'_>, place: &Place<'_>, check: &mut Check
     let problem = match text.split_once('-') {
         None => "has no dash",
         Some(("sha256", _)) if check.version < Version::V3_1 => {
-            "names a hash function that version 3.0.0 does not know"
+            "names a hash function that only version 3.1.0 and later know"
         }
         // Differs: upstream counts characters and takes any, because it never looks inside; a sum that is not
         // hexadecimal cannot be that of any file.

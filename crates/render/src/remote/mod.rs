@@ -1,6 +1,47 @@
-//! Remote content, the pure half: what a config refers to, and how what was fetched becomes part of it.
+//! Remote content, the pure half: what a MachineConfig refers to, and how what was fetched becomes part of it.
+//!
+//! Nothing is fetched here. [`resolve()`] looks its needs up in [`Answers`]; what is missing there it returns as
+//! [`Wanted`], the caller obtains it (from a snapshot or from the network) and asks again. The same answers give the
+//! same result, so a snapshot taken once gives the same rendered name for ever.
 
+mod resolve;
+
+use std::collections::HashMap;
+
+use seaworthy_fetch::{FetchError, Request, Snapshot, SnapshotKey};
 use seaworthy_ignition::node::Node;
+
+use crate::finding::Place;
+
+pub use resolve::{Embedded, Resolution, resolve};
+
+/// Something to obtain before a MachineConfig can be resolved.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Under which it is looked up and kept.
+    pub key: SnapshotKey,
+    /// How to obtain it.
+    pub request: Request,
+    /// Who refers to it.
+    pub place: Place,
+}
+
+/// What was obtained so far, and what could not be.
+#[derive(Debug, Default)]
+pub struct Answers {
+    answers: HashMap<SnapshotKey, Result<Snapshot, FetchError>>,
+}
+
+impl Answers {
+    /// Notes the outcome for a key.
+    pub fn insert(&mut self, key: SnapshotKey, answer: Result<Snapshot, FetchError>) {
+        self.answers.insert(key, answer);
+    }
+
+    fn get(&self, key: &SnapshotKey) -> Option<Result<&Snapshot, &FetchError>> {
+        self.answers.get(key).map(Result::as_ref)
+    }
+}
 
 /// Calls back for every reference and body of a config that names a source.
 pub(crate) fn resources<'n, 'a>(config: &'n Node<'a>, found: &mut impl FnMut(&'n Node<'a>)) {
@@ -31,7 +72,14 @@ fn list<'n, 'a>(config: &'n Node<'a>, keys: &[&str]) -> &'n [Node<'a>] {
     config.dig(keys).and_then(Node::as_list).unwrap_or_default()
 }
 
-/// A URL without credentials.
-pub(crate) fn redacted(url: &str) -> String {
-    url.to_owned()
+/// Whether a source is part of the config already.
+pub(crate) fn is_embedded(source: &str) -> bool {
+    source.is_empty() || source.starts_with("data:")
+}
+
+/// Whether a config refers to anything outside itself, or to another config at all.
+pub(crate) fn is_remote(config: &Node<'_>) -> bool {
+    let mut remote = config.dig(&["ignition", "config"]).is_some();
+    resources(config, &mut |resource| remote |= !is_embedded(resource.text_of("source")));
+    remote
 }

@@ -1,0 +1,285 @@
+//! What is worth knowing about a rendered config although it is valid.
+
+use std::collections::{BTreeMap, HashMap};
+
+use seaworthy_ignition::Severity;
+use seaworthy_ignition::merge::EventKind;
+use seaworthy_ignition::node::{Node, Origin, quote};
+use seaworthy_ignition::path::Step;
+use seaworthy_ignition::{dropin_path, unit_path};
+
+use crate::finding::{Finding, Place};
+use crate::locator::{Found, Locator};
+use crate::object::{LARGE, LARGEST};
+use crate::prepare::Prepared;
+use crate::provenance::{Subject, subject_at};
+use crate::render::Rendered;
+
+/// Arguments that a kernel takes several times: giving another value is an addition, not a contradiction.
+const REPEATABLE: [&str; 12] = [
+    "console", "earlycon", "hugepages", "hugepagesz", "ip", "nameserver", "module_blacklist", "modprobe.blacklist",
+    "systemd.setenv", "systemd.mask", "systemd.wants", "rd.driver.blacklist",
+];
+
+impl<'r, 't: 'r> Rendered<'r, 't> {
+    /// Everything worth knowing, the worst first: what inputs have to say themselves, and what they do to each other.
+    pub fn findings(&'r self) -> Vec<Finding> {
+        let locator = Locator::new(&self.inputs);
+        let mut findings: Vec<Finding> = self.inputs.iter().flat_map(|input| input.findings.iter().cloned()).collect();
+        findings.extend(self.notices(self.to_json().len()));
+        findings.extend(self.overrides(&locator));
+        findings.extend(self.repeated_arguments(&locator));
+        findings.sort_by(|a, b| {
+            b.severity.cmp(&a.severity).then_with(|| (&a.subject, a.code).cmp(&(&b.subject, b.code)))
+        });
+        findings
+    }
+
+    /// What is worth knowing about the result itself, given its size in bytes.
+    pub fn notices(&self, size: usize) -> Vec<Finding> {
+        let locator = Locator::new(&self.inputs);
+        let mut findings = Vec::new();
+        findings.extend(self.size(size));
+        findings.extend(self.without_threads(&locator));
+        findings.extend(self.os_image(&locator));
+        findings.extend(self.units_and_files(&locator));
+        findings.extend(self.builds());
+        findings
+    }
+
+    fn finding(&self, severity: Severity, code: &'static str, subject: String, places: Vec<Place>, message: String) -> Finding {
+        Finding { severity, code, pool: Some(self.pool.name.clone()), subject, places, message }
+    }
+
+    fn size(&self, size: usize) -> Option<Finding> {
+        let (severity, verdict) = match size {
+            0..=LARGE => return None,
+            ..=LARGEST => (Severity::Warning, "close to the limit: a few more files and it cannot be stored"),
+            _ => (Severity::Error, "too large: no cluster stores it"),
+        };
+        // Offline rendering shows what would be refused, so it does not refuse it.
+        let severity = severity.min(Severity::Warning);
+        let message = format!(
+            "rendered MachineConfig {} is {verdict} ({size} bytes, max {LARGEST} bytes); compress large files (compression: \
+             gzip) or move them into an image",
+            self.name
+        );
+        Some(self.finding(severity, "too-large", "size".to_owned(), vec![], message))
+    }
+
+    fn without_threads(&self, locator: &Locator<'_, '_>) -> Option<Finding> {
+        let argument = self.spec.list_of("kernelArguments").iter().find(|argument| {
+            let text = argument.as_str().unwrap_or_default();
+            text.split_whitespace().any(|word| word == "nosmt" || word.starts_with("nosmt="))
+        })?;
+        let message = format!(
+            "nosmt turns off simultaneous multithreading on every machine of pool {}: only physical cores remain; make sure \
+             that the pods still fit",
+            self.pool.name
+        );
+        let places = locator.place(argument.origin).into_iter().collect();
+        Some(self.finding(Severity::Warning, "nosmt", "kernel argument nosmt".to_owned(), places, message))
+    }
+
+    fn os_image(&self, locator: &Locator<'_, '_>) -> Option<Finding> {
+        let image = self.spec.get("osImageURL").filter(|image| image.origin.is_some())?;
+        let text = image.as_str().unwrap_or_default();
+        let places = locator.place(image.origin).into_iter().collect();
+        let (severity, code, message) = if text.contains("@sha256:") {
+            (Severity::Info, "os-image-overridden", format!("the OS image is chosen by a MachineConfig: {}", quote(text)))
+        } else {
+            let message = format!(
+                "{} is a tag, and a tag can move: machines of one pool may end up with different systems; name the image by \
+                 digest (…@sha256:…)",
+                quote(text)
+            );
+            (Severity::Warning, "os-image-without-digest", message)
+        };
+        Some(self.finding(severity, code, "osImageURL".to_owned(), places, message))
+    }
+
+    /// Units that write nothing themselves, where a file writes their path. (Where both write it the config is invalid.)
+    fn units_and_files(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+        let Some(config) = self.spec.get("config") else { return Vec::new() };
+        let units = config.dig(&["systemd", "units"]).and_then(Node::as_list).unwrap_or_default();
+        if units.is_empty() {
+            return Vec::new();
+        }
+        let mut paths: HashMap<String, (&Node<'_>, bool)> = HashMap::new();
+        for unit in units {
+            let name = unit.text_of("name");
+            paths.insert(unit_path(name), (unit, unit.bool_of("mask") == Some(true)));
+            for dropin in unit.list_of("dropins") {
+                paths.insert(dropin_path(name, dropin.text_of("name")), (dropin, false));
+            }
+        }
+        let mut findings = Vec::new();
+        for list in ["files", "links"] {
+            for file in config.dig(&["storage", list]).and_then(Node::as_list).unwrap_or_default() {
+                let path = file.text_of("path");
+                let Some((unit, is_masked)) = paths.get(path) else { continue };
+                let (severity, message) = if *is_masked {
+                    (
+                        Severity::Warning,
+                        format!("the unit is masked, which makes {path} a link to /dev/null, and a file is written there too"),
+                    )
+                } else {
+                    (Severity::Info, format!("the unit says nothing of its contents; {path} is written as a file"))
+                };
+                let places = [file, unit].iter().filter_map(|node| locator.place(node.origin)).collect();
+                findings.push(self.finding(severity, "unit-and-file", format!("file {path}"), places, message));
+            }
+        }
+        findings
+    }
+
+    /// Generated inputs that come from different builds of the platform.
+    fn builds(&self) -> Option<Finding> {
+        let mut builds: BTreeMap<&str, &Prepared<'_>> = BTreeMap::new();
+        for input in &self.inputs {
+            if let Some(build) = input.source.generated_by() {
+                builds.entry(build).or_insert(input);
+            }
+        }
+        if builds.len() < 2 {
+            return None;
+        }
+        let path = format!("metadata.annotations[{:?}]", crate::keys::GENERATED_BY);
+        let places = builds
+            .values()
+            .map(|input| Place {
+                kind: "MachineConfig",
+                name: input.source.name().to_owned(),
+                path: path.clone(),
+                remote: None,
+            })
+            .collect();
+        let names: Vec<&str> = builds.keys().copied().collect();
+        let message = format!(
+            "generated by different builds ({}): a cluster waits until all are written by the same one",
+            names.join(", ")
+        );
+        Some(self.finding(Severity::Warning, "version-skew", "inputs".to_owned(), places, message))
+    }
+
+    /// What inputs do to each other, one finding for each pair of inputs and entry.
+    fn overrides(&self, locator: &Locator<'r, 't>) -> Vec<Finding> {
+        let mut groups: BTreeMap<(Subject, u8, usize), Group> = BTreeMap::new();
+        let mut places: HashMap<(String, String), usize> = HashMap::new();
+        for event in &self.events {
+            let class = match event.kind {
+                EventKind::Replaced => 0,
+                EventKind::Kept => 1,
+                EventKind::Removed => 2,
+                EventKind::Dropped => 3,
+                EventKind::Repeated => continue,
+            };
+            let (Some(winner), Some(loser)) = (locator.find(event.winner), locator.find(event.loser)) else { continue };
+            if std::ptr::eq(winner.input, loser.input) {
+                continue;
+            }
+            let about = if class == 0 { &winner } else { &loser };
+            let (subject, field) = subject_of(about);
+            let count = places.len();
+            let pair = (winner.input.source.name().to_owned(), loser.input.source.name().to_owned());
+            let pair = *places.entry(pair).or_insert(count);
+            let group = groups.entry((subject, class, pair)).or_insert_with(|| Group {
+                winner: event.winner,
+                loser: event.loser,
+                platform: loser.input.source.is_platform(),
+                fields: Vec::new(),
+            });
+            if !field.is_empty() && !group.fields.contains(&field) {
+                group.fields.push(field);
+            }
+        }
+        groups
+            .into_iter()
+            .map(|((subject, class, _), group)| self.override_finding(&subject, class, &group, locator))
+            .collect()
+    }
+
+    fn override_finding(&self, subject: &Subject, class: u8, group: &Group, locator: &Locator<'_, '_>) -> Finding {
+        let places: Vec<Place> = [group.winner, group.loser].iter().filter_map(|origin| locator.place(*origin)).collect();
+        let name = |nth: usize| places.get(nth).map_or("", |place: &Place| place.name.as_str()).to_owned();
+        let (winner, loser) = (name(0), name(1));
+        let fields = if group.fields.is_empty() { String::new() } else { format!(" ({})", group.fields.join(", ")) };
+        let (severity, code, message) = match class {
+            // Building upon the platform is what MachineConfigs are for; users overriding each other is rarely meant.
+            0 => (
+                if group.platform { Severity::Info } else { Severity::Warning },
+                "conflict",
+                format!("{subject}{fields}: {winner} overrides a different value of {loser}"),
+            ),
+            1 => (
+                Severity::Info,
+                "partial-override",
+                format!("{subject}: {winner} changes a part of it; the rest{fields} stays from {loser}"),
+            ),
+            2 => (
+                Severity::Warning,
+                "replaced-entry",
+                format!("{subject}: {winner} takes it out and puts an entry of another kind in its place"),
+            ),
+            _ => (
+                Severity::Info,
+                "replaced-body",
+                format!("{subject}: {winner} gives new contents, so{fields} of {loser} no longer applies"),
+            ),
+        };
+        self.finding(severity, code, subject.to_string(), places, message)
+    }
+
+    /// Kernel arguments that stand twice, or that two inputs give different values.
+    fn repeated_arguments(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut values: HashMap<&str, (&str, Origin)> = HashMap::new();
+        for argument in self.spec.list_of("kernelArguments") {
+            for word in argument.as_str().unwrap_or_default().split_whitespace() {
+                let (key, value) = word.split_once('=').unwrap_or((word, ""));
+                let Some((old, origin)) = values.insert(key, (value, argument.origin)) else { continue };
+                let same_input = locator.input(origin).map(|input| input.source.name())
+                    == locator.input(argument.origin).map(|input| input.source.name());
+                let places: Vec<_> = [argument.origin, origin].iter().filter_map(|origin| locator.place(*origin)).collect();
+                let subject = format!("kernel argument {key}");
+                if old == value {
+                    let message = format!("{word} is given twice; both stay on the command line");
+                    findings.push(self.finding(Severity::Info, "repeated-argument", subject, places, message));
+                } else if !same_input && !REPEATABLE.contains(&key) && !key.starts_with("rd.") {
+                    let message = format!(
+                        "given with different values, {} and {}: both stay on the command line, and the last one counts for \
+                         most arguments",
+                        quote(old),
+                        quote(value)
+                    );
+                    findings.push(self.finding(Severity::Warning, "conflict", subject, places, message));
+                }
+            }
+        }
+        findings
+    }
+}
+
+struct Group {
+    winner: Origin,
+    loser: Origin,
+    platform: bool,
+    fields: Vec<String>,
+}
+
+/// What a value of an input is about.
+fn subject_of(found: &Found<'_, '_>) -> (Subject, String) {
+    if let Some(remote) = found.remote {
+        return subject_at(&remote.tree, &found.path);
+    }
+    match found.path.0.as_slice() {
+        [Step::Key(spec), Step::Key(config), rest @ ..] if spec == "spec" && config == "config" => {
+            let Some(config) = found.input.source.config() else {
+                return (Subject::Config(found.path.to_string()), String::new());
+            };
+            subject_at(config, &seaworthy_ignition::Path(rest.to_vec()))
+        }
+        [Step::Key(_), Step::Key(field), ..] => (Subject::Field(field.clone()), String::new()),
+        _ => (Subject::Config(found.path.to_string()), String::new()),
+    }
+}

@@ -1,0 +1,409 @@
+//! Replaces references by what they refer to.
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime};
+
+use seaworthy_fetch::{Accept, Category, Compression, Digest, Proxy, Request, Settings, Snapshot, SnapshotKey, redact};
+use seaworthy_ignition::node::{Map, Node, Origin, Value, quote};
+use seaworthy_ignition::{Path, Severity, data_url, gzip, merge, parse};
+
+use super::{Answers, Wanted, is_embedded, is_remote};
+use crate::finding::{Finding, Place};
+use crate::keys;
+use crate::prepare::{Prepared, RemoteConfig};
+use crate::yaml;
+
+/// How deep configs may refer to configs.
+const DEEPEST: usize = 8;
+/// How many references one MachineConfig may have in all; a chain of merges must not become a flood.
+const MOST_REFERENCES: usize = 1000;
+/// The largest config that is embedded as a data URL and packed with gzip.
+const LARGEST_UNPACKED: u64 = 64 * 1024 * 1024;
+
+/// The outcome of [`resolve`].
+#[derive(Debug)]
+pub enum Resolution<'t> {
+    /// Nothing to do: there is no reference.
+    Unchanged,
+    /// More must be obtained first.
+    Missing(Vec<Wanted>),
+    /// Everything is part of the config now.
+    Resolved(Prepared<'t>),
+    /// Something cannot be had or used.
+    Failed(Vec<Finding>),
+}
+
+/// Something that became part of a config: for the record on the rendered object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Embedded {
+    /// Where it came from, without credentials.
+    pub url: String,
+    /// The digest of its bytes.
+    pub digest: String,
+    /// When it was fetched.
+    pub fetched_at: SystemTime,
+    /// Who refers to it.
+    pub place: Place,
+}
+
+/// Resolves the references of a MachineConfig: other configs first, then every body, key file and certificate.
+///
+/// `next_doc` numbers the documents that fetched configs become; each call continues where the last one stopped.
+pub fn resolve<'t>(prepared: &Prepared<'t>, next_doc: &mut u32, answers: &Answers) -> Resolution<'t> {
+    let Some(config) = prepared.config.as_ref().filter(|config| is_remote(config)) else {
+        return Resolution::Unchanged;
+    };
+    let spec = prepared.source.object().get("spec");
+    let spec_hash = Digest::sha256(spec.map(yaml::to_string).unwrap_or_default().as_bytes()).to_string();
+    let mut resolver = Resolver {
+        prepared,
+        spec_hash,
+        answers,
+        next_doc,
+        wanted: Vec::new(),
+        findings: Vec::new(),
+        remotes: Vec::new(),
+        embedded: Vec::new(),
+        references: 0,
+    };
+    let resolved = resolver.config(config.clone().into_owned(), &mut Vec::new(), &Settings::default());
+    let Resolver { wanted, findings, remotes, embedded, .. } = resolver;
+    if findings.iter().any(Finding::is_error) {
+        return Resolution::Failed(findings);
+    }
+    if !wanted.is_empty() {
+        return Resolution::Missing(wanted);
+    }
+    let mut all = prepared.findings.clone();
+    all.extend(findings);
+    Resolution::Resolved(Prepared { source: prepared.source, config: Some(resolved), findings: all, remotes, embedded })
+}
+
+struct Resolver<'r, 't> {
+    prepared: &'r Prepared<'t>,
+    spec_hash: String,
+    answers: &'r Answers,
+    next_doc: &'r mut u32,
+    wanted: Vec<Wanted>,
+    findings: Vec<Finding>,
+    remotes: Vec<RemoteConfig>,
+    embedded: Vec<Embedded>,
+    references: usize,
+}
+
+/// Bytes that stand for a reference.
+enum Content {
+    Snapshot(Snapshot),
+    Inline(Vec<u8>),
+}
+
+impl Content {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Content::Snapshot(snapshot) => snapshot.bytes(),
+            Content::Inline(bytes) => bytes,
+        }
+    }
+}
+
+impl Resolver<'_, '_> {
+    /// Resolves a config whose own settings apply to what it refers to. `chain` has the URLs that led here.
+    fn config(&mut self, mut config: Node<'static>, chain: &mut Vec<String>, inherited: &Settings) -> Node<'static> {
+        let settings = self.settings(&mut config, inherited);
+        let section = config.as_map_mut().and_then(|map| map.get_mut("ignition")).and_then(Node::as_map_mut);
+        let references = section.and_then(|ignition| ignition.remove("config"));
+        if let Some(replace) = references.as_ref().and_then(|references| references.get("replace"))
+            && !replace.text_of("source").is_empty()
+        {
+            return match self.reference(replace, chain, &settings) {
+                Some(replacement) => replacement,
+                None => config,
+            };
+        }
+        let merges = references.as_ref().map(|references| references.list_of("merge")).unwrap_or_default();
+        let children: Vec<Node<'static>> =
+            merges.iter().filter_map(|reference| self.reference(reference, chain, &settings)).collect();
+        self.bodies(&mut config, &settings);
+        if children.is_empty() {
+            return config;
+        }
+        // What is referred to wins over what refers, as it does when a machine resolves it at first boot.
+        let all = std::iter::once(&config).chain(&children);
+        merge(all).config.into_owned()
+    }
+
+    /// Timeouts, proxy and certificates of a config, with the certificates fetched where they are remote.
+    fn settings(&mut self, config: &mut Node<'static>, inherited: &Settings) -> Settings {
+        let mut settings = inherited.clone();
+        let Some(ignition) = config.get("ignition") else { return settings };
+        let seconds = |key: &str| {
+            let number = ignition.get("timeouts").and_then(|timeouts| timeouts.int_of(key))?;
+            Some(Duration::from_secs(u64::try_from(number).unwrap_or(0)))
+        };
+        if let Some(limit) = seconds("httpResponseHeaders") {
+            settings.response_headers_timeout = Some(limit);
+        }
+        if let Some(limit) = seconds("httpTotal") {
+            settings.total_timeout = Some(limit);
+        }
+        if let Some(proxy) = ignition.get("proxy") {
+            settings.proxy = Proxy {
+                http: proxy.str_of("httpProxy").map(str::to_owned),
+                https: proxy.str_of("httpsProxy").map(str::to_owned),
+                no_proxy: proxy.list_of("noProxy").iter().filter_map(Node::as_str).map(str::to_owned).collect(),
+            };
+        }
+        let authorities = config
+            .as_map_mut()
+            .and_then(|map| map.get_mut("ignition"))
+            .and_then(Node::as_map_mut)
+            .and_then(|map| map.get_mut("security"))
+            .and_then(Node::as_map_mut)
+            .and_then(|map| map.get_mut("tls"))
+            .and_then(Node::as_map_mut)
+            .and_then(|map| map.get_mut("certificateAuthorities"))
+            .and_then(Node::as_list_mut);
+        let reaching = settings.clone();
+        for authority in authorities.into_iter().flatten() {
+            if let Some(content) = self.embed(authority, &reaching) {
+                settings.certificate_authorities.push(content);
+            }
+        }
+        settings
+    }
+
+    /// The config that a reference stands for, itself resolved.
+    fn reference(&mut self, reference: &Node<'static>, chain: &mut Vec<String>, settings: &Settings) -> Option<Node<'static>> {
+        let url = reference.text_of("source").to_owned();
+        let source = reference.get("source").unwrap_or(reference);
+        self.references += 1;
+        if chain.contains(&url) && !is_embedded(&url) {
+            let round: Vec<String> = chain.iter().chain([&url]).map(|url| shown(url)).collect();
+            self.fail(source, "remote-cycle", format!("configs refer to each other in a circle: {}", round.join(" → ")));
+            return None;
+        }
+        if chain.len() >= DEEPEST {
+            let message = format!("{} is referred to at depth {}; at most {DEEPEST} are followed", shown(&url), chain.len() + 1);
+            self.fail(source, "remote-depth", message);
+            return None;
+        }
+        if self.references > MOST_REFERENCES {
+            let message = format!("more than {MOST_REFERENCES} configs are referred to; put them together into fewer");
+            self.fail(source, "remote-count", message);
+            return None;
+        }
+        let content = self.content(reference, Accept::Config, settings)?;
+        let doc = *self.next_doc;
+        let tree = match read_config(content.bytes(), doc) {
+            Ok(tree) => tree,
+            Err(message) => {
+                self.fail(source, "remote-config", format!("the config from {} cannot be read: {message}", shown(&url)));
+                return None;
+            }
+        };
+        *self.next_doc = self.next_doc.saturating_add(1);
+        let parsed = match parse(&tree) {
+            Ok(parsed) => parsed.config.into_owned(),
+            Err(problems) => {
+                for problem in problems.iter().filter(|problem| problem.severity == Severity::Error) {
+                    let message = format!("the config from {} is not valid at {}: {}", shown(&url), problem.path, problem.message);
+                    self.fail(source, problem.code, message);
+                }
+                return None;
+            }
+        };
+        if let Content::Snapshot(snapshot) = &content {
+            self.record(snapshot, source.origin);
+        }
+        self.remotes.push(RemoteConfig { doc, url: shown(&url), referred_by: source.origin, tree });
+        chain.push(url);
+        let resolved = self.config(parsed, chain, settings);
+        chain.pop();
+        Some(resolved)
+    }
+
+    /// Embeds every body and key file of a config.
+    fn bodies(&mut self, config: &mut Node<'static>, settings: &Settings) {
+        let Some(storage) = config.as_map_mut().and_then(|map| map.get_mut("storage")).and_then(Node::as_map_mut) else {
+            return;
+        };
+        for file in storage.get_mut("files").and_then(Node::as_list_mut).into_iter().flatten() {
+            let Some(map) = file.as_map_mut() else { continue };
+            if let Some(contents) = map.get_mut("contents") {
+                self.embed_remote(contents, settings);
+            }
+            for body in map.get_mut("append").and_then(Node::as_list_mut).into_iter().flatten() {
+                self.embed_remote(body, settings);
+            }
+        }
+        for luks in storage.get_mut("luks").and_then(Node::as_list_mut).into_iter().flatten() {
+            if let Some(key_file) = luks.as_map_mut().and_then(|map| map.get_mut("keyFile")) {
+                self.embed_remote(key_file, settings);
+            }
+        }
+    }
+
+    fn embed_remote(&mut self, body: &mut Node<'static>, settings: &Settings) {
+        if !is_embedded(body.text_of("source")) {
+            self.embed(body, settings);
+        }
+    }
+
+    /// Puts the bytes that a body refers to in its place, and gives them back.
+    fn embed(&mut self, body: &mut Node<'static>, settings: &Settings) -> Option<Vec<u8>> {
+        if body.text_of("source").is_empty() {
+            return None;
+        }
+        let content = self.content(body, Accept::Resource, settings)?;
+        let bytes = content.bytes().to_vec();
+        if let Content::Snapshot(snapshot) = &content {
+            let origin = body.get("source").map_or(body.origin, |source| source.origin);
+            self.record(snapshot, origin);
+            // Plain bytes, never packed again: what a packer makes of them may change with its version, and the name of
+            // the rendered config with it. The compression is said outright, so that nothing can be inherited.
+            body.value = Value::Map(Map(vec![
+                (Cow::Borrowed("compression"), Node::str_at("", Origin::NONE)),
+                (Cow::Borrowed("source"), Node::str_at(data_url::encode(&bytes), origin)),
+            ]));
+        }
+        Some(bytes)
+    }
+
+    /// The bytes behind a source; notes what is missing.
+    fn content(&mut self, resource: &Node<'static>, accept: Accept, settings: &Settings) -> Option<Content> {
+        let url = resource.text_of("source");
+        let source = resource.get("source").unwrap_or(resource);
+        let hash = resource.dig(&["verification", "hash"]);
+        let verification = match hash.and_then(Node::as_str).map(str::parse::<Digest>) {
+            None => None,
+            Some(Ok(digest)) => Some(digest),
+            Some(Err(error)) => {
+                self.fail(hash.unwrap_or(source), "hash", error.to_string());
+                return None;
+            }
+        };
+        let is_packed = resource.str_of("compression") == Some("gzip");
+        if is_embedded(url) {
+            return self.inline(url, source, is_packed, verification.as_ref());
+        }
+        if url.starts_with("tftp:") {
+            self.fail(
+                source,
+                "remote-scheme",
+                format!("{} cannot be fetched: tftp is not supported; serve it over https and give its hash", shown(url)),
+            );
+            return None;
+        }
+        let request = Request {
+            url: url.to_owned(),
+            headers: resource
+                .list_of("httpHeaders")
+                .iter()
+                .filter_map(|header| Some((header.str_of("name")?.to_owned(), header.str_of("value")?.to_owned())))
+                .collect(),
+            accept,
+            compression: is_packed.then_some(Compression::Gzip),
+            verification,
+            settings: settings.clone(),
+        };
+        let refresh = self.prepared.source.annotation(keys::REFRESH);
+        let key = SnapshotKey::new(self.prepared.source.name(), &self.spec_hash, &request, refresh);
+        match self.answers.get(&key) {
+            Some(Ok(snapshot)) => Some(Content::Snapshot(snapshot.clone())),
+            Some(Err(error)) => {
+                let code = match error.category() {
+                    Category::RemoteFetchFailed => "RemoteFetchFailed",
+                    Category::RemoteVerificationFailed => "RemoteVerificationFailed",
+                };
+                self.fail(source, code, error.to_string());
+                None
+            }
+            None => {
+                let place = self.place(source.origin);
+                if !self.wanted.iter().any(|wanted| wanted.key == key) {
+                    self.wanted.push(Wanted { key, request, place });
+                }
+                None
+            }
+        }
+    }
+
+    /// The bytes of a `data:` URL, unpacked and verified.
+    fn inline(&mut self, url: &str, source: &Node<'static>, is_packed: bool, hash: Option<&Digest>) -> Option<Content> {
+        let bytes = match data_url::decode(url) {
+            Ok(bytes) => bytes.into_owned(),
+            Err(error) => {
+                self.fail(source, "source-data", error.to_string());
+                return None;
+            }
+        };
+        let bytes = if is_packed {
+            match gzip::unpack(&bytes, LARGEST_UNPACKED) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.fail(source, "remote-gzip", error.to_string());
+                    return None;
+                }
+            }
+        } else {
+            bytes
+        };
+        if let Some(hash) = hash
+            && hash.of_same_kind(&bytes) != *hash
+        {
+            let message = format!("the content is {}, but verification.hash says {hash}", hash.of_same_kind(&bytes));
+            self.fail(source, "RemoteVerificationFailed", message);
+            return None;
+        }
+        Some(Content::Inline(bytes))
+    }
+
+    fn record(&mut self, snapshot: &Snapshot, origin: Origin) {
+        let embedded = Embedded {
+            url: snapshot.url().to_owned(),
+            digest: snapshot.digest().to_string(),
+            fetched_at: snapshot.fetched_at(),
+            place: self.place(origin),
+        };
+        self.embedded.push(embedded);
+    }
+
+    fn fail(&mut self, node: &Node<'_>, code: &'static str, message: String) {
+        let places = vec![self.place(node.origin)];
+        self.findings.push(Finding {
+            severity: Severity::Error,
+            code,
+            pool: None,
+            subject: String::new(),
+            places,
+            message,
+        });
+    }
+
+    /// The place of a reference: in the MachineConfig, or in the remote config that has it.
+    fn place(&self, origin: Origin) -> Place {
+        let name = self.prepared.source.name();
+        if let Some(path) = self.prepared.source.object().path_of(origin) {
+            return Place::machine_config(name, &path);
+        }
+        let remote = self.remotes.iter().find(|remote| remote.doc == origin.doc);
+        let path = remote.and_then(|remote| remote.tree.path_of(origin)).unwrap_or_else(|| Path::of(&["spec", "config"]));
+        let mut place = Place::machine_config(name, &path);
+        place.remote = remote.map(|remote| remote.url.clone());
+        place
+    }
+}
+
+fn read_config(bytes: &[u8], doc: u32) -> Result<Node<'static>, String> {
+    if bytes.is_empty() {
+        return Err("it is empty; an Ignition config is a JSON object with ignition.version".to_owned());
+    }
+    let mut tree = serde_json::from_slice::<Node<'_>>(bytes).map_err(|error| error.to_string())?.into_owned();
+    tree.number(doc);
+    Ok(tree)
+}
+
+/// A URL for people: without credentials, and a `data:` URL without its body.
+fn shown(url: &str) -> String {
+    if is_embedded(url) { quote(url) } else { redact(url) }
+}
