@@ -11,67 +11,126 @@ use crate::{shape, url, v2};
 
 /// Translates a valid config of spec 3.5 to an older version, or to its own.
 ///
-/// Values that mean the same as leaving the field out (`false`, `""`) are left out where the older version does not
-/// know the field.
+/// Accepted are the versions of [`Version::WRITABLE`]. Values that mean the same as leaving the field out (`false`, `""`)
+/// are left out where the older version does not know the field.
 ///
-/// Differs: upstream loses `cex`, `wipePartitionEntry` and `shouldExist` of partitions and files without a source without
-/// a word on some of these ways, because its converter never looks at them; a machine that boots without its disk
-/// encryption is worse than one that does not boot.
+/// Differs: upstream loses `cex` and the advertisement of a tang server on every way without a word, because its
+/// converter never looks at them; a machine that boots without its disk encryption is worse than one that does not boot.
 pub fn translate_down<'t>(config: &'t Node<'_>, to: Version) -> Result<Node<'t>, Vec<Problem>> {
     let mut report = Report::default();
+    if !Version::WRITABLE.contains(&to) {
+        let accepted = Version::WRITABLE.map(Version::as_str).join(", ");
+        let message = format!("a config cannot be written in version {to}; accepted are {accepted}");
+        let place = Place::ROOT.key("ignition");
+        report.error(&place.key("version"), config, "version-not-writable", message);
+        return Err(report.problems);
+    }
     let mut translated = config.borrowed();
     // 2.2 is reached through 3.2, the newest version that its converter reads.
     let limit = if to.is_v2() { Version::V3_2 } else { to };
-    lower(&mut translated, &CONFIG, limit, &Place::ROOT, &mut report);
-    values(&translated, &CONFIG, limit, &Place::ROOT, &mut report);
+    let mut down = Down { limit, to, report };
+    down.fields(&mut translated, &CONFIG, &Place::ROOT);
+    down.values(&translated, &CONFIG, &Place::ROOT);
+    let mut report = down.report;
     shape::prune(&mut translated);
     set_version(&mut translated, limit);
-    if report.has_errors() {
-        return Err(report.problems);
-    }
     if to.is_v2() {
-        translated = v2::from_v3(translated, &mut report);
-    } else {
+        v2::refuse(&translated, &mut report);
+    } else if !report.has_errors() {
         report = check_as(&translated, limit);
     }
     if report.has_errors() {
         report.problems.retain(|problem| problem.severity == Severity::Error);
         return Err(report.problems);
     }
-    Ok(translated)
+    Ok(if to.is_v2() { v2::from_v3(translated) } else { translated })
 }
 
-/// Takes out the fields that `version` does not know; those that say something are errors.
-fn lower(node: &mut Node<'_>, object: &'static Object, version: Version, place: &Place<'_>, report: &mut Report) {
-    let Some(map) = node.as_map_mut() else { return };
-    map.0.retain_mut(|(key, child)| {
-        let Some(field) = object.field(key) else {
-            return false;
-        };
-        let here = place.key(field.name);
-        if field.since > version {
-            if says_something(child, field) {
-                let message = format!(
-                    "{} exists only from version {} on and cannot be said in {version}",
-                    field.name, field.since
-                );
-                report.error(&here, child, "not-in-version", message);
+struct Down {
+    /// The newest version whose fields are known.
+    limit: Version,
+    /// The version that was asked for.
+    to: Version,
+    report: Report,
+}
+
+impl Down {
+    /// Takes out the fields that the version does not know; those that say something are errors.
+    fn fields(&mut self, node: &mut Node<'_>, object: &'static Object, place: &Place<'_>) {
+        let Some(map) = node.as_map_mut() else { return };
+        map.0.retain_mut(|(key, child)| {
+            let Some(field) = object.field(key) else {
+                return false;
+            };
+            let here = place.key(field.name);
+            if field.since > self.limit {
+                if says_something(child, field) {
+                    let message = format!(
+                        "{} exists only from version {} on and cannot be said in {}",
+                        field.name, field.since, self.to
+                    );
+                    self.report.error(&here, child, "not-in-version", message);
+                }
+                return false;
             }
-            return false;
-        }
-        match &field.kind {
-            Kind::Object(object) => lower(child, object, version, &here, report),
-            Kind::List(list) => {
-                if let Kind::Object(object) = &list.item {
-                    for (index, item) in child.as_list_mut().into_iter().flatten().enumerate() {
-                        lower(item, object, version, &here.index(index), report);
+            match &field.kind {
+                Kind::Object(object) => self.fields(child, object, &here),
+                Kind::List(list) => {
+                    if let Kind::Object(object) = &list.item {
+                        for (index, item) in child.as_list_mut().into_iter().flatten().enumerate() {
+                            self.fields(item, object, &here.index(index));
+                        }
                     }
                 }
+                _ => {}
             }
-            _ => {}
+            // Up to 3.2 a pin of the user's own is there as soon as its object is.
+            !(field.name == "custom" && self.limit <= Version::V3_2 && is_empty_pin(child))
+        });
+    }
+
+    /// Values that the version does not know in a field that it knows.
+    fn values(&mut self, node: &Node<'_>, object: &'static Object, place: &Place<'_>) {
+        let Some(map) = node.as_map() else { return };
+        for (key, child) in map.iter() {
+            let Some(field) = object.field(key) else {
+                continue;
+            };
+            let here = place.key(field.name);
+            match &field.kind {
+                Kind::Object(object) => self.values(child, object, &here),
+                Kind::List(list) => {
+                    if let Kind::Object(object) = &list.item {
+                        for (index, item) in child.as_list().unwrap_or_default().iter().enumerate() {
+                            self.values(item, object, &here.index(index));
+                        }
+                    }
+                }
+                Kind::Int if field.name == "mode" && self.limit < Version::V3_4 => {
+                    let mode = child.as_int().unwrap_or_default();
+                    if mode & 0o7000 != 0 {
+                        let message =
+                            format!("the special bits of mode {mode:#o} cannot be said in {}; drop them", self.to);
+                        self.report.error(&here, child, "not-in-version", message);
+                    }
+                }
+                Kind::Str if field.name == "source" && self.limit < Version::V3_4 => {
+                    if url::scheme(child.as_str().unwrap_or_default()).as_deref() == Some("arn") {
+                        let message = format!(
+                            "arn: sources exist only from version 3.4.0 on and cannot be said in {}; use s3:",
+                            self.to
+                        );
+                        self.report.error(&here, child, "not-in-version", message);
+                    }
+                }
+                _ => {}
+            }
         }
-        true
-    });
+    }
+}
+
+fn is_empty_pin(custom: &Node<'_>) -> bool {
+    custom.get("pin").is_none() && custom.get("config").is_none() && custom.bool_of("needsNetwork") != Some(true)
 }
 
 /// Whether leaving a field out would change what the config does.
@@ -89,43 +148,6 @@ fn says_something(node: &Node<'_>, field: &Field) -> bool {
             _ => !map.is_empty(),
         },
         Value::Int(_) | Value::Float(_) => true,
-    }
-}
-
-/// Values that `version` does not know in a field that it knows.
-fn values(node: &Node<'_>, object: &'static Object, version: Version, place: &Place<'_>, report: &mut Report) {
-    let Some(map) = node.as_map() else { return };
-    for (key, child) in map.iter() {
-        let Some(field) = object.field(key) else {
-            continue;
-        };
-        let here = place.key(field.name);
-        match &field.kind {
-            Kind::Object(object) => values(child, object, version, &here, report),
-            Kind::List(list) => {
-                if let Kind::Object(object) = &list.item {
-                    for (index, item) in child.as_list().unwrap_or_default().iter().enumerate() {
-                        values(item, object, version, &here.index(index), report);
-                    }
-                }
-            }
-            Kind::Int if field.name == "mode" && version < Version::V3_4 => {
-                let mode = child.as_int().unwrap_or_default();
-                if mode & 0o7000 != 0 {
-                    let message = format!("the special bits of mode {mode:#o} cannot be said in {version}; drop them");
-                    report.error(&here, child, "not-in-version", message);
-                }
-            }
-            Kind::Str if field.name == "source" && version < Version::V3_4 => {
-                if url::scheme(child.as_str().unwrap_or_default()).as_deref() == Some("arn") {
-                    let message = format!(
-                        "arn: sources exist only from version 3.4.0 on and cannot be said in {version}; use s3:"
-                    );
-                    report.error(&here, child, "not-in-version", message);
-                }
-            }
-            _ => {}
-        }
     }
 }
 

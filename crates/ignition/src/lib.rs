@@ -3,7 +3,9 @@
 //! Pure: no I/O, no clock, no randomness. Everything works in spec 3.5 ([`Version::INTERNAL`]); older configs are
 //! brought up when they are read and down when they are served.
 
+pub mod body;
 pub mod data_url;
+pub mod diff;
 mod down;
 pub mod gzip;
 pub mod merge;
@@ -19,6 +21,8 @@ mod v2;
 mod validate;
 pub mod version;
 
+pub use body::body_of;
+pub use diff::{Change, diff};
 pub use down::{take_kernel_arguments, translate_down};
 pub use merge::{Merged, Merger, merge};
 pub use node::{Node, Origin, Value};

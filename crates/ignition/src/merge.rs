@@ -369,10 +369,10 @@ fn drop_body<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>
     let Acc::Object { fields, .. } = acc else {
         return;
     };
-    fields.retain(|(field, old)| {
+    fields.retain_mut(|(field, old)| {
         let stays = match field.name {
             "compression" | "verification" => child.get(field.name).is_some(),
-            "httpHeaders" => keeps_headers,
+            "httpHeaders" => keeps_headers || keep_headers_to_remove(old, child),
             _ => true,
         };
         if !stays {
@@ -380,6 +380,25 @@ fn drop_body<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>
         }
         stays
     });
+}
+
+/// Of the old headers only those stay that the child takes away by name, so that nothing is left of either.
+fn keep_headers_to_remove(headers: &mut Acc<'_>, child: &Node<'_>) -> bool {
+    let removals: Vec<&str> = child
+        .list_of("httpHeaders")
+        .iter()
+        .filter(|header| header.get("value").is_none())
+        .map(|header| header.text_of("name"))
+        .collect();
+    let Acc::Keyed { entries, index, .. } = headers else {
+        return false;
+    };
+    entries.retain(|entry| {
+        entry.as_ref().is_some_and(|entry| removals.contains(&entry.text_of("name").unwrap_or_default()))
+    });
+    // Headers are few; what the lookup table says no longer holds.
+    *index = Index::Short;
+    !entries.is_empty()
 }
 
 fn first_leaf(acc: &Acc<'_>) -> Origin {

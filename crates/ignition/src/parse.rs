@@ -1,6 +1,7 @@
 //! From a config of any version, as read, to a valid config of spec 3.5.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use crate::node::{Node, Value};
 use crate::path::Path;
@@ -43,11 +44,15 @@ pub fn parse<'t>(config: &'t Node<'_>) -> Result<Parsed<'t>, Vec<Problem>> {
                 problem.path = text_path(path, &problem.path, config);
             }
         }
+        // Some rules hold before and after the conversion.
+        let mut seen = HashSet::new();
+        problems.retain(|problem| seen.insert((problem.path.clone(), problem.code)));
     }
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(problems);
     }
     set_version(&mut parsed, Version::INTERNAL);
+    set_names(&mut parsed);
     Ok(Parsed { config: parsed, version, warnings: problems })
 }
 
@@ -105,6 +110,27 @@ pub(crate) fn set_version(config: &mut Node<'_>, version: Version) {
         .and_then(|map| map.get_mut("version"))
     {
         node.value = Value::Str(Cow::Borrowed(version.as_str()));
+    }
+}
+
+/// Writes out the empty name of what may lack one.
+///
+/// Compat: upstream always writes these names, and the rendered name depends on it.
+fn set_names(config: &mut Node<'_>) {
+    for (section, list) in [("passwd", "groups"), ("passwd", "users"), ("storage", "luks"), ("storage", "raid")] {
+        let entries = config
+            .as_map_mut()
+            .and_then(|map| map.get_mut(section)?.as_map_mut()?.get_mut(list)?.as_list_mut())
+            .into_iter()
+            .flatten();
+        for entry in entries {
+            let origin = entry.origin;
+            if let Some(map) = entry.as_map_mut()
+                && map.get("name").is_none()
+            {
+                map.set("name", Node::str_at("", origin));
+            }
+        }
     }
 }
 

@@ -36,7 +36,8 @@ fn conform_value<'t>(
         (Kind::Int, Value::Int(number)) => (Some(Value::Int(*number)), ""),
         (Kind::Object(object), Value::Map(map)) => {
             let map = conform_map(map, object, version, place, report);
-            ((!map.is_empty()).then_some(Value::Map(map)), "")
+            // In 2.x an empty object is not the same as none: `"create": {}` excludes what may stand beside it.
+            ((!map.is_empty() || version.is_v2()).then_some(Value::Map(map)), "")
         }
         (Kind::List(list), Value::List(items)) => {
             let shaped = |(index, item): (usize, &'t Node<'_>)| {

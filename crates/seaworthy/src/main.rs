@@ -1,2 +1,22 @@
 //! The `seaworthy` program.
-fn main() {}
+
+mod cli;
+mod command;
+mod failure;
+mod manifest;
+mod paint;
+mod parallel;
+mod remote;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match command::run(cli) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

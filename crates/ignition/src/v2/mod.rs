@@ -1,12 +1,14 @@
 //! Spec 2.0 to 2.2: the shape of such configs, and the way up to 3.x and down to 2.2.
 
 mod down;
+mod refuse;
 mod schema;
 mod source;
 mod up;
 mod validate;
 
 pub(crate) use down::from_v3;
+pub(crate) use refuse::refuse;
 pub(crate) use up::to_v3;
 
 use crate::node::{Node, Value};

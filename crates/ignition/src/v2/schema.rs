@@ -22,7 +22,8 @@ macro_rules! list {
 
 /// A whole 2.x config.
 pub(crate) static CONFIG: Object = object(
-    "config", nothing,
+    "config",
+    nothing,
     &[
         field("ignition", Kind::Object(&IGNITION), V2_0),
         field("networkd", Kind::Object(&NETWORKD), V2_0),
@@ -33,7 +34,8 @@ pub(crate) static CONFIG: Object = object(
 );
 
 static IGNITION: Object = object(
-    "ignition section", nothing,
+    "ignition section",
+    nothing,
     &[
         field("config", Kind::Object(&IGNITION_CONFIG), V2_0),
         field("security", Kind::Object(&SECURITY), V2_2),
@@ -43,26 +45,36 @@ static IGNITION: Object = object(
 );
 
 static IGNITION_CONFIG: Object = object(
-    "config references", nothing,
+    "config references",
+    nothing,
     &[field("append", list!(Kind::Object(&REFERENCE)), V2_0), field("replace", Kind::Object(&REFERENCE), V2_0)],
 );
 
-static REFERENCE: Object =
-    object("reference", rules::reference, &[field("source", Kind::Str, V2_0), field("verification", Kind::Object(&VERIFICATION), V2_0)]);
+static REFERENCE: Object = object(
+    "reference",
+    rules::reference,
+    &[field("source", Kind::Str, V2_0), field("verification", Kind::Object(&VERIFICATION), V2_0)],
+);
 
 static VERIFICATION: Object = object("verification", resource::verification, &[field("hash", Kind::Str, V2_0)]);
 
 static SECURITY: Object = object("security section", nothing, &[field("tls", Kind::Object(&TLS), V2_2)]);
 
-static TLS: Object = object("tls section", nothing, &[field("certificateAuthorities", list!(Kind::Object(&REFERENCE)), V2_2)]);
+static TLS: Object =
+    object("tls section", nothing, &[field("certificateAuthorities", list!(Kind::Object(&REFERENCE)), V2_2)]);
 
-static TIMEOUTS: Object =
-    object("timeouts section", nothing, &[field("httpResponseHeaders", Kind::Int, V2_1), field("httpTotal", Kind::Int, V2_1)]);
+static TIMEOUTS: Object = object(
+    "timeouts section",
+    nothing,
+    &[field("httpResponseHeaders", Kind::Int, V2_1), field("httpTotal", Kind::Int, V2_1)],
+);
 
-static NETWORKD: Object = object("networkd section", nothing, &[field("units", list!(Kind::Object(&NETWORKD_UNIT)), V2_0)]);
+static NETWORKD: Object =
+    object("networkd section", nothing, &[field("units", list!(Kind::Object(&NETWORKD_UNIT)), V2_0)]);
 
 static NETWORKD_UNIT: Object = object(
-    "networkd unit", nothing,
+    "networkd unit",
+    nothing,
     &[
         field("contents", Kind::Str, V2_0),
         field("dropins", list!(Kind::Object(&DROPIN)), V2_2),
@@ -71,12 +83,14 @@ static NETWORKD_UNIT: Object = object(
 );
 
 static PASSWD: Object = object(
-    "passwd section", nothing,
+    "passwd section",
+    nothing,
     &[field("groups", list!(Kind::Object(&GROUP)), V2_0), field("users", list!(Kind::Object(&USER)), V2_0)],
 );
 
 static GROUP: Object = object(
-    "group", rules::group,
+    "group",
+    rules::group,
     &[
         field("gid", Kind::Int, V2_0),
         field("name", Kind::Str, V2_0),
@@ -86,7 +100,8 @@ static GROUP: Object = object(
 );
 
 static USER: Object = object(
-    "user", rules::user,
+    "user",
+    rules::user,
     &[
         field("create", Kind::Object(&USER_CREATE), V2_0),
         field("gecos", Kind::Str, V2_1),
@@ -106,7 +121,8 @@ static USER: Object = object(
 );
 
 static USER_CREATE: Object = object(
-    "create section", rules::user_create,
+    "create section",
+    rules::user_create,
     &[
         field("gecos", Kind::Str, V2_0),
         field("groups", list!(Kind::Str), V2_0),
@@ -122,7 +138,8 @@ static USER_CREATE: Object = object(
 );
 
 static STORAGE: Object = object(
-    "storage section", nothing,
+    "storage section",
+    nothing,
     &[
         field("directories", list!(Kind::Object(&DIRECTORY)), V2_1),
         field("disks", list!(Kind::Object(&DISK)), V2_0),
@@ -136,7 +153,8 @@ static STORAGE: Object = object(
 static OWNER: Object = object("owner", file::owner, &[field("id", Kind::Int, V2_0), field("name", Kind::Str, V2_1)]);
 
 static DIRECTORY: Object = object(
-    "directory", rules::node,
+    "directory",
+    rules::node,
     &[
         field("filesystem", Kind::Str, V2_1),
         field("group", Kind::Object(&OWNER), V2_1),
@@ -148,7 +166,8 @@ static DIRECTORY: Object = object(
 );
 
 static FILE: Object = object(
-    "file", rules::file,
+    "file",
+    rules::file,
     &[
         field("append", Kind::Bool, V2_2),
         field("contents", Kind::Object(&BODY), V2_0),
@@ -162,7 +181,8 @@ static FILE: Object = object(
 );
 
 static BODY: Object = object(
-    "contents", rules::body,
+    "contents",
+    rules::body,
     &[
         field("compression", Kind::Str, V2_0),
         field("source", Kind::Str, V2_0),
@@ -171,7 +191,8 @@ static BODY: Object = object(
 );
 
 static LINK: Object = object(
-    "link", rules::node,
+    "link",
+    rules::node,
     &[
         field("filesystem", Kind::Str, V2_1),
         field("group", Kind::Object(&OWNER), V2_1),
@@ -184,7 +205,8 @@ static LINK: Object = object(
 );
 
 static DISK: Object = object(
-    "disk", nothing,
+    "disk",
+    nothing,
     &[
         field("device", Kind::Str, V2_0),
         field("partitions", list!(Kind::Object(&PARTITION)), V2_0),
@@ -193,7 +215,8 @@ static DISK: Object = object(
 );
 
 static PARTITION: Object = object(
-    "partition", nothing,
+    "partition",
+    nothing,
     &[
         field("guid", Kind::Str, V2_1),
         field("label", Kind::Str, V2_0),
@@ -205,12 +228,14 @@ static PARTITION: Object = object(
 );
 
 static FILESYSTEM: Object = object(
-    "filesystem", rules::filesystem,
+    "filesystem",
+    rules::filesystem,
     &[field("mount", Kind::Object(&MOUNT), V2_0), field("name", Kind::Str, V2_0), field("path", Kind::Str, V2_0)],
 );
 
 static MOUNT: Object = object(
-    "mount section", rules::mount,
+    "mount section",
+    rules::mount,
     &[
         field("create", Kind::Object(&MOUNT_CREATE), V2_0),
         field("device", Kind::Str, V2_0),
@@ -226,7 +251,8 @@ static MOUNT_CREATE: Object =
     object("create section", nothing, &[field("force", Kind::Bool, V2_0), field("options", list!(Kind::Str), V2_0)]);
 
 static RAID: Object = object(
-    "raid", nothing,
+    "raid",
+    nothing,
     &[
         field("devices", list!(Kind::Str), V2_0),
         field("level", Kind::Str, V2_0),
@@ -239,7 +265,8 @@ static RAID: Object = object(
 static SYSTEMD: Object = object("systemd section", nothing, &[field("units", list!(Kind::Object(&UNIT)), V2_0)]);
 
 static UNIT: Object = object(
-    "unit", unit::unit,
+    "unit",
+    unit::unit,
     &[
         field("contents", Kind::Str, V2_0),
         field("dropins", list!(Kind::Object(&DROPIN)), V2_0),
@@ -250,4 +277,5 @@ static UNIT: Object = object(
     ],
 );
 
-static DROPIN: Object = object("drop-in", unit::dropin, &[field("contents", Kind::Str, V2_0), field("name", Kind::Str, V2_0)]);
+static DROPIN: Object =
+    object("drop-in", unit::dropin, &[field("contents", Kind::Str, V2_0), field("name", Kind::Str, V2_0)]);

@@ -7,16 +7,24 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use super::source::rewritten;
 use super::{schema, unset_zeroes};
 use crate::node::{Map, Node, Origin, Value, quote};
 use crate::problem::{Place, Report};
 use crate::shape;
+use crate::validate::{Check, walk};
 use crate::version::Version;
 
 /// Converts a 2.x config. What cannot be converted is an error in the report.
 pub(crate) fn to_v3<'t>(config: &'t Node<'_>, version: Version, report: &mut Report) -> Node<'t> {
     let mut config = shape::conform(config, &schema::CONFIG, version, report);
     let origin = config.origin;
+    if version == Version::V2_0 {
+        rewrite_sources(&mut config);
+    }
+    let mut check = Check::new(version);
+    walk(&config, &schema::CONFIG, &Place::ROOT, &mut check);
+    report.problems.append(&mut check.report.problems);
     let mut up = Up { version, report };
     let networkd = take(&mut config, "networkd");
     if let Some(units) = networkd.as_ref().and_then(|networkd| networkd.get("units")) {
@@ -56,13 +64,53 @@ fn list_at<'t>(list: Vec<Node<'t>>, origin: Origin) -> Node<'t> {
     Node { value: Value::List(list), origin }
 }
 
+/// The entries of a list below a section, to change them.
+fn entries<'n, 't>(node: &'n mut Node<'t>, list: &str) -> impl Iterator<Item = &'n mut Node<'t>> {
+    node.as_map_mut().and_then(|map| map.get_mut(list)).and_then(Node::as_list_mut).into_iter().flatten()
+}
+
+/// Gives a body or a reference the empty source that spec 2.x takes for none.
+fn set_source(node: &mut Node<'_>) {
+    let origin = node.origin;
+    if let Some(map) = node.as_map_mut()
+        && map.get("source").is_none()
+    {
+        map.set("source", Node::str_at("", origin));
+    }
+}
+
+/// Sources of 2.0.0 are URLs and not texts.
+fn rewrite_sources(config: &mut Node<'_>) {
+    let rewrite = |node: &mut Node<'_>| {
+        if let Some(Node { value: Value::Str(source), .. }) = node.as_map_mut().and_then(|map| map.get_mut("source"))
+            && let Cow::Owned(changed) = rewritten(source)
+        {
+            *source = Cow::Owned(changed);
+        }
+    };
+    let Some(map) = config.as_map_mut() else { return };
+    if let Some(references) = map.get_mut("ignition").and_then(|ignition| ignition.as_map_mut()?.get_mut("config")) {
+        entries(references, "append").for_each(rewrite);
+        references.as_map_mut().and_then(|map| map.get_mut("replace")).into_iter().for_each(rewrite);
+    }
+    if let Some(storage) = map.get_mut("storage") {
+        entries(storage, "files")
+            .filter_map(|file| file.as_map_mut().and_then(|file| file.get_mut("contents")))
+            .for_each(rewrite);
+    }
+}
+
 impl<'t> Up<'_> {
     fn ignition(&mut self, mut section: Node<'t>) -> Node<'t> {
-        if let Some(config) = section.as_map_mut().and_then(|map| map.get_mut("config"))
-            && let Some(append) = take(config, "append")
-            && let Some(map) = config.as_map_mut()
-        {
-            map.set("merge", append);
+        if let Some(config) = section.as_map_mut().and_then(|map| map.get_mut("config")) {
+            entries(config, "append").for_each(set_source);
+            config.as_map_mut().and_then(|map| map.get_mut("replace")).into_iter().for_each(set_source);
+            // Differs: upstream refuses two or more entries, because its loop makes every one of them the last.
+            if let Some(append) = take(config, "append")
+                && let Some(map) = config.as_map_mut()
+            {
+                map.set("merge", append);
+            }
         }
         if let Some(version) = section.as_map_mut().and_then(|map| map.get_mut("version")) {
             version.value = Value::Str(Cow::Borrowed(Version::V3_0.as_str()));
@@ -79,11 +127,7 @@ impl<'t> Up<'_> {
                 map.set("users", list_at(user.into_iter().collect(), origin));
             }
         }
-        for group in
-            section.as_map_mut().and_then(|map| map.get_mut("groups")).and_then(Node::as_list_mut).into_iter().flatten()
-        {
-            unset_zeroes(group, &["passwordHash", "system"]);
-        }
+        entries(&mut section, "groups").for_each(|group| unset_zeroes(group, &["passwordHash", "system"]));
         section
     }
 
@@ -139,6 +183,10 @@ impl<'t> Up<'_> {
             &mut user,
             &["gecos", "homeDir", "noCreateHome", "noLogInit", "noUserGroup", "primaryGroup", "shell", "system"],
         );
+        if self.version == Version::V2_0 {
+            // 2.0.0 cannot tell an empty hash from none.
+            unset_zeroes(&mut user, &["passwordHash"]);
+        }
         Some(user)
     }
 
@@ -187,15 +235,7 @@ impl<'t> Up<'_> {
         for unit in &mut out {
             enabled(unit);
             unset_zeroes(unit, &["mask", "contents"]);
-            for dropin in unit
-                .as_map_mut()
-                .and_then(|map| map.get_mut("dropins"))
-                .and_then(Node::as_list_mut)
-                .into_iter()
-                .flatten()
-            {
-                unset_zeroes(dropin, &["contents"]);
-            }
+            entries(unit, "dropins").for_each(|dropin| unset_zeroes(dropin, &["contents"]));
         }
         if let Some(map) = section.as_map_mut() {
             map.set("units", list_at(out, origin));
@@ -230,16 +270,8 @@ impl<'t> Up<'_> {
                 }
             }
         }
-        for disk in
-            section.as_map_mut().and_then(|map| map.get_mut("disks")).and_then(Node::as_list_mut).into_iter().flatten()
-        {
-            unset_zeroes(disk, &["wipeTable"]);
-        }
-        for raid in
-            section.as_map_mut().and_then(|map| map.get_mut("raid")).and_then(Node::as_list_mut).into_iter().flatten()
-        {
-            unset_zeroes(raid, &["spares"]);
-        }
+        entries(&mut section, "disks").for_each(|disk| unset_zeroes(disk, &["wipeTable"]));
+        entries(&mut section, "raid").for_each(|raid| unset_zeroes(raid, &["spares"]));
         self.prefixes(&section, &place);
         section
     }
@@ -310,11 +342,7 @@ impl<'t> Up<'_> {
         let Some(map) = file.as_map_mut() else { return };
         let appends = map.remove("append").filter(|append| append.as_bool() == Some(true));
         let mut contents = map.remove("contents").unwrap_or(Node { value: Value::Map(Map::default()), origin });
-        if contents.get("source").is_none()
-            && let Some(body) = contents.as_map_mut()
-        {
-            body.set("source", Node::str_at("", origin));
-        }
+        set_source(&mut contents);
         unset_zeroes(&mut contents, &["compression"]);
         match appends {
             Some(append) => {
@@ -345,19 +373,14 @@ impl<'t> Up<'_> {
 
     /// What files, directories and links have in common.
     fn node(&mut self, node: &mut Node<'t>, place: &Place<'_>) {
-        match node.str_of("filesystem") {
-            None | Some("") => {
-                let message = "no filesystem specified; a 2.x config names it, mostly \"root\"";
-                self.report.error(&place.key("filesystem"), node, "v2-filesystem-missing", message);
-            }
-            Some("root") => {}
-            Some(other) => {
-                let message = format!(
-                    "filesystem {} is not declared; the path is taken as one of the root filesystem",
-                    quote(other)
-                );
-                self.report.warn(&place.key("filesystem"), node, "v2-filesystem-unknown", message);
-            }
+        if let Some(filesystem) = node.get("filesystem")
+            && !matches!(filesystem.as_str(), Some("" | "root"))
+        {
+            let message = format!(
+                "filesystem {} is not declared; the path is taken as one of the root filesystem",
+                quote(filesystem.as_str().unwrap_or_default())
+            );
+            self.report.warn(&place.key("filesystem"), filesystem, "v2-filesystem-unknown", message);
         }
         for owner in ["user", "group"] {
             if let Some(owner) = node.as_map_mut().and_then(|map| map.get_mut(owner)) {

@@ -68,11 +68,11 @@ pub(super) fn user(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 
 fn both_ways(create: &Node<'_>, field: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
     let message = format!("cannot use both create and {key}; move what create says beside it and drop create");
-    check.report.clash(&place.key("create"), create, &[field], "v2-user-create", message);
+    check.report.clash(&place.key(key), field, &[create], "v2-user-create", message);
 }
 
-/// The user or group of 2.0.0, whose numbers have no sign.
-pub(super) fn number(node: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
+/// The number of a user or group, which has no sign in 2.0.0.
+fn number(node: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
     if let Some(number) = node.get(key)
         && check.version == Version::V2_0
         && number.as_int().is_some_and(|number| number < 0)
@@ -127,11 +127,11 @@ pub(super) fn mount(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         && wipe.as_bool() == Some(true)
     {
         let message = "cannot use both create and wipeFilesystem; drop create";
-        check.report.clash(&place.key("create"), create, &[wipe], "v2-mount-create", message);
+        check.report.clash(&place.key("wipeFilesystem"), wipe, &[create], "v2-mount-create", message);
     }
     if let Some(options) = node.get("options") {
         let message = "cannot use both create and options; drop create";
-        check.report.clash(&place.key("create"), create, &[options], "v2-mount-create", message);
+        check.report.clash(&place.key("options"), options, &[create], "v2-mount-create", message);
     }
 }
 

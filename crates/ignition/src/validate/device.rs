@@ -248,7 +248,12 @@ pub(crate) fn luks(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
             || clevis.bool_of("tpm2") == Some(true)
             || clevis.int_of("threshold").unwrap_or(0) != 0
     });
-    if let (Some(clevis), true, true) = (clevis, custom.is_some(), has_pins) {
+    // Up to 3.2 a pin of the user's own is there as soon as its object is.
+    let has_custom = match check.version {
+        Version::V3_2 => clevis.is_some_and(|clevis| clevis.get("custom").is_some()),
+        _ => custom.is_some(),
+    };
+    if let (Some(clevis), true, true) = (clevis, has_custom, has_pins) {
         let message = "cannot use a custom clevis pin together with tang, tpm2 or threshold";
         check.report.error(&place.key("clevis"), clevis, "clevis-custom", message);
     }

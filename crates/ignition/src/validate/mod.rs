@@ -41,7 +41,8 @@ pub(crate) fn validate(config: &Node<'_>, check: &mut Check) {
 /// An object without rules of its own.
 pub(crate) fn nothing(_: &Node<'_>, _: &Place<'_>, _: &mut Check) {}
 
-fn walk(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check: &mut Check) {
+/// Applies the rules of an object, and of all below it.
+pub(crate) fn walk(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check: &mut Check) {
     (object.rule)(node, place, check);
     let Some(map) = node.as_map() else { return };
     duplicates(node, object, place, check);

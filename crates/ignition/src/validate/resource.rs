@@ -122,7 +122,9 @@ fn is_s3_arn(text: &str) -> bool {
         return false;
     };
     let slashes = text.matches('/').count();
-    service == Some("s3") && if resource.starts_with("accesspoint/") { slashes >= 2 } else { slashes >= 1 }
+    // Behind a slash it is a path and no name.
+    let is_name = !text.get("arn:".len()..).unwrap_or_default().starts_with('/');
+    is_name && service == Some("s3") && if resource.starts_with("accesspoint/") { slashes >= 2 } else { slashes >= 1 }
 }
 
 /// The hash of a body.

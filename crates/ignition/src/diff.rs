@@ -1,0 +1,483 @@
+//! The difference of two configs as data: which entries came, went, changed or became something else.
+//!
+//! Both configs are of spec 3.5 and valid. The order of entries in keyed lists says nothing and is not compared; the
+//! order of options and fragments does and is. Changes come in the order of the [schema](crate::schema), entries of one
+//! list by key, so equal inputs give equal lists of changes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::node::{Node, Value};
+use crate::path::Path;
+use crate::schema::{CONFIG, Field, KeyBy, Kind, List, Object};
+
+/// One thing that differs.
+#[derive(Debug, Clone)]
+pub struct Change<'n> {
+    /// The part of the config: `storage`, `systemd`.
+    pub section: &'static str,
+    /// What differs there.
+    pub entry: Entry<'n>,
+    /// How it differs.
+    pub what: What<'n>,
+}
+
+/// Something of a config that has a name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Entry<'n> {
+    /// A directory, by its path.
+    Directory(&'n str),
+    /// A disk, by its device.
+    Disk(&'n str),
+    /// A file, by its path.
+    File(&'n str),
+    /// A filesystem, by its device.
+    Filesystem(&'n str),
+    /// A link, by its path.
+    Link(&'n str),
+    /// A LUKS device, by its name.
+    Luks(&'n str),
+    /// A RAID, by its name.
+    Raid(&'n str),
+    /// A group, by its name.
+    Group(&'n str),
+    /// A user, by its name.
+    User(&'n str),
+    /// A kernel argument of the config itself.
+    KernelArgument(&'n str),
+    /// A unit, by its name.
+    Unit(&'n str),
+    /// A drop-in of a unit that both configs have.
+    Dropin {
+        /// The unit.
+        unit: &'n str,
+        /// The drop-in.
+        name: &'n str,
+    },
+    /// Any other value, by its path. Entries of keyed lists stand there by key.
+    Field(Path),
+}
+
+/// How something differs.
+#[derive(Debug, Clone)]
+pub enum What<'n> {
+    /// Only the new config has it.
+    Added(&'n Node<'n>),
+    /// Only the old config has it.
+    Removed(&'n Node<'n>),
+    /// Both have it, with these fields different.
+    Changed {
+        /// The old entry.
+        old: &'n Node<'n>,
+        /// The new entry.
+        new: &'n Node<'n>,
+        /// What differs in it. For [`Entry::Field`] this is the value itself, with an empty path.
+        fields: Vec<FieldChange<'n>>,
+    },
+    /// Both have it, as different things: a file that was a link, an argument that shall no longer exist.
+    Moved {
+        /// The list that it stood in.
+        from: &'static str,
+        /// The list that it stands in.
+        to: &'static str,
+        /// The old entry.
+        old: &'n Node<'n>,
+        /// The new entry.
+        new: &'n Node<'n>,
+    },
+}
+
+/// A field of an entry that differs.
+#[derive(Debug, Clone)]
+pub struct FieldChange<'n> {
+    /// The path below the entry. Entries of keyed lists stand there by key.
+    pub path: Path,
+    /// The old value, if there is one.
+    pub old: Option<&'n Node<'n>>,
+    /// The new value, if there is one.
+    pub new: Option<&'n Node<'n>>,
+}
+
+impl fmt::Display for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entry::Directory(path) => write!(f, "directory {path}"),
+            Entry::Disk(device) => write!(f, "disk {device}"),
+            Entry::File(path) => write!(f, "file {path}"),
+            Entry::Filesystem(device) => write!(f, "filesystem {device}"),
+            Entry::Link(path) => write!(f, "link {path}"),
+            Entry::Luks(name) => write!(f, "luks device {name}"),
+            Entry::Raid(name) => write!(f, "raid {name}"),
+            Entry::Group(name) => write!(f, "group {name}"),
+            Entry::User(name) => write!(f, "user {name}"),
+            Entry::KernelArgument(text) => write!(f, "kernel argument {text}"),
+            Entry::Unit(name) => write!(f, "unit {name}"),
+            Entry::Dropin { unit, name } => write!(f, "drop-in {unit}.d/{name}"),
+            Entry::Field(path) => path.fmt(f),
+        }
+    }
+}
+
+/// What differs between two configs of spec 3.5; nothing when they mean the same.
+pub fn diff<'n>(old: &'n Node<'_>, new: &'n Node<'_>) -> Vec<Change<'n>> {
+    let mut changes = Vec::new();
+    for field in CONFIG.fields {
+        if let Kind::Object(object) = &field.kind {
+            let mut section = Section { name: field.name, changes: &mut changes };
+            section.object(value_of(old, field), value_of(new, field), object, Path::of(&[field.name]));
+        }
+    }
+    changes
+}
+
+struct Section<'c, 'n> {
+    name: &'static str,
+    changes: &'c mut Vec<Change<'n>>,
+}
+
+impl<'n> Section<'_, 'n> {
+    fn push(&mut self, entry: Entry<'n>, what: What<'n>) {
+        self.changes.push(Change { section: self.name, entry, what });
+    }
+
+    /// An object that is not an entry of a list: its parts are looked at one by one.
+    fn object(&mut self, old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>>, object: &'static Object, path: Path) {
+        for field in object.fields {
+            let (before, after) = (old.and_then(|old| value_of(old, field)), new.and_then(|new| value_of(new, field)));
+            let here = path.clone().key(field.name);
+            match &field.kind {
+                Kind::Object(object) => self.object(before, after, object, here),
+                Kind::List(list) => match list.mode.key_by() {
+                    Some(key_by) if namer(field.name).is_some() => {
+                        self.entries(before, after, list, key_by, field.name, &others(old, new, object, field.name));
+                    }
+                    Some(key_by) => self.keyed(before, after, list, key_by, &here),
+                    None => self.value(before, after, here),
+                },
+                Kind::Str | Kind::Int | Kind::Bool => self.value(before, after, here),
+            }
+        }
+    }
+
+    /// A list of entries that have names of their own.
+    fn entries(
+        &mut self,
+        old: Option<&'n Node<'n>>,
+        new: Option<&'n Node<'n>>,
+        list: &'static List,
+        key_by: KeyBy,
+        name: &'static str,
+        others: &Others<'n>,
+    ) {
+        let Some(entry_named) = namer(name) else { return };
+        for (_, pair) in pairs(old, new, key_by) {
+            let Some(key) = pair.0.or(pair.1).map(|node| name_of(node, key_by)) else { continue };
+            let entry = entry_named(key);
+            match pair {
+                (Some(old), Some(new)) => self.entry(entry, old, new, list, name),
+                // It is reported where it stands now.
+                (Some(_), None) if others.is_new(key) => {}
+                (Some(old), None) => self.push(entry, What::Removed(old)),
+                (None, Some(new)) => match others.old(key) {
+                    Some((from, old)) => self.push(entry, What::Moved { from, to: name, old, new }),
+                    None => self.push(entry, What::Added(new)),
+                },
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn entry(
+        &mut self,
+        entry: Entry<'n>,
+        old: &'n Node<'n>,
+        new: &'n Node<'n>,
+        list: &'static List,
+        name: &'static str,
+    ) {
+        // An entry that is a text is its own key, so two of them never differ.
+        let Kind::Object(object) = &list.item else { return };
+        let mut fields = Vec::new();
+        compare_fields(old, new, object, &Path::default(), name == "units", &mut fields);
+        if !fields.is_empty() {
+            self.push(entry, What::Changed { old, new, fields });
+        }
+        if name == "units"
+            && let Some(Field { kind: Kind::List(list), .. }) = object.field("dropins")
+            && let Some(key_by) = list.mode.key_by()
+        {
+            let unit = new.text_of("name");
+            for (_, pair) in pairs(old.get("dropins"), new.get("dropins"), key_by) {
+                let Some(name) = pair.0.or(pair.1).map(|dropin| dropin.text_of("name")) else { continue };
+                let entry = Entry::Dropin { unit, name };
+                match pair {
+                    (Some(old), Some(new)) => self.entry(entry, old, new, list, "dropins"),
+                    (Some(old), None) => self.push(entry, What::Removed(old)),
+                    (None, Some(new)) => self.push(entry, What::Added(new)),
+                    (None, None) => {}
+                }
+            }
+        }
+    }
+
+    /// A keyed list whose entries are known by their path only.
+    fn keyed(
+        &mut self,
+        old: Option<&'n Node<'n>>,
+        new: Option<&'n Node<'n>>,
+        list: &'static List,
+        key_by: KeyBy,
+        path: &Path,
+    ) {
+        for (key, pair) in pairs(old, new, key_by) {
+            let entry = Entry::Field(path.clone().key(key));
+            match pair {
+                (Some(old), Some(new)) => self.entry(entry, old, new, list, ""),
+                (Some(old), None) => self.push(entry, What::Removed(old)),
+                (None, Some(new)) => self.push(entry, What::Added(new)),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn value(&mut self, old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>>, path: Path) {
+        let what = match (old, new) {
+            (Some(old), Some(new)) if old != new => {
+                let field = FieldChange { path: Path::default(), old: Some(old), new: Some(new) };
+                What::Changed { old, new, fields: vec![field] }
+            }
+            (Some(old), None) => What::Removed(old),
+            (None, Some(new)) => What::Added(new),
+            _ => return,
+        };
+        self.push(Entry::Field(path), what);
+    }
+}
+
+/// How the entries of a list are named; `None` for lists whose entries are known by their path.
+fn namer<'n>(list: &str) -> Option<fn(&'n str) -> Entry<'n>> {
+    Some(match list {
+        "directories" => Entry::Directory,
+        "disks" => Entry::Disk,
+        "files" => Entry::File,
+        "filesystems" => Entry::Filesystem,
+        "links" => Entry::Link,
+        "luks" => Entry::Luks,
+        "raid" => Entry::Raid,
+        "groups" => Entry::Group,
+        "users" => Entry::User,
+        "shouldExist" | "shouldNotExist" => Entry::KernelArgument,
+        "units" => Entry::Unit,
+        _ => return None,
+    })
+}
+
+/// The entries of the lists that share their keys with one.
+#[derive(Default)]
+struct Others<'n> {
+    old: BTreeMap<&'n str, (&'static str, &'n Node<'n>)>,
+    new: BTreeMap<&'n str, (&'static str, &'n Node<'n>)>,
+}
+
+impl<'n> Others<'n> {
+    fn old(&self, key: &str) -> Option<(&'static str, &'n Node<'n>)> {
+        self.old.get(key).copied()
+    }
+
+    fn is_new(&self, key: &str) -> bool {
+        self.new.contains_key(key)
+    }
+}
+
+fn others<'n>(
+    old: Option<&'n Node<'n>>,
+    new: Option<&'n Node<'n>>,
+    object: &'static Object,
+    list: &'static str,
+) -> Others<'n> {
+    let mut others = Others::default();
+    if !object.shared.contains(&list) {
+        return others;
+    }
+    for name in object.shared.iter().filter(|name| **name != list) {
+        let Some(Field { kind: Kind::List(other), .. }) = object.field(name) else { continue };
+        let Some(key_by) = other.mode.key_by() else { continue };
+        for (config, table) in [(old, &mut others.old), (new, &mut others.new)] {
+            for node in config.map(|config| config.list_of(name)).unwrap_or_default() {
+                table.insert(name_of(node, key_by), (*name, node));
+            }
+        }
+    }
+    others
+}
+
+/// Collects what differs between two entries, below `path`.
+fn compare_fields<'n>(
+    old: &'n Node<'n>,
+    new: &'n Node<'n>,
+    object: &'static Object,
+    path: &Path,
+    is_unit: bool,
+    out: &mut Vec<FieldChange<'n>>,
+) {
+    // Drop-ins are entries of their own.
+    for field in object.fields.iter().filter(|field| !(is_unit && field.name == "dropins")) {
+        let here = path.clone().key(field.name);
+        match (value_of(old, field), value_of(new, field), &field.kind) {
+            (None, None, _) => {}
+            (Some(old), Some(new), Kind::Object(object)) => compare_fields(old, new, object, &here, false, out),
+            (Some(old), Some(new), Kind::List(list)) => match list.mode.key_by() {
+                Some(key_by) => compare_keyed(old, new, list, key_by, &here, out),
+                None if old != new => out.push(FieldChange { path: here, old: Some(old), new: Some(new) }),
+                None => {}
+            },
+            (Some(old), Some(new), _) if old == new => {}
+            (old, new, _) => out.push(FieldChange { path: here, old, new }),
+        }
+    }
+}
+
+fn compare_keyed<'n>(
+    old: &'n Node<'n>,
+    new: &'n Node<'n>,
+    list: &'static List,
+    key_by: KeyBy,
+    path: &Path,
+    out: &mut Vec<FieldChange<'n>>,
+) {
+    for (key, pair) in pairs(Some(old), Some(new), key_by) {
+        let here = path.clone().key(key);
+        match (pair, &list.item) {
+            ((Some(old), Some(new)), Kind::Object(object)) => compare_fields(old, new, object, &here, false, out),
+            ((Some(_), Some(_)), _) => {}
+            ((old, new), _) => out.push(FieldChange { path: here, old, new }),
+        }
+    }
+}
+
+type Pair<'n> = (Option<&'n Node<'n>>, Option<&'n Node<'n>>);
+
+/// The entries of two lists by key.
+fn pairs<'n>(old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>>, key_by: KeyBy) -> BTreeMap<Cow<'n, str>, Pair<'n>> {
+    let mut pairs: BTreeMap<Cow<'n, str>, Pair<'n>> = BTreeMap::new();
+    for node in old.and_then(Node::as_list).unwrap_or_default() {
+        pairs.entry(key_by.key_of(node)).or_default().0 = Some(node);
+    }
+    for node in new.and_then(Node::as_list).unwrap_or_default() {
+        pairs.entry(key_by.key_of(node)).or_default().1 = Some(node);
+    }
+    pairs
+}
+
+/// The text that names an entry. Partitions have none, and are never entries of their own.
+fn name_of<'n>(node: &'n Node<'n>, key_by: KeyBy) -> &'n str {
+    match key_by {
+        KeyBy::Field(field) => node.text_of(field),
+        KeyBy::Text | KeyBy::Partition => node.as_str().unwrap_or_default(),
+    }
+}
+
+/// The value of a field; `None` also for values that say nothing.
+fn value_of<'n>(node: &'n Node<'n>, field: &Field) -> Option<&'n Node<'n>> {
+    node.get(field.name).filter(|value| match &value.value {
+        Value::Null => false,
+        Value::List(list) => !list.is_empty(),
+        Value::Map(map) => !map.is_empty(),
+        _ => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(old: serde_json::Value, new: serde_json::Value) -> Vec<String> {
+        let (old, new) = (Node::from_json(&old), Node::from_json(&new));
+        diff(&old, &new)
+            .iter()
+            .map(|change| match &change.what {
+                What::Added(_) => format!("+ {}", change.entry),
+                What::Removed(_) => format!("- {}", change.entry),
+                What::Moved { from, to, .. } => format!("{from} -> {to} {}", change.entry),
+                What::Changed { fields, .. } => {
+                    let paths: Vec<_> = fields.iter().map(|field| field.path.to_string()).collect();
+                    format!("~ {}: {}", change.entry, paths.join(", "))
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn changes_come_in_the_order_of_the_schema_and_then_by_key() {
+        let old = json!({
+            "ignition": {"timeouts": {"httpTotal": 1}, "proxy": {"noProxy": ["a", "b"]}},
+            "storage": {"files": [{"path": "/b", "mode": 1}, {"path": "/a"}, {"path": "/z"}], "links": [{"path": "/l"}]},
+            "systemd": {"units": [{"name": "a.service", "dropins": [{"name": "1.conf"}, {"name": "2.conf"}]}]},
+        });
+        let new = json!({
+            "ignition": {"timeouts": {"httpTotal": 2}, "proxy": {"noProxy": ["b", "c"]}},
+            "storage": {"files": [{"path": "/a"}, {"path": "/b", "mode": 2, "user": {"id": 0}}, {"path": "/l"}],
+                        "directories": [{"path": "/z"}]},
+            "systemd": {"units": [
+                {"name": "a.service", "enabled": true, "dropins": [{"name": "2.conf", "contents": "x"}, {"name": "3.conf"}]},
+                {"name": "b.service"},
+            ]},
+        });
+        assert_eq!(
+            shown(old, new),
+            [
+                "- ignition.proxy.noProxy.a",
+                "+ ignition.proxy.noProxy.c",
+                "~ ignition.timeouts.httpTotal: $",
+                "files -> directories directory /z",
+                "~ file /b: mode, user",
+                "links -> files file /l",
+                "~ unit a.service: enabled",
+                "- drop-in a.service.d/1.conf",
+                "~ drop-in a.service.d/2.conf: contents",
+                "+ drop-in a.service.d/3.conf",
+                "+ unit b.service",
+            ]
+        );
+    }
+
+    #[test]
+    fn keyed_lists_may_be_in_any_order_and_options_may_not() {
+        let luks = |options: [&str; 2], open: [&str; 2]| json!({"storage": {"luks": [{"name": "l", "options": options, "openOptions": open}]}});
+        assert_eq!(shown(luks(["a", "b"], ["a", "b"]), luks(["a", "b"], ["b", "a"])), Vec::<String>::new());
+        assert_eq!(shown(luks(["a", "b"], ["a", "b"]), luks(["b", "a"], ["a", "b"])), ["~ luks device l: options"]);
+    }
+
+    #[test]
+    fn entries_of_nested_lists_stand_in_the_path_by_key() {
+        let disk = |size: i64, keys: [&str; 2]| {
+            json!({
+                "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": keys}]},
+                "storage": {"disks": [{"device": "/d", "partitions": [{"number": 1, "sizeMiB": size}, {"label": "x"}]}]},
+            })
+        };
+        assert_eq!(
+            shown(disk(1, ["k 1", "k2"]), disk(2, ["k3", "k2"])),
+            [
+                r#"~ user core: sshAuthorizedKeys["k 1"], sshAuthorizedKeys.k3"#,
+                "~ disk /d: partitions.number:1.sizeMiB",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_kernel_argument_that_shall_no_longer_exist_has_moved() {
+        let exist = json!({"kernelArguments": {"shouldExist": ["a", "b"]}});
+        let not = json!({"kernelArguments": {"shouldExist": ["b"], "shouldNotExist": ["a", "c"]}});
+        assert_eq!(shown(exist, not), ["shouldExist -> shouldNotExist kernel argument a", "+ kernel argument c"]);
+    }
+
+    #[test]
+    fn what_says_nothing_is_no_difference() {
+        let empty = json!({"storage": {"files": [{"path": "/a", "append": [], "contents": {}, "mode": null}]}});
+        assert_eq!(shown(empty, json!({"storage": {"files": [{"path": "/a"}]}})), Vec::<String>::new());
+    }
+}

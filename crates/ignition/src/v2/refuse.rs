@@ -1,0 +1,150 @@
+//! What spec 2.2 has no words for, found in the 3.x config before it is converted.
+
+use crate::node::{Node, quote};
+use crate::problem::{Place, Report};
+use crate::url;
+use crate::version::Version;
+
+/// Names every place of a 3.x config that 2.2 cannot say.
+pub(crate) fn refuse(config: &Node<'_>, report: &mut Report) {
+    let mut refusal = Refusal { report };
+    if let Some(ignition) = config.get("ignition") {
+        refusal.ignition(ignition, &Place::ROOT.key("ignition"));
+    }
+    if let Some(passwd) = config.get("passwd") {
+        refusal.passwd(passwd, &Place::ROOT.key("passwd"));
+    }
+    if let Some(storage) = config.get("storage") {
+        refusal.storage(storage, &Place::ROOT.key("storage"));
+    }
+}
+
+struct Refusal<'r> {
+    report: &'r mut Report,
+}
+
+impl Refusal<'_> {
+    fn no(&mut self, place: &Place<'_>, node: &Node<'_>, what: &str) {
+        self.report.error(place, node, "not-in-version", format!("{what} cannot be said in {}", Version::V2_2));
+    }
+
+    fn each(
+        &mut self,
+        node: &Node<'_>,
+        list: &str,
+        place: &Place<'_>,
+        check: impl Fn(&mut Self, &Node<'_>, &Place<'_>),
+    ) {
+        let here = place.key(list);
+        for (index, entry) in node.list_of(list).iter().enumerate() {
+            check(self, entry, &here.index(index));
+        }
+    }
+
+    fn ignition(&mut self, section: &Node<'_>, place: &Place<'_>) {
+        if let Some(proxy) = section.get("proxy") {
+            self.no(&place.key("proxy"), proxy, "a proxy");
+        }
+        if let Some(references) = section.get("config") {
+            let here = place.key("config");
+            self.each(references, "merge", &here, Self::reference);
+            if let Some(replace) = references.get("replace") {
+                self.reference(replace, &here.key("replace"));
+            }
+        }
+        if let Some(tls) = section.dig(&["security", "tls"]) {
+            let security = place.key("security");
+            self.each(tls, "certificateAuthorities", &security.key("tls"), Self::reference);
+        }
+    }
+
+    fn passwd(&mut self, section: &Node<'_>, place: &Place<'_>) {
+        for list in ["users", "groups"] {
+            self.each(section, list, place, |refusal, entry, here| {
+                refusal.flag(entry, "shouldExist", true, here);
+            });
+        }
+    }
+
+    fn storage(&mut self, section: &Node<'_>, place: &Place<'_>) {
+        if let Some(luks) = section.get("luks") {
+            self.no(&place.key("luks"), luks, "LUKS");
+        }
+        self.each(section, "disks", place, |refusal, disk, here| {
+            refusal.each(disk, "partitions", here, Self::partition);
+        });
+        self.each(section, "filesystems", place, |refusal, filesystem, here| {
+            if let Some(options) = filesystem.get("mountOptions") {
+                refusal.no(&here.key("mountOptions"), options, "mountOptions");
+            }
+            let format = filesystem.text_of("format");
+            if !matches!(format, "ext4" | "btrfs" | "xfs" | "swap" | "vfat") {
+                let what = if format.is_empty() { "a filesystem without a format" } else { "the format none" };
+                refusal.no(&here.key("format"), filesystem.get("format").unwrap_or(filesystem), what);
+            }
+        });
+        let mounts: Vec<&str> = section.list_of("filesystems").iter().filter_map(|node| node.str_of("path")).collect();
+        for list in ["files", "links"] {
+            self.each(section, list, place, |refusal, node, here| {
+                if mounts.contains(&node.text_of("path")) {
+                    let path = node.get("path").unwrap_or(node);
+                    refusal.no(&here.key("path"), path, "a file or link where a filesystem is mounted");
+                }
+            });
+        }
+        self.each(section, "files", place, |refusal, file, here| {
+            if let Some(contents) = file.get("contents") {
+                refusal.body(contents, &here.key("contents"));
+            }
+            refusal.each(file, "append", here, Self::body);
+        });
+    }
+
+    /// Differs: upstream drops `shouldExist` and `wipePartitionEntry` without a word, because its converter never looks
+    /// at them; a partition that should go would then be made.
+    fn partition(&mut self, partition: &Node<'_>, place: &Place<'_>) {
+        for key in ["sizeMiB", "startMiB"] {
+            if let Some(node) = partition.get(key) {
+                self.no(&place.key(key), node, "a size in MiB");
+            }
+        }
+        for (key, quiet) in [("resize", false), ("wipePartitionEntry", false), ("shouldExist", true)] {
+            self.flag(partition, key, quiet, place);
+        }
+    }
+
+    /// A flag that 2.2 does not have, unless it says what leaving it out says.
+    fn flag(&mut self, node: &Node<'_>, key: &str, quiet: bool, place: &Place<'_>) {
+        if let Some(flag) = node.get(key)
+            && flag.as_bool() != Some(quiet)
+        {
+            let what = format!("{key}: {}", !quiet);
+            self.no(&place.key(key), flag, &what);
+        }
+    }
+
+    fn reference(&mut self, reference: &Node<'_>, place: &Place<'_>) {
+        if let Some(compression) = reference.get("compression") {
+            self.no(&place.key("compression"), compression, "compression of a reference");
+        }
+        self.body(reference, place);
+    }
+
+    fn body(&mut self, body: &Node<'_>, place: &Place<'_>) {
+        if let Some(headers) = body.get("httpHeaders") {
+            self.no(&place.key("httpHeaders"), headers, "httpHeaders");
+        }
+        if let Some(source) = body.get("source")
+            && url::scheme(source.as_str().unwrap_or_default()).as_deref() == Some("gs")
+        {
+            let what = format!("the source {}", quote(source.as_str().unwrap_or_default()));
+            self.no(&place.key("source"), source, &what);
+        }
+        if let Some(hash) = body.dig(&["verification", "hash"])
+            && hash.as_str().is_some_and(|hash| hash.starts_with("sha256-"))
+        {
+            let here = place.key("verification");
+            self.no(&here.key("hash"), hash, "a sha256 hash");
+        }
+    }
+}

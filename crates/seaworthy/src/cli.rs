@@ -1,0 +1,296 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use seaworthy_fetch::HostPattern;
+
+/// Keeps the machines of a Kubernetes fleet seaworthy: renders, explains, compares and checks what is on every node.
+#[derive(Debug, Parser)]
+#[command(name = "seaworthy", version, propagate_version = true, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Merge MachineConfigs into one rendered MachineConfig per pool
+    ///
+    /// Reads any mix of manifests (YAML streams or JSON, lists included, in any order) and prints one List with one
+    /// rendered MachineConfig per pool. Names are those that the OpenShift machine-config operator gives, so the result
+    /// can be compared with a running cluster.
+    ///
+    /// Exit code: 0 when every pool is rendered; 1 when one cannot be (the others are printed all the same); 2 when the
+    /// command line or an input cannot be understood.
+    #[command(after_help = RENDER_EXAMPLES)]
+    Render(Render),
+    /// Show who set a value of a rendered MachineConfig, and whom they overrode
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
+    /// Compare what two sets of manifests, or two rendered MachineConfigs, put on a machine
+    ///
+    /// Exit code: 0 when there is no difference, 1 when there is one, 2 when an input cannot be understood.
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(Diff),
+    /// Check manifests: errors, conflicts between MachineConfigs, and other things worth knowing
+    ///
+    /// Exit code: 0 when there are no errors (with --strict: no findings at all), 1 otherwise, 2 when an input cannot be
+    /// understood.
+    #[command(after_help = LINT_EXAMPLES)]
+    Lint(Lint),
+    /// Translate and validate single Ignition configs
+    #[command(subcommand)]
+    Ignition(Ignition),
+    /// Print the CustomResourceDefinitions, ready for `kubectl apply`
+    #[command(after_help = CRDS_EXAMPLES)]
+    Crds(Crds),
+    /// Print the completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one page per command into a folder
+    Man {
+        /// Write `seaworthy.1`, `seaworthy-render.1`, … here instead of printing the first
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Where manifests come from.
+#[derive(Debug, Args)]
+pub struct Input {
+    /// A manifest, a folder of manifests (*.yaml, *.yml, *.json), or - for standard input; may be repeated
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", required = true, value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Look into the folders below a folder too
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
+    /// The largest input to read, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_LIMIT_MIB)]
+    pub max_input: u64,
+}
+
+/// What to do about remote content.
+#[derive(Debug, Args)]
+pub struct Remote {
+    /// Fetch nothing: remote content must have been fetched before (see --snapshots)
+    #[arg(long)]
+    pub offline: bool,
+    /// Let remote content come from this host although its address is a loopback, link-local or metadata one; may be
+    /// repeated (name, *.domain, address or network, with an optional port)
+    #[arg(long, value_name = "HOST")]
+    pub allow_host: Vec<HostPattern>,
+    /// Where fetched content is kept, so that the same manifests give the same result for ever [default: the user's cache
+    /// folder]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub snapshots: Option<PathBuf>,
+    /// Neither use nor keep snapshots: fetch everything now
+    #[arg(long, conflicts_with_all = ["snapshots", "offline"])]
+    pub no_snapshots: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Render {
+    #[command(flatten)]
+    pub input: Input,
+    /// Render only this pool; may be repeated
+    #[arg(long, value_name = "POOL")]
+    pub pool: Vec<String>,
+    /// How to print the result
+    #[arg(short = 'o', long, value_enum, default_value_t = ObjectFormat::Yaml)]
+    pub output: ObjectFormat,
+    #[command(flatten)]
+    pub remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    #[command(flatten)]
+    pub input: Input,
+    /// The pool [default: the only one]
+    #[arg(long, value_name = "POOL")]
+    pub pool: Option<String>,
+    /// What to explain in full: a file's path, a unit, a drop-in, a kernel argument, a user, or a field such as
+    /// osImageURL [default: a table of everything]
+    #[arg(value_name = "PATH|UNIT|KARG")]
+    pub what: Option<String>,
+    /// How to print the result
+    #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
+    pub output: ReportFormat,
+    #[command(flatten)]
+    pub remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The old and the new side: a manifest, a folder of manifests, or - for standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", required = true, value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Look into the folders below a folder too
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
+    /// The largest input to read, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_LIMIT_MIB)]
+    pub max_input: u64,
+    /// Compare only this pool; may be repeated
+    #[arg(long, value_name = "POOL")]
+    pub pool: Vec<String>,
+    /// How to print the result
+    #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
+    pub output: ReportFormat,
+    #[command(flatten)]
+    pub remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub struct Lint {
+    #[command(flatten)]
+    pub input: Input,
+    /// Check only this pool; may be repeated
+    #[arg(long, value_name = "POOL")]
+    pub pool: Vec<String>,
+    /// Fail on any finding, not on errors only
+    #[arg(long)]
+    pub strict: bool,
+    /// Do not report findings with this code; may be repeated
+    #[arg(long, value_name = "CODE")]
+    pub allow: Vec<String>,
+    /// How to print the result
+    #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
+    pub output: ReportFormat,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Ignition {
+    /// Translate an Ignition config to another version
+    ///
+    /// Reads a config of version 2.0 to 2.2 or 3.0 to 3.5. What the wanted version cannot say is an error that names the
+    /// place.
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert {
+        /// The wanted version: 3.5.0, 3.4.0, 3.3.0, 3.2.0, 3.1.0 or 2.2.0
+        #[arg(long, value_name = "VERSION")]
+        to: String,
+        /// The config, or - for standard input
+        #[arg(short = 'f', long = "filename", value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
+    /// Check an Ignition config
+    ///
+    /// Exit code: 0 when it is valid, 1 when it is not, 2 when it cannot be read.
+    #[command(after_help = VALIDATE_EXAMPLES)]
+    Validate {
+        /// The config, or - for standard input
+        #[arg(short = 'f', long = "filename", value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// How to print the result
+        #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
+        output: ReportFormat,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Crds {
+    /// Print only the definitions of this API group
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// How to print the result
+    #[arg(short = 'o', long, value_enum, default_value_t = DefinitionFormat::Yaml)]
+    pub output: DefinitionFormat,
+}
+
+/// How objects are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ObjectFormat {
+    /// YAML
+    Yaml,
+    /// JSON
+    Json,
+    /// The names of the rendered MachineConfigs, one a line
+    Name,
+}
+
+/// How definitions are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DefinitionFormat {
+    /// A stream of YAML documents
+    Yaml,
+    /// A JSON List
+    Json,
+}
+
+/// How reports are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// For people
+    #[value(alias = "table")]
+    Text,
+    /// For programs
+    Json,
+}
+
+const RENDER_EXAMPLES: &str = "\
+Examples:
+  # What would the machines of each pool get?
+  seaworthy render -f manifests/
+
+  # The name that the worker pool's config will have
+  seaworthy render -f manifests/ --pool worker -o name
+
+  # From a cluster, without fetching anything
+  oc get mc,mcp,controllerconfig -o json | seaworthy render -f - --offline -o json
+
+  # Remote content from a server on this machine
+  seaworthy render -f manifests/ --allow-host 127.0.0.1:8080";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  # Everything in the worker pool's config, and who set it
+  seaworthy explain -f manifests/ --pool worker
+
+  # One file: who wrote it, who was overridden, with the difference
+  seaworthy explain -f manifests/ --pool worker /etc/chrony.conf
+
+  # A unit, a kernel argument, a field
+  seaworthy explain -f manifests/ --pool worker kubelet.service
+  seaworthy explain -f manifests/ --pool worker nosmt
+  seaworthy explain -f manifests/ --pool worker osImageURL -o json";
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  # What does the new version of the folder change on machines?
+  seaworthy diff -f manifests.old/ -f manifests/
+
+  # Two rendered MachineConfigs from a cluster
+  seaworthy diff -f rendered-worker-a.yaml -f rendered-worker-b.yaml";
+
+const LINT_EXAMPLES: &str = "\
+Examples:
+  # In a pipeline: fail on mistakes
+  seaworthy lint -f manifests/
+
+  # Fail on anything worth knowing, but overriding the platform's files is fine
+  seaworthy lint -f manifests/ --strict --allow conflict";
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  seaworthy ignition convert --to 3.2.0 -f config.ign
+  seaworthy ignition convert --to 3.5.0 < old.ign > new.ign";
+
+const VALIDATE_EXAMPLES: &str = "\
+Examples:
+  seaworthy ignition validate -f config.ign
+  seaworthy ignition validate -o json < config.ign";
+
+const CRDS_EXAMPLES: &str = "\
+Examples:
+  seaworthy crds | kubectl apply --server-side -f -
+  seaworthy crds --group machineconfiguration.openshift.io -o json";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  seaworthy completions bash > /etc/bash_completion.d/seaworthy
+  seaworthy completions zsh > ~/.zfunc/_seaworthy";

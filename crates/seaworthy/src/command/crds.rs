@@ -1,0 +1,45 @@
+//! `seaworthy crds`.
+
+use std::io::Write as _;
+
+use seaworthy_api::crds;
+use seaworthy_ignition::node::Node;
+use seaworthy_render::yaml;
+
+use crate::cli::{Crds, DefinitionFormat};
+use crate::failure::{Failure, OK};
+
+pub fn run(options: &Crds) -> Result<u8, Failure> {
+    let definitions = match &options.group {
+        Some(group) => crds::for_group(group),
+        None => crds::all(),
+    };
+    if definitions.is_empty() {
+        let mut groups: Vec<String> = crds::all().into_iter().map(|definition| definition.spec.group).collect();
+        groups.dedup();
+        return Err(Failure::unreadable(format!(
+            "there is no API group {:?}; accepted are {}",
+            options.group.as_deref().unwrap_or_default(),
+            groups.join(", ")
+        )));
+    }
+    let mut objects = Vec::new();
+    for definition in &definitions {
+        objects.push(serde_json::to_value(definition).map_err(Failure::unreadable)?);
+    }
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    match options.output {
+        DefinitionFormat::Json => {
+            let list = serde_json::json!({"apiVersion": "v1", "items": objects, "kind": "List"});
+            // A value always has a JSON form.
+            writeln!(out, "{}", serde_json::to_string_pretty(&list).unwrap_or_default())?;
+        }
+        DefinitionFormat::Yaml => {
+            for object in &objects {
+                write!(out, "---\n{}", yaml::to_string(&Node::from_json(object)))?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(OK)
+}

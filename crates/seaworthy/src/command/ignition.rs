@@ -1,0 +1,138 @@
+//! `seaworthy ignition convert` and `seaworthy ignition validate`.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use seaworthy_ignition::node::Node;
+use seaworthy_ignition::{Problem, Severity, Version, parse, translate_down};
+
+use crate::cli::{Ignition, ReportFormat};
+use crate::failure::{Failure, OK, WRONG};
+use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, Text, load};
+use crate::paint;
+
+pub fn run(command: &Ignition) -> Result<u8, Failure> {
+    match command {
+        Ignition::Convert { to, file } => convert(to, file),
+        Ignition::Validate { file, output } => validate(file, *output),
+    }
+}
+
+/// Reads the one config of a file.
+fn read(file: &Path) -> Result<Text, Failure> {
+    let files = [file.to_owned()];
+    if file.is_dir() {
+        return Err(Failure::unreadable(format!("{} is a folder; give one Ignition config", file.display())));
+    }
+    let mut texts = load(&Inputs { files: &files, recursive: false, max_mib: DEFAULT_LIMIT_MIB })?;
+    texts.pop().ok_or_else(|| Failure::unreadable("there is no config to read"))
+}
+
+fn config(text: &Text) -> Result<Node<'_>, Failure> {
+    let mut documents = text.documents().map_err(Failure::unreadable)?;
+    if documents.len() > 1 {
+        return Err(Failure::unreadable(format!("{} has {} documents; give one Ignition config", text.name, documents.len())));
+    }
+    let mut config =
+        documents.pop().ok_or_else(|| Failure::unreadable(format!("{} is empty; give one Ignition config", text.name)))?;
+    if let (Some(kind), Some(_)) = (config.str_of("kind"), config.get("apiVersion")) {
+        return Err(Failure::unreadable(format!(
+            "{} is a {kind}, not an Ignition config; `seaworthy render` and `seaworthy lint` read manifests",
+            text.name
+        )));
+    }
+    config.number(0);
+    Ok(config)
+}
+
+fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
+    let accepted = Version::WRITABLE.map(|version| version.as_str()).join(", ");
+    let full = if to.matches('.').count() == 1 { format!("{to}.0") } else { to.to_owned() };
+    let target = Version::parse(&full)
+        .ok()
+        .filter(|version| Version::WRITABLE.contains(version))
+        .ok_or_else(|| Failure::unreadable(format!("cannot convert to version {to:?}; accepted are {accepted}")))?;
+    let text = read(file)?;
+    let config = config(&text)?;
+    let parsed = match parse(&config) {
+        Ok(parsed) => parsed,
+        Err(problems) => return Ok(print_problems(&problems, &text)),
+    };
+    for warning in &parsed.warnings {
+        paint::warning(&line(warning, &text));
+    }
+    let translated = match translate_down(&parsed.config, target) {
+        Ok(translated) => translated,
+        Err(problems) => return Ok(print_problems(&problems, &text)),
+    };
+    let json = serde_json::to_string_pretty(&translated.to_json()).map_err(Failure::unreadable)?;
+    writeln!(std::io::stdout().lock(), "{json}")?;
+    Ok(OK)
+}
+
+fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
+    let text = read(file)?;
+    let config = config(&text)?;
+    let (version, problems) = match parse(&config) {
+        Ok(parsed) => (Some(parsed.version), parsed.warnings),
+        Err(problems) => (seaworthy_ignition::version_of(&config).ok(), problems),
+    };
+    let is_valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
+    match output {
+        ReportFormat::Json => {
+            let findings: Vec<serde_json::Value> = problems.iter().map(|problem| problem_json(problem, &text)).collect();
+            let json = serde_json::json!({
+                "valid": is_valid,
+                "version": version.map(Version::as_str),
+                "findings": findings,
+            });
+            let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
+            writeln!(std::io::stdout().lock(), "{json}")?;
+        }
+        ReportFormat::Text => {
+            let mut out = anstream::stdout().lock();
+            for problem in &problems {
+                let style = paint::style(problem.severity);
+                writeln!(out, "{style}{}{style:#}[{}]: {}", problem.severity, problem.code, line(problem, &text))?;
+            }
+            if is_valid {
+                let version = version.map_or("", Version::as_str);
+                writeln!(out, "{}: valid Ignition config of version {version}", text.name)?;
+            }
+        }
+    }
+    Ok(if is_valid { OK } else { WRONG })
+}
+
+fn print_problems(problems: &[Problem], text: &Text) -> u8 {
+    for problem in problems {
+        match problem.severity {
+            Severity::Error => paint::error(&line(problem, text)),
+            _ => paint::warning(&line(problem, text)),
+        }
+    }
+    WRONG
+}
+
+/// `file:line:column: path: message`.
+fn line(problem: &Problem, text: &Text) -> String {
+    let place = match text.locate(0, &problem.path) {
+        Some((line, column)) => format!("{}:{line}:{column}", text.name),
+        None => text.name.clone(),
+    };
+    format!("{place}: {}: {}", problem.path, problem.message)
+}
+
+fn problem_json(problem: &Problem, text: &Text) -> serde_json::Value {
+    let mut json = serde_json::json!({
+        "severity": problem.severity.as_str(),
+        "code": problem.code,
+        "path": problem.path.to_string(),
+        "message": problem.message,
+    });
+    if let Some((line, column)) = text.locate(0, &problem.path) {
+        json["line"] = line.into();
+        json["column"] = column.into();
+    }
+    json
+}

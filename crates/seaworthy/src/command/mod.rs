@@ -1,0 +1,30 @@
+//! One module per command.
+
+mod crds;
+mod diff;
+mod explain;
+mod ignition;
+mod lint;
+mod pages;
+mod render;
+mod workspace;
+
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Failure;
+
+/// Runs a command.
+pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let code = match cli.command {
+        Command::Render(options) => render::run(&options)?,
+        Command::Explain(options) => explain::run(&options)?,
+        Command::Diff(options) => diff::run(&options)?,
+        Command::Lint(options) => lint::run(&options)?,
+        Command::Ignition(options) => ignition::run(&options)?,
+        Command::Crds(options) => crds::run(&options)?,
+        Command::Completions { shell } => pages::completions(shell)?,
+        Command::Man { dir } => pages::manual(dir.as_deref())?,
+    };
+    Ok(ExitCode::from(code))
+}

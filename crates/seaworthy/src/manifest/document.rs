@@ -1,0 +1,212 @@
+//! One text and the documents in it: JSON, or a stream of YAML.
+
+use seaworthy_ignition::node::{Node, Value};
+use seaworthy_ignition::path::{Path, Step};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
+
+/// A text that manifests come in.
+#[derive(Debug)]
+pub struct Text {
+    /// The file's name, or `standard input`.
+    pub name: String,
+    content: String,
+}
+
+impl Text {
+    /// Takes the bytes of a text.
+    pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, String> {
+        match String::from_utf8(bytes) {
+            Ok(content) => Ok(Text { name: name.to_owned(), content }),
+            Err(error) => {
+                let valid = error.utf8_error().valid_up_to();
+                let bytes = error.into_bytes();
+                let line = bytes[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+                Err(format!(
+                    "{name}:{line}: byte {valid} (0x{:02x}) is not UTF-8; manifests are UTF-8 texts",
+                    bytes.get(valid).copied().unwrap_or_default()
+                ))
+            }
+        }
+    }
+
+    /// The text without a byte order mark.
+    pub fn content(&self) -> &str {
+        self.content.strip_prefix('\u{feff}').unwrap_or(&self.content)
+    }
+
+    /// Whether the text is JSON: YAML manifests never start with a bracket in practice.
+    pub fn is_json(&self) -> bool {
+        self.content().trim_start().starts_with(['{', '['])
+    }
+
+    /// The documents of the text; empty ones are left out.
+    pub fn documents(&self) -> Result<Vec<Node<'_>>, String> {
+        let documents = if self.is_json() { self.json() } else { self.yaml() }?;
+        Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+    }
+
+    fn json(&self) -> Result<Vec<Node<'_>>, String> {
+        let content = self.content();
+        let mut documents = Vec::new();
+        for document in serde_json::Deserializer::from_str(content).into_iter::<Node<'_>>() {
+            documents.push(document.map_err(|error| {
+                let message = error.to_string();
+                let message = message.split(" at line ").next().unwrap_or_default();
+                let hint = if message.contains("recursion limit") { "; no manifest is nested that deep" } else { "" };
+                self.syntax_error(error.line(), error.column(), &format!("{message}{hint}"))
+            })?);
+        }
+        Ok(documents)
+    }
+
+    fn yaml(&self) -> Result<Vec<Node<'_>>, String> {
+        if let Some(at) = self.content().find('\0') {
+            let line = self.content()[..at].matches('\n').count() + 1;
+            return Err(format!("{}:{line}: there is a NUL character; manifests are texts", self.name));
+        }
+        serde_saphyr::from_multiple_with_options::<Owned>(self.content(), options())
+            .map(|documents| documents.into_iter().map(|document| document.0).collect())
+            .map_err(|error| {
+                let bare = error.without_snippet();
+                let (line, column) = bare.location().map_or((0, 0), |location| (location.line(), location.column()));
+                let message = bare.to_string();
+                let message = message.split(" at line ").next().unwrap_or_default();
+                self.syntax_error(line as usize, column as usize, message)
+            })
+    }
+
+    /// `file:line:column: message`, and the line with a mark.
+    fn syntax_error(&self, line: usize, column: usize, message: &str) -> String {
+        let mut text = format!("{}:{line}:{column}: {message}", self.name);
+        if let Some(snippet) = self.snippet(line, column) {
+            text.push('\n');
+            text.push_str(&snippet);
+        }
+        text
+    }
+
+    /// A line of the text with a mark below a column.
+    pub fn snippet(&self, line: usize, column: usize) -> Option<String> {
+        const SHOWN: usize = 100;
+        let content = self.content().lines().nth(line.checked_sub(1)?)?;
+        // Of a long line the part around the column is shown.
+        let chars: Vec<char> = content.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let column = column.clamp(1, chars.len() + 1);
+        let start = column.saturating_sub(SHOWN / 2);
+        let part: String = chars.iter().skip(start).take(SHOWN).collect();
+        let mark = " ".repeat(column - 1 - start.min(column - 1));
+        Some(format!("{line:>6} | {}\n       | {mark}^", part.trim_end()))
+    }
+
+    /// Where the value of a path in a document stands: line and column, counted from 1.
+    pub fn locate(&self, document: usize, path: &Path) -> Option<(usize, usize)> {
+        if self.is_json() {
+            let _ = self.nth_json(document)?;
+            return None;
+        }
+        let documents = serde_saphyr::from_multiple_with_options::<SpannedNode>(self.content(), options()).ok()?;
+        let mut node = documents.get(document)?;
+        for step in &path.0 {
+            let next = match (step, &node.0.value) {
+                (Step::Key(key), SpannedValue::Map(map)) => map.iter().find(|(name, _)| name == key).map(|(_, node)| node),
+                (Step::Index(index), SpannedValue::List(list)) => list.get(*index),
+                _ => None,
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        let location = node.0.referenced;
+        (location.line() > 0).then(|| (location.line() as usize, location.column() as usize))
+    }
+
+    /// The text of the n-th JSON document. Only the first can be located by line: nearly every JSON text has one.
+    fn nth_json(&self, document: usize) -> Option<&str> {
+        (document == 0).then(|| self.content())
+    }
+}
+
+/// YAML as kubectl reads it: 1.1, with `yes` for true and `0644` for an octal number; two equal keys are an error.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+        with_snippet: false,
+    }
+}
+
+/// A tree with strings of its own: a YAML text is decoded, so little of it could be borrowed.
+struct Owned(Node<'static>);
+
+impl<'de> Deserialize<'de> for Owned {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Node::deserialize(deserializer).map(|node| Owned(node.into_owned()))
+    }
+}
+
+/// A YAML value that knows where it stands.
+struct SpannedNode(Spanned<SpannedValue>);
+
+enum SpannedValue {
+    Scalar,
+    List(Vec<SpannedNode>),
+    Map(Vec<(String, SpannedNode)>),
+}
+
+impl<'de> Deserialize<'de> for SpannedNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Spanned::deserialize(deserializer).map(SpannedNode)
+    }
+}
+
+impl<'de> Deserialize<'de> for SpannedValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyVisitor;
+        impl<'de> Visitor<'de> for AnyVisitor {
+            type Value = SpannedValue;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("any value")
+            }
+            fn visit_unit<E: de::Error>(self) -> Result<SpannedValue, E> {
+                Ok(SpannedValue::Scalar)
+            }
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<SpannedValue, E> {
+                Ok(SpannedValue::Scalar)
+            }
+            fn visit_i64<E: de::Error>(self, _: i64) -> Result<SpannedValue, E> {
+                Ok(SpannedValue::Scalar)
+            }
+            fn visit_u64<E: de::Error>(self, _: u64) -> Result<SpannedValue, E> {
+                Ok(SpannedValue::Scalar)
+            }
+            fn visit_f64<E: de::Error>(self, _: f64) -> Result<SpannedValue, E> {
+                Ok(SpannedValue::Scalar)
+            }
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<SpannedValue, E> {
+                Ok(SpannedValue::Scalar)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<SpannedValue, A::Error> {
+                let mut list = Vec::new();
+                while let Some(node) = seq.next_element()? {
+                    list.push(node);
+                }
+                Ok(SpannedValue::List(list))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<SpannedValue, A::Error> {
+                let mut map = Vec::new();
+                while let Some(entry) = access.next_entry()? {
+                    map.push(entry);
+                }
+                Ok(SpannedValue::Map(map))
+            }
+        }
+        deserializer.deserialize_any(AnyVisitor)
+    }
+}
+
+/// Whether a document is one that manifests come in.
+pub fn is_object(document: &Node<'_>) -> bool {
+    matches!(document.value, Value::Map(_))
+}

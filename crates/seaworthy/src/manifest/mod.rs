@@ -1,0 +1,13 @@
+//! Manifests: found, read, sorted by kind.
+
+mod document;
+mod read;
+mod set;
+
+pub use document::Text;
+pub use read::{Inputs, load};
+pub use set::Set;
+
+/// The largest input that is read unless the user says otherwise. The largest sensible folder of MachineConfigs is far
+/// below it, and a text needs several times its size in memory.
+pub const DEFAULT_LIMIT_MIB: u64 = 80;

@@ -1,0 +1,118 @@
+//! Finds and reads the texts that manifests come in.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use super::document::Text;
+use crate::failure::Failure;
+
+/// What to read.
+pub struct Inputs<'i> {
+    /// Files, folders, `-`.
+    pub files: &'i [PathBuf],
+    /// Whether folders below folders count.
+    pub recursive: bool,
+    /// The largest text, in MiB.
+    pub max_mib: u64,
+}
+
+/// Folders may not be nested deeper than this, so that a link to a parent does not lead round and round.
+const DEEPEST: usize = 32;
+
+/// Reads all texts. Every one that cannot be read is reported, not the first.
+pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
+    let limit = inputs.max_mib.saturating_mul(1024 * 1024);
+    let mut texts = Vec::new();
+    let mut errors = Vec::new();
+    let mut used_stdin = false;
+    for path in inputs.files {
+        if path.as_os_str() == "-" {
+            if std::mem::replace(&mut used_stdin, true) {
+                errors.push("-f - is given twice; standard input can be read once".to_owned());
+                continue;
+            }
+            match read(std::io::stdin().lock(), "standard input", limit) {
+                Ok(text) => texts.push(text),
+                Err(error) => errors.push(error),
+            }
+            continue;
+        }
+        let shown = path.display().to_string();
+        match std::fs::metadata(path) {
+            Err(error) => errors.push(format!("cannot read {shown}: {error}")),
+            Ok(metadata) if metadata.is_dir() => {
+                let mut files = Vec::new();
+                if let Err(error) = list(path, inputs.recursive, 0, &mut files) {
+                    errors.push(error);
+                }
+                if files.is_empty() {
+                    errors.push(format!("there is no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs)));
+                }
+                for file in files {
+                    match read_file(&file, limit) {
+                        Ok(text) => texts.push(text),
+                        Err(error) => errors.push(error),
+                    }
+                }
+            }
+            Ok(_) => match read_file(path, limit) {
+                Ok(text) => texts.push(text),
+                Err(error) => errors.push(error),
+            },
+        }
+    }
+    if errors.is_empty() { Ok(texts) } else { Err(Failure::all_unreadable(errors)) }
+}
+
+fn hint(folder: &Path, inputs: &Inputs<'_>) -> &'static str {
+    let mut below = Vec::new();
+    let found = !inputs.recursive && list(folder, true, 0, &mut below).is_ok() && !below.is_empty();
+    if found { "; there are some in the folders below it: add -R" } else { "" }
+}
+
+fn read_file(path: &Path, limit: u64) -> Result<Text, String> {
+    let shown = path.display().to_string();
+    let file = std::fs::File::open(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    read(file, &shown, limit)
+}
+
+fn read(source: impl std::io::Read, name: &str, limit: u64) -> Result<Text, String> {
+    let mut bytes = Vec::new();
+    source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| format!("cannot read {name}: {error}"))?;
+    if bytes.len() as u64 > limit {
+        return Err(format!(
+            "{name} is larger than {} MiB; split it, or raise the limit with --max-input",
+            limit / (1024 * 1024)
+        ));
+    }
+    Text::new(name, bytes)
+}
+
+/// The manifests of a folder, by name.
+fn list(folder: &Path, recursive: bool, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let shown = folder.display();
+    if depth > DEEPEST {
+        return Err(format!("the folders below {shown} are nested deeper than {DEEPEST}"));
+    }
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("cannot read the folder {shown}: {error}"))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.map_err(|error| format!("cannot read the folder {shown}: {error}"))?.path());
+    }
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.starts_with('.') {
+            continue;
+        }
+        let is_manifest = matches!(path.extension().and_then(|extension| extension.to_str()), Some("yaml" | "yml" | "json"));
+        if path.is_dir() {
+            if recursive {
+                list(&path, recursive, depth + 1, files)?;
+            }
+        } else if is_manifest {
+            files.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Manifests sorted by what they are.
+
+use std::collections::BTreeMap;
+
+use seaworthy_ignition::node::{Node, Value};
+use seaworthy_ignition::path::Path;
+use seaworthy_render::{ControllerConfig, Finding, MachineConfig, OsImageStreams, Place, Pool, keys};
+
+use super::document::{Text, is_object};
+use crate::failure::Failure;
+use crate::{paint, parallel};
+
+/// The API group of the kinds that are read.
+const GROUP: &str = "machineconfiguration.openshift.io/";
+
+/// The kinds that are read.
+pub mod kinds {
+    pub const MACHINE_CONFIG: &str = "MachineConfig";
+    pub const MACHINE_CONFIG_POOL: &str = "MachineConfigPool";
+    pub const CONTROLLER_CONFIG: &str = "ControllerConfig";
+    pub const OS_IMAGE_STREAM: &str = "OSImageStream";
+}
+
+/// Everything that was read, sorted by kind.
+#[derive(Default)]
+pub struct Set<'t> {
+    /// The MachineConfigs, in the order they were read.
+    pub machine_configs: Vec<MachineConfig<'t>>,
+    /// The pools, in the order of their names.
+    pub pools: Vec<Pool>,
+    /// Pools that cannot be used.
+    pub broken_pools: Vec<Finding>,
+    /// The ControllerConfig, or the default one.
+    pub controller_config: ControllerConfig,
+    /// The OS images on offer.
+    pub streams: Option<OsImageStreams>,
+    /// The number of documents that were read: the next free number.
+    pub documents: u32,
+    /// Where each document stands.
+    origins: Vec<DocumentPlace<'t>>,
+}
+
+/// Where a document stands.
+struct DocumentPlace<'t> {
+    text: &'t Text,
+    nth: usize,
+}
+
+impl<'t> Set<'t> {
+    /// Sorts the documents of all texts. Texts that cannot be read are reported together.
+    pub fn read(texts: &'t [Text]) -> Result<Self, Failure> {
+        let mut set = Set::default();
+        let mut errors = Vec::new();
+        let mut others: BTreeMap<String, usize> = BTreeMap::new();
+        let mut controller_configs = 0;
+        for (text, documents) in texts.iter().zip(parallel::map_few(texts, Text::documents)) {
+            match documents {
+                Err(error) => errors.push(error),
+                Ok(documents) => {
+                    for (nth, mut document) in documents.into_iter().enumerate() {
+                        if !is_object(&document) {
+                            errors.push(format!(
+                                "{}: document {}: found {}; a manifest is an object with apiVersion and kind",
+                                text.name,
+                                nth + 1,
+                                document.describe()
+                            ));
+                            continue;
+                        }
+                        document.number(set.documents);
+                        set.documents = set.documents.saturating_add(1);
+                        set.origins.push(DocumentPlace { text, nth });
+                        set.take(document, "", &mut others, &mut controller_configs, &mut errors, text);
+                    }
+                }
+            }
+        }
+        if !errors.is_empty() {
+            return Err(Failure::all_unreadable(errors));
+        }
+        if !others.is_empty() {
+            let kinds: Vec<String> = others.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+            paint::note(&format!("ignored objects of other kinds: {}", kinds.join(", ")));
+        }
+        if controller_configs > 1 {
+            paint::note(&format!("{controller_configs} ControllerConfigs are given; the last one counts"));
+        }
+        set.drop_copies();
+        set.pools.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(set)
+    }
+
+    fn take(
+        &mut self,
+        object: Node<'t>,
+        item_kind: &str,
+        others: &mut BTreeMap<String, usize>,
+        controller_configs: &mut usize,
+        errors: &mut Vec<String>,
+        text: &Text,
+    ) {
+        let kind = match object.str_of("kind") {
+            Some(kind) => kind.to_owned(),
+            None => item_kind.to_owned(),
+        };
+        let api_version = object.text_of("apiVersion");
+        if kind.is_empty() {
+            let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
+            errors.push(format!("{}: an object{} has no kind; a manifest has apiVersion and kind", text.name, named(name)));
+            return;
+        }
+        let is_ours = api_version.starts_with(GROUP) || (api_version.is_empty() && !item_kind.is_empty());
+        if let Some(item_kind) = kind.strip_suffix("List")
+            && object.get("items").is_some()
+        {
+            let item_kind = if is_ours { item_kind.to_owned() } else { String::new() };
+            let Value::Map(mut map) = object.value else { return };
+            let Some(Node { value: Value::List(items), .. }) = map.remove("items") else {
+                if map.get("items").is_some_and(|items| !items.is_null()) {
+                    errors.push(format!("{}: items of a {kind} is not a list", text.name));
+                }
+                return;
+            };
+            for item in items {
+                if is_object(&item) {
+                    self.take(item, &item_kind, others, controller_configs, errors, text);
+                } else {
+                    errors.push(format!("{}: an item of a {kind} is {}; accepted are objects", text.name, item.describe()));
+                }
+            }
+            return;
+        }
+        match kind.as_str() {
+            kinds::MACHINE_CONFIG if is_ours => self.machine_configs.push(MachineConfig::read(object)),
+            kinds::MACHINE_CONFIG_POOL if is_ours => match Pool::read(&object) {
+                Ok(pool) => {
+                    // Applying manifests one after the other leaves the last one.
+                    self.pools.retain(|known| known.name != pool.name);
+                    self.pools.push(pool);
+                }
+                Err(finding) => self.broken_pools.push(finding),
+            },
+            kinds::CONTROLLER_CONFIG if is_ours => {
+                *controller_configs += 1;
+                self.controller_config = ControllerConfig::read(&object);
+            }
+            kinds::OS_IMAGE_STREAM if is_ours => self.streams = Some(OsImageStreams::read(&object)),
+            kinds::MACHINE_CONFIG | kinds::MACHINE_CONFIG_POOL | kinds::CONTROLLER_CONFIG => {
+                let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
+                errors.push(format!(
+                    "{}: {kind}{} has the apiVersion {:?}; accepted is {}",
+                    text.name,
+                    named(name),
+                    api_version,
+                    keys::API_VERSION
+                ));
+            }
+            _ => *others.entry(kind).or_default() += 1,
+        }
+    }
+
+    /// The same MachineConfig read twice (a file, and the folder it is in) counts once.
+    fn drop_copies(&mut self) {
+        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut copies = Vec::new();
+        for (at, machine_config) in self.machine_configs.iter().enumerate() {
+            let known = by_name.entry(machine_config.name().to_owned()).or_default();
+            match known.iter().find(|known| self.machine_configs[**known].object() == machine_config.object()) {
+                Some(_) => copies.push(at),
+                None => known.push(at),
+            }
+        }
+        for at in copies.iter().rev() {
+            let copy = self.machine_configs.remove(*at);
+            paint::note(&format!("MachineConfig {} is given twice with the same content; it counts once", copy.name()));
+        }
+    }
+
+    /// The pools to work on: those that were read, or those that the roles of the MachineConfigs call for.
+    pub fn pools(&self, wanted: &[String]) -> Result<Vec<Pool>, Failure> {
+        let mut pools = self.pools.clone();
+        if pools.is_empty() && self.broken_pools.is_empty() {
+            pools = self.assumed_pools(wanted);
+        }
+        if wanted.is_empty() {
+            return Ok(pools);
+        }
+        let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+        let broken = |name: &str| {
+            self.broken_pools.iter().any(|finding| finding.places.iter().any(|place| place.name == name))
+        };
+        for name in wanted.iter().filter(|name| !names.contains(&name.as_str()) && !broken(name)) {
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(Failure::unreadable(format!("there is no pool {name:?} in the input; the pools are: {known}")));
+        }
+        pools.retain(|pool| wanted.contains(&pool.name));
+        Ok(pools)
+    }
+
+    fn assumed_pools(&self, wanted: &[String]) -> Vec<Pool> {
+        let mut roles: Vec<&str> = self
+            .machine_configs
+            .iter()
+            .filter(|machine_config| !machine_config.is_rendered())
+            .filter_map(MachineConfig::role)
+            .chain(wanted.iter().map(String::as_str))
+            .collect();
+        roles.sort_unstable();
+        roles.dedup();
+        roles.retain(|role| !role.is_empty());
+        if !roles.is_empty() {
+            paint::note(&format!(
+                "there is no MachineConfigPool in the input; assuming the usual ones for the roles: {}",
+                roles.join(", ")
+            ));
+        }
+        roles.into_iter().map(Pool::for_role).collect()
+    }
+
+    /// The stream that the worker pool asks for.
+    pub fn worker_stream(&self) -> Option<String> {
+        self.pools.iter().find(|pool| pool.name == "worker")?.os_image_stream.clone()
+    }
+
+    /// `file:line:column` of a place, as far as it can be told.
+    pub fn file_of(&self, place: &Place, path: &Path) -> Option<String> {
+        let machine_config = self.machine_configs.iter().find(|machine_config| machine_config.name() == place.name)?;
+        let origin = machine_config.object().origin;
+        let document = self.origins.get(origin.doc as usize)?;
+        let located = self.path_in_document(origin).and_then(|start| document.text.locate(document.nth, &start.join(path)));
+        Some(match located {
+            Some((line, column)) => format!("{}:{line}:{column}", document.text.name),
+            None => document.text.name.clone(),
+        })
+    }
+
+    /// Where in its document an object stands: at the root, or somewhere in a list.
+    fn path_in_document(&self, origin: seaworthy_ignition::Origin) -> Option<Path> {
+        if origin.at == 0 {
+            return Some(Path::default());
+        }
+        // The list was taken apart while it was read; its text says where its items stand.
+        let document = self.origins.get(origin.doc as usize)?;
+        let mut documents = document.text.documents().ok()?;
+        let mut tree = if document.nth < documents.len() { documents.swap_remove(document.nth) } else { return None };
+        tree.number(origin.doc);
+        tree.path_of(origin)
+    }
+}
+
+fn named(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(" {name:?}") }
+}
