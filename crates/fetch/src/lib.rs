@@ -1,1 +1,73 @@
-//! Placeholder.
+//! Turns a [`Request`] for remote content into verified plain bytes, and keeps them as snapshots.
+//!
+//! The crate knows nothing of the configs that need the content. A pure caller works out which
+//! requests a config needs, hands them to the [`Fetcher`], and resolves again with the answers.
+//!
+//! Invariants:
+//!
+//! * Bytes are handed out only after size limit, decompression and hash have been checked, in
+//!   that order.
+//! * Every socket is opened by one function, which checks the very address it is about to connect
+//!   to against the [`Policy`]; redirects, proxies and object stores pass through it as well.
+//! * No header value, password, token or signed query ends up in an error, a log or a snapshot's
+//!   description: URLs are shown through [`redact()`] only.
+//! * The clock, the timer, the resolver and the environment are given, never looked up. Two
+//!   libraries look for themselves: the roots of the system are found by its own conventions
+//!   (`SSL_CERT_FILE` among them), and requests to object stores are signed with its time.
+//!
+//! With `default-features = false` only the plain data is left: requests, policy, errors,
+//! snapshots. The feature `net` (on by default) adds the [`Fetcher`].
+
+#![cfg_attr(not(feature = "net"), allow(rustdoc::broken_intra_doc_links))]
+
+mod address;
+mod digest;
+mod error;
+mod folder;
+mod policy;
+mod proxy;
+mod redact;
+mod request;
+mod snapshot;
+
+pub use address::AddressClass;
+pub use digest::{Digest, ParseDigestError};
+pub use error::{Category, FailureKind, FetchError};
+pub use folder::FolderSnapshots;
+pub use policy::{Host, HostPattern, ParseHostPatternError, Policy, Refusal};
+pub use proxy::Proxy;
+pub use redact::redact;
+pub use request::{Accept, Compression, Request, Settings};
+pub use snapshot::{MemorySnapshots, Snapshot, SnapshotError, SnapshotKey, Snapshots};
+
+#[cfg(feature = "net")]
+mod body;
+#[cfg(feature = "net")]
+mod bucket;
+#[cfg(feature = "net")]
+mod connector;
+#[cfg(feature = "net")]
+mod environment;
+#[cfg(feature = "net")]
+mod fetcher;
+#[cfg(feature = "net")]
+mod http_source;
+#[cfg(feature = "net")]
+mod object_url;
+#[cfg(feature = "net")]
+mod resolver;
+#[cfg(feature = "net")]
+mod timer;
+#[cfg(feature = "net")]
+mod tls;
+#[cfg(feature = "net")]
+mod transport;
+
+#[cfg(feature = "net")]
+pub use environment::Environment;
+#[cfg(feature = "net")]
+pub use fetcher::{Clock, Fetcher, Resolved};
+#[cfg(feature = "net")]
+pub use resolver::{Resolver, SystemResolver};
+#[cfg(feature = "net")]
+pub use timer::{Timer, TokioTimer};

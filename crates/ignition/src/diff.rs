@@ -1,8 +1,8 @@
 //! The difference of two configs as data: which entries came, went, changed or became something else.
 //!
 //! Both configs are of spec 3.5 and valid. The order of entries in keyed lists says nothing and is not compared; the
-//! order of options and fragments does and is. Changes come in the order of the [schema](crate::schema), entries of one
-//! list by key, so equal inputs give equal lists of changes.
+//! order of options and fragments does, so such lists are compared as they stand. Changes come in the order of the
+//! [schema](crate::schema), entries of one list by key, so equal inputs give equal lists of changes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,6 +17,8 @@ use crate::schema::{CONFIG, Field, KeyBy, Kind, List, Object};
 pub struct Change<'n> {
     /// The part of the config: `storage`, `systemd`.
     pub section: &'static str,
+    /// The list or field that it stands in: `files`, `dropins`, `shouldNotExist`. For what has moved, where it is now.
+    pub list: &'static str,
     /// What differs there.
     pub entry: Entry<'n>,
     /// How it differs.
@@ -137,8 +139,8 @@ struct Section<'c, 'n> {
 }
 
 impl<'n> Section<'_, 'n> {
-    fn push(&mut self, entry: Entry<'n>, what: What<'n>) {
-        self.changes.push(Change { section: self.name, entry, what });
+    fn push(&mut self, list: &'static str, entry: Entry<'n>, what: What<'n>) {
+        self.changes.push(Change { section: self.name, list, entry, what });
     }
 
     /// An object that is not an entry of a list: its parts are looked at one by one.
@@ -152,10 +154,10 @@ impl<'n> Section<'_, 'n> {
                     Some(key_by) if namer(field.name).is_some() => {
                         self.entries(before, after, list, key_by, field.name, &others(old, new, object, field.name));
                     }
-                    Some(key_by) => self.keyed(before, after, list, key_by, &here),
-                    None => self.value(before, after, here),
+                    Some(key_by) => self.keyed(before, after, list, key_by, field.name, &here),
+                    None => self.value(before, after, field.name, here),
                 },
-                Kind::Str | Kind::Int | Kind::Bool => self.value(before, after, here),
+                Kind::Str | Kind::Int | Kind::Bool => self.value(before, after, field.name, here),
             }
         }
     }
@@ -178,10 +180,10 @@ impl<'n> Section<'_, 'n> {
                 (Some(old), Some(new)) => self.entry(entry, old, new, list, name),
                 // It is reported where it stands now.
                 (Some(_), None) if others.is_new(key) => {}
-                (Some(old), None) => self.push(entry, What::Removed(old)),
+                (Some(old), None) => self.push(name, entry, What::Removed(old)),
                 (None, Some(new)) => match others.old(key) {
-                    Some((from, old)) => self.push(entry, What::Moved { from, to: name, old, new }),
-                    None => self.push(entry, What::Added(new)),
+                    Some((from, old)) => self.push(name, entry, What::Moved { from, to: name, old, new }),
+                    None => self.push(name, entry, What::Added(new)),
                 },
                 (None, None) => {}
             }
@@ -201,7 +203,7 @@ impl<'n> Section<'_, 'n> {
         let mut fields = Vec::new();
         compare_fields(old, new, object, &Path::default(), name == "units", &mut fields);
         if !fields.is_empty() {
-            self.push(entry, What::Changed { old, new, fields });
+            self.push(name, entry, What::Changed { old, new, fields });
         }
         if name == "units"
             && let Some(Field { kind: Kind::List(list), .. }) = object.field("dropins")
@@ -213,8 +215,8 @@ impl<'n> Section<'_, 'n> {
                 let entry = Entry::Dropin { unit, name };
                 match pair {
                     (Some(old), Some(new)) => self.entry(entry, old, new, list, "dropins"),
-                    (Some(old), None) => self.push(entry, What::Removed(old)),
-                    (None, Some(new)) => self.push(entry, What::Added(new)),
+                    (Some(old), None) => self.push("dropins", entry, What::Removed(old)),
+                    (None, Some(new)) => self.push("dropins", entry, What::Added(new)),
                     (None, None) => {}
                 }
             }
@@ -228,20 +230,21 @@ impl<'n> Section<'_, 'n> {
         new: Option<&'n Node<'n>>,
         list: &'static List,
         key_by: KeyBy,
+        name: &'static str,
         path: &Path,
     ) {
         for (key, pair) in pairs(old, new, key_by) {
             let entry = Entry::Field(path.clone().key(key));
             match pair {
-                (Some(old), Some(new)) => self.entry(entry, old, new, list, ""),
-                (Some(old), None) => self.push(entry, What::Removed(old)),
-                (None, Some(new)) => self.push(entry, What::Added(new)),
+                (Some(old), Some(new)) => self.entry(entry, old, new, list, name),
+                (Some(old), None) => self.push(name, entry, What::Removed(old)),
+                (None, Some(new)) => self.push(name, entry, What::Added(new)),
                 (None, None) => {}
             }
         }
     }
 
-    fn value(&mut self, old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>>, path: Path) {
+    fn value(&mut self, old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>>, name: &'static str, path: Path) {
         let what = match (old, new) {
             (Some(old), Some(new)) if old != new => {
                 let field = FieldChange { path: Path::default(), old: Some(old), new: Some(new) };
@@ -251,7 +254,7 @@ impl<'n> Section<'_, 'n> {
             (None, Some(new)) => What::Added(new),
             _ => return,
         };
-        self.push(Entry::Field(path), what);
+        self.push(name, Entry::Field(path), what);
     }
 }
 

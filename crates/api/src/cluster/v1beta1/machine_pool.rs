@@ -1,0 +1,191 @@
+//! MachinePool: machines that the provider makes and scales as one.
+
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+use super::MachineSpec;
+use crate::cluster::{OldCondition, TemplateMetadata, VersionCount};
+use crate::meta::{Condition, ObjectReference};
+use crate::optional_spec;
+use crate::unknown::Unknown;
+use crate::vocabulary::cluster::MachinePoolPhase;
+use crate::words::Open;
+
+/// What the machines should be, and how many.
+// Differs: negative `replicas` are refused, because no provider can make them; the upstream stores them.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "cluster.x-k8s.io",
+    version = "v1beta1",
+    kind = "MachinePool",
+    doc = "Machines that the provider makes and scales as one.",
+    namespaced,
+    status = "MachinePoolStatus",
+    shortname = "mp",
+    category = "cluster-api",
+    storage = false,
+    deprecated,
+    derive = "PartialEq",
+    derive = "Default",
+    scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas"),
+    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas", priority = 10),
+    printcolumn(name = "Replicas", type_ = "string", json_path = ".status.replicas"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".spec.template.spec.version")
+)]
+#[serde(rename_all = "camelCase", remote = "Self")]
+pub struct MachinePoolSpec {
+    /// Name of the cluster that the pool belongs to.
+    #[schemars(length(min = 1, max = 63))]
+    pub cluster_name: String,
+
+    /// Failure domains to spread over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 256)))]
+    pub failure_domains: Option<Vec<String>>,
+
+    /// How long a node must be ready to count as available.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_ready_seconds: Option<i32>,
+
+    /// The provider's names for the machines; written by the controller.
+    #[serde(rename = "providerIDList", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 10000), inner(length(min = 1, max = 512)))]
+    pub provider_id_list: Option<Vec<String>>,
+
+    /// How many machines there should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub replicas: Option<i32>,
+
+    /// What each machine should be.
+    pub template: MachineTemplate,
+
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub unknown: Unknown,
+}
+
+optional_spec!(MachinePoolSpec);
+
+/// What each machine of the pool should be.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineTemplate {
+    /// Labels and annotations of the machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<TemplateMetadata>,
+
+    /// Spec of the machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<MachineSpec>,
+
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub unknown: Unknown,
+}
+
+/// What the machines are, and how many.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachinePoolStatus {
+    /// Nodes that were ready for long enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available_replicas: Option<i32>,
+
+    /// Whether the bootstrap data is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bootstrap_ready: Option<bool>,
+
+    /// Observed facts about the pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<OldCondition>>,
+
+    /// Explanation of a failure that does not pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10240))]
+    pub failure_message: Option<String>,
+
+    /// Word for a failure that does not pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_reason: Option<String>,
+
+    /// Whether the provider's object is ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub infrastructure_ready: Option<bool>,
+
+    /// Nodes of the machines, in the order of the provider's names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 10000))]
+    pub node_refs: Option<Vec<ObjectReference>>,
+
+    /// Generation of the pool that was last processed without error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+
+    /// How far the pool is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Open<MachinePoolPhase>>,
+
+    /// Nodes that are ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_replicas: Option<i32>,
+
+    /// Machines that the provider reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+
+    /// Machines without an available node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable_replicas: Option<i32>,
+
+    /// What the newer version says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub v1beta2: Option<MachinePoolV1Beta2Status>,
+
+    /// Machines by version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["version".into()]))]
+    #[schemars(length(min = 1, max = 100))]
+    pub versions: Option<Vec<VersionCount>>,
+
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub unknown: Unknown,
+}
+
+/// What the newer version says.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachinePoolV1Beta2Status {
+    /// Machines that were ready for long enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available_replicas: Option<i32>,
+
+    /// Observed facts about the pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    #[schemars(length(max = 32))]
+    pub conditions: Option<Vec<Condition>>,
+
+    /// Machines that are ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_replicas: Option<i32>,
+
+    /// Machines that are as they should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up_to_date_replicas: Option<i32>,
+
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub unknown: Unknown,
+}
+
+impl MachinePoolStatus {
+    /// How far the pool is; an absent, empty or unknown phase reads as [`MachinePoolPhase::Unknown`].
+    pub fn known_phase(&self) -> MachinePoolPhase {
+        self.phase.as_ref().and_then(Open::known).unwrap_or(MachinePoolPhase::Unknown)
+    }
+}

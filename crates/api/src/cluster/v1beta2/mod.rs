@@ -1,0 +1,18 @@
+//! The stored version: references leave the version to the provider's contract, timeouts are seconds.
+
+pub mod cluster;
+pub mod machine;
+pub mod machine_pool;
+
+pub use cluster::{
+    ClassReference, Cluster, ClusterDeprecated, ClusterDeprecatedV1Beta1, ClusterEndpoint, ClusterFailureDomain,
+    ClusterInitialization, ClusterNetwork, ClusterSpec, ClusterStatus, ClusterTopology, NetworkRanges,
+};
+pub use machine::{
+    Bootstrap, Machine, MachineDeletion, MachineDeprecated, MachineDeprecatedV1Beta1, MachineInitialization,
+    MachineSpec, MachineStatus,
+};
+pub use machine_pool::{
+    MachinePool, MachinePoolDeprecated, MachinePoolDeprecatedV1Beta1, MachinePoolSpec, MachinePoolStatus,
+    MachineTemplate,
+};

@@ -1,0 +1,52 @@
+//! `machineconfiguration.openshift.io/v1`: what machines should be given, to which of them, and how far they are.
+
+pub mod cluster_dns;
+pub mod container_runtime_config;
+pub mod controller_config;
+pub mod infrastructure;
+pub mod kubelet_config;
+#[allow(dead_code)] // optional_spec: the copy of the struct that the schema derive makes is never read.
+pub mod machine_config;
+pub mod machine_config_node;
+pub mod machine_config_pool;
+pub mod pinned_image_set;
+mod rules;
+mod status_condition;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+pub use container_runtime_config::{ContainerRuntimeConfig, ContainerRuntimeConfigSpec, ContainerRuntimeConfigStatus};
+pub use controller_config::{ControllerConfig, ControllerConfigSpec, ControllerConfigStatus};
+pub use kubelet_config::{KubeletConfig, KubeletConfigSpec, KubeletConfigStatus};
+pub use machine_config::{MachineConfig, MachineConfigSpec};
+pub use machine_config_node::{MachineConfigNode, MachineConfigNodeSpec, MachineConfigNodeStatus};
+pub use machine_config_pool::{MachineConfigPool, MachineConfigPoolSpec, MachineConfigPoolStatus, PoolConfiguration};
+pub use pinned_image_set::{PinnedImageSet, PinnedImageSetSpec};
+pub use status_condition::StatusCondition;
+
+use crate::crds::Definition;
+
+/// The API group.
+pub const GROUP: &str = "machineconfiguration.openshift.io";
+
+/// Group and version, as objects name it.
+pub const API_VERSION: &str = "machineconfiguration.openshift.io/v1";
+
+/// Label that marks a definition as installed by an operator.
+const OPERATOR_MANAGED: &str = "openshift.io/operator-managed";
+
+/// The definitions of this group.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    [
+        Definition::of::<ContainerRuntimeConfig>(),
+        Definition::of::<ControllerConfig>(),
+        Definition::of::<KubeletConfig>(),
+        Definition::of::<MachineConfig>().spec_optional(),
+        Definition::of::<MachineConfigNode>(),
+        Definition::of::<MachineConfigPool>(),
+        Definition::of::<PinnedImageSet>(),
+    ]
+    .into_iter()
+    .map(|definition| definition.label(OPERATOR_MANAGED, "").build())
+    .collect()
+}

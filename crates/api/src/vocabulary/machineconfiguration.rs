@@ -1,0 +1,413 @@
+//! Words of machine configuration: keys on nodes, pools and MachineConfigs, states of nodes, conditions, reasons, events.
+
+use crate::vocabulary::key::{Annotation, Label, Taint};
+use crate::words;
+
+/// Name of the one ControllerConfig.
+pub const CONTROLLER_CONFIG: &str = "machine-config-controller";
+/// Name of the one MachineConfiguration.
+pub const MACHINE_CONFIGURATION: &str = "cluster";
+/// Stands in a MachineConfigNode for a pool or configuration that is not known yet.
+pub const NOT_YET_SET: &str = "not-yet-set";
+/// What the names of rendered MachineConfigs start with.
+pub const RENDERED_PREFIX: &str = "rendered-";
+
+/// Put on every node of a pool that still has to be targeted; written by the node controller.
+pub const UPDATE_IN_PROGRESS: Taint = Taint { key: "UpdateInProgress", effect: "PreferNoSchedule" };
+
+/// Labels.
+pub mod label {
+    use super::Label;
+
+    /// On a MachineConfig: the role it is for; written by whoever makes it, selected by pools.
+    pub const ROLE: Label = Label("machineconfiguration.openshift.io/role");
+    /// On a pool: it came with the platform.
+    pub const BUILT_IN: Label = Label("machineconfiguration.openshift.io/mco-built-in");
+    /// On a pool: an upgrade waits until it is updated.
+    pub const REQUIRED_FOR_UPGRADE: Label = Label("operator.machineconfiguration.openshift.io/required-for-upgrade");
+    /// What the label starts with by which KubeletConfigs select a built-in pool; the pool's name follows.
+    pub const POOL_PREFIX: &str = "pools.operator.machineconfiguration.openshift.io/";
+    /// What a node's role labels start with; the role follows.
+    pub const NODE_ROLE_PREFIX: &str = "node-role.kubernetes.io/";
+    /// On a node of the built-in pool `master`.
+    pub const NODE_ROLE_MASTER: Label = Label("node-role.kubernetes.io/master");
+    /// On a node of the control plane.
+    pub const NODE_ROLE_CONTROL_PLANE: Label = Label("node-role.kubernetes.io/control-plane");
+    /// On a node of the built-in pool `worker`.
+    pub const NODE_ROLE_WORKER: Label = Label("node-role.kubernetes.io/worker");
+    /// On a node of the built-in pool `arbiter`.
+    pub const NODE_ROLE_ARBITER: Label = Label("node-role.kubernetes.io/arbiter");
+    /// On a node: its operating system; Windows nodes belong to no pool.
+    pub const OS: Label = Label("kubernetes.io/os");
+    /// On a node: its zone; candidates are taken zone by zone.
+    pub const ZONE: Label = Label("topology.kubernetes.io/zone");
+}
+
+/// Annotations of nodes.
+pub mod node {
+    use super::Annotation;
+
+    /// The rendered MachineConfig that the node should run; written by the node controller.
+    pub const DESIRED_CONFIG: Annotation = Annotation("machineconfiguration.openshift.io/desiredConfig");
+    /// The rendered MachineConfig that the node runs; written by the node daemon, first by the config server.
+    pub const CURRENT_CONFIG: Annotation = Annotation("machineconfiguration.openshift.io/currentConfig");
+    /// The built image that the node should run; written by the node controller.
+    pub const DESIRED_IMAGE: Annotation = Annotation("machineconfiguration.openshift.io/desiredImage");
+    /// The built image that the node runs; written by the node daemon.
+    pub const CURRENT_IMAGE: Annotation = Annotation("machineconfiguration.openshift.io/currentImage");
+    /// What the node daemon is doing, one of [`State`](super::State); written by the node daemon.
+    pub const STATE: Annotation = Annotation("machineconfiguration.openshift.io/state");
+    /// Why the state is what it is, at most [`REASON_LIMIT`] characters; written by the node daemon.
+    pub const REASON: Annotation = Annotation("machineconfiguration.openshift.io/reason");
+    /// Longest text in [`REASON`].
+    pub const REASON_LIMIT: usize = 2000;
+    /// The rendered MachineConfig that the node booted with first; written by the config server.
+    pub const FIRST_PIVOT_CONFIG: Annotation = Annotation("machineconfiguration.openshift.io/firstPivotConfig");
+    /// The labels of the node's custom pool were put on it; written by the node controller.
+    pub const CUSTOM_POOL_LABELS_APPLIED: Annotation =
+        Annotation("machineconfiguration.openshift.io/customPoolLabelsApplied");
+    /// How many control-plane nodes the cluster has; written by the node controller.
+    pub const CONTROL_PLANE_TOPOLOGY: Annotation = Annotation("machineconfiguration.openshift.io/controlPlaneTopology");
+    /// `drain-` or `uncordon-` and a rendered name: what the node daemon asks the drain controller for.
+    pub const DESIRED_DRAIN: Annotation = Annotation("machineconfiguration.openshift.io/desiredDrain");
+    /// The last request that the drain controller has fulfilled.
+    pub const LAST_APPLIED_DRAIN: Annotation = Annotation("machineconfiguration.openshift.io/lastAppliedDrain");
+    /// `Rebooting` before a reboot, empty after it; written by the node daemon.
+    pub const POST_CONFIG_ACTION: Annotation = Annotation("machineconfiguration.openshift.io/post-config-action");
+    /// Error of the previous boot's staged deployment; written by the node daemon.
+    pub const FINALIZE_FAILURE: Annotation =
+        Annotation("machineconfiguration.openshift.io/ostree-finalize-staged-failure");
+    /// Version of the ControllerConfig whose certificates the node has; written by the node daemon.
+    pub const LAST_SYNCED_CONTROLLER_CONFIG: Annotation =
+        Annotation("machineconfiguration.openshift.io/lastSyncedControllerConfigResourceVersion");
+    /// Rotation of the API server's certificates that the node has seen; written by the node daemon.
+    pub const LAST_OBSERVED_SERVER_CA: Annotation =
+        Annotation("machineconfiguration.openshift.io/lastObservedServerCAAnnotation");
+}
+
+/// Annotations of MachineConfigs and of the objects that they are made from.
+pub mod annotation {
+    use super::Annotation;
+
+    /// On a MachineConfig: build of the controller that made it; non-empty marks it as generated.
+    pub const GENERATED_BY_CONTROLLER_VERSION: Annotation =
+        Annotation("machineconfiguration.openshift.io/generated-by-controller-version");
+    /// On the ControllerConfig: version of the operator that wrote it; rendering needs the same version.
+    pub const GENERATED_BY_VERSION: Annotation = Annotation("machineconfiguration.openshift.io/generated-by-version");
+    /// On the ControllerConfig and on rendered MachineConfigs: version of the release.
+    pub const RELEASE_IMAGE_VERSION: Annotation = Annotation("machineconfiguration.openshift.io/release-image-version");
+    /// On the ControllerConfig: whether the node daemons follow a rotation of the service certificates.
+    pub const SERVICE_CA_ROTATE: Annotation = Annotation("machineconfiguration.openshift.io/service-ca-rotate");
+    /// On a rendered MachineConfig: `true` if an input chose the operating system image; written by the render controller.
+    pub const OS_IMAGE_URL_OVERRIDDEN: Annotation =
+        Annotation("machineconfiguration.openshift.io/os-image-url-overridden");
+    /// On a MachineConfig: the image that was built for the pool ahead of time.
+    pub const PRE_BUILT_IMAGE: Annotation = Annotation("machineconfiguration.openshift.io/pre-built-image");
+    /// On a KubeletConfig or ContainerRuntimeConfig: number of its MachineConfig, empty for the first; written by their
+    /// controllers.
+    pub const MC_NAME_SUFFIX: Annotation = Annotation("machineconfiguration.openshift.io/mc-name-suffix");
+}
+
+words! {
+    /// States of the node daemon, in the node annotation [`STATE`](node::STATE).
+    pub enum State {
+        /// The node runs its desired configuration.
+        Done = "Done",
+        /// An update is under way.
+        Working = "Working",
+        /// An update failed; it is tried again.
+        Degraded = "Degraded",
+        /// The desired configuration cannot be reached from the current one.
+        Unreconcilable = "Unreconcilable",
+        /// The node is about to reboot.
+        Rebooting = "Rebooting",
+    }
+}
+
+words! {
+    /// Kernel flavours, in a MachineConfig's `kernelType`.
+    pub enum KernelType {
+        /// The usual kernel; an empty text means the same.
+        Default = "default",
+        /// The real-time kernel.
+        Realtime = "realtime",
+        /// The kernel with pages of 64 KiB, for aarch64.
+        Pages64k = "64k-pages",
+    }
+}
+
+words! {
+    /// Condition types of MachineConfigPools.
+    pub enum PoolCondition {
+        /// Every node runs the target configuration.
+        Updated = "Updated",
+        /// Nodes are moving to the target configuration.
+        Updating = "Updating",
+        /// A node has failed.
+        NodeDegraded = "NodeDegraded",
+        /// The pool's MachineConfigs cannot be rendered.
+        RenderDegraded = "RenderDegraded",
+        /// The pool's image cannot be built.
+        ImageBuildDegraded = "ImageBuildDegraded",
+        /// The pool's images cannot be pinned.
+        PinnedImageSetsDegraded = "PinnedImageSetsDegraded",
+        /// Work beside configuration has failed.
+        PoolSynchronizerDegraded = "PoolSynchronizerDegraded",
+        /// Any of the above has failed.
+        Degraded = "Degraded",
+        /// Of older releases: an image build waits.
+        BuildPending = "BuildPending",
+        /// Of older releases: an image is being built.
+        Building = "Building",
+        /// Of older releases: the image was built.
+        BuildSuccess = "BuildSuccess",
+        /// Of older releases: the image could not be built.
+        BuildFailed = "BuildFailed",
+        /// Of older releases: the image build was stopped.
+        BuildInterrupted = "BuildInterrupted",
+    }
+}
+
+words! {
+    /// Reasons of the pool condition `RenderDegraded`; upstream leaves the reason empty.
+    pub enum RenderReason {
+        /// The selector matches no MachineConfig.
+        NoMachineConfigs = "NoMachineConfigs",
+        /// An input is not valid, or the merged result is not.
+        InvalidMachineConfig = "InvalidMachineConfig",
+        /// The result changes what running nodes cannot take over.
+        Irreconcilable = "Irreconcilable",
+        /// The result is larger than an object may be.
+        TooLarge = "TooLarge",
+        /// Remote content could not be fetched.
+        RemoteFetchFailed = "RemoteFetchFailed",
+        /// Remote content is not what its hash says.
+        RemoteVerificationFailed = "RemoteVerificationFailed",
+        /// An input was generated by another version of the controller.
+        VersionSkew = "VersionSkew",
+    }
+}
+
+words! {
+    /// Reasons of the pool condition `ImageBuildDegraded` while it is False.
+    pub enum ImageBuildReason {
+        /// An image is being built.
+        Building = "Building",
+        /// The image was built.
+        BuildSuccess = "BuildSuccess",
+        /// An image build waits.
+        BuildPending = "BuildPending",
+        /// The pool builds no image.
+        NoLayeredObjects = "NoLayeredObjects",
+    }
+}
+
+words! {
+    /// Condition types of the ControllerConfig.
+    pub enum ControllerConfigCondition {
+        /// The base MachineConfigs are being generated.
+        TemplateControllerRunning = "TemplateControllerRunning",
+        /// The base MachineConfigs are generated.
+        TemplateControllerCompleted = "TemplateControllerCompleted",
+        /// The base MachineConfigs cannot be generated.
+        TemplateControllerFailing = "TemplateControllerFailing",
+    }
+}
+
+words! {
+    /// Condition types of KubeletConfigs and ContainerRuntimeConfigs.
+    pub enum GeneratorCondition {
+        /// Whether the settings were turned into MachineConfigs.
+        Accepted = "Accepted",
+        /// Older form of `Accepted` being True; always the last in the list.
+        Success = "Success",
+        /// Older form of `Accepted` being False; always the last in the list.
+        Failure = "Failure",
+    }
+}
+
+words! {
+    /// Condition types of MachineConfigNodes: the steps of an update.
+    pub enum NodeCondition {
+        /// The update was checked and may begin.
+        UpdatePrepared = "UpdatePrepared",
+        /// The update was carried out; has four steps of its own.
+        UpdateExecuted = "UpdateExecuted",
+        /// What follows the update (a reload, a reboot) is done.
+        UpdatePostActionComplete = "UpdatePostActionComplete",
+        /// The update is complete and the node takes work again.
+        UpdateComplete = "UpdateComplete",
+        /// The node runs its desired configuration.
+        Updated = "Updated",
+        /// The node daemon runs again after the update.
+        Resumed = "Resumed",
+        /// The pods were evicted.
+        Drained = "Drained",
+        /// Files and operating system are in place.
+        AppliedFilesAndOs = "AppliedFilesAndOS",
+        /// Files are in place.
+        AppliedFiles = "AppliedFiles",
+        /// The operating system is in place.
+        AppliedOsImage = "AppliedOSImage",
+        /// The operating system image was fetched.
+        ImagePulledFromRegistry = "ImagePulledFromRegistry",
+        /// The node takes no new pods.
+        Cordoned = "Cordoned",
+        /// The node takes new pods again.
+        Uncordoned = "Uncordoned",
+        /// The node was rebooted.
+        RebootedNode = "RebootedNode",
+        /// The update has failed.
+        NodeDegraded = "NodeDegraded",
+        /// Images are being pulled and pinned.
+        PinnedImageSetsProgressing = "PinnedImageSetsProgressing",
+        /// Images could not be pulled and pinned.
+        PinnedImageSetsDegraded = "PinnedImageSetsDegraded",
+        /// A release image on the node is broken.
+        InternalReleaseImageDegraded = "InternalReleaseImageDegraded",
+    }
+}
+
+words! {
+    /// Reasons of conditions of MachineConfigNodes.
+    pub enum NodeReason {
+        /// The step was not reached since the object was made.
+        NotYetOccurred = "NotYetOccurred",
+    }
+}
+
+words! {
+    /// Reasons of events on pools.
+    pub enum PoolEvent {
+        /// A selector is empty and would select everything; nothing is done.
+        SelectingAll = "SelectingAll",
+        /// A rendered MachineConfig was made.
+        RenderedConfigGenerated = "RenderedConfigGenerated",
+        /// An input chose the operating system image.
+        OsImageUrlOverridden = "OSImageURLOverridden",
+        /// Nodes were targeted.
+        SetDesiredConfig = "SetDesiredConfig",
+        /// Nodes were targeted, image included.
+        SetDesiredConfigAndOsImage = "SetDesiredConfigAndOSImage",
+        /// The node that runs the operator waits until the others are done.
+        DeferringOperatorNodeUpdate = "DeferringOperatorNodeUpdate",
+        /// An annotation of a control-plane node has changed.
+        AnnotationChange = "AnnotationChange",
+        /// The pool reached its target.
+        Completed = "Completed",
+        /// The pool has a new target.
+        Updating = "Updating",
+        /// A change is not allowed.
+        ActionProhibited = "ActionProhibited",
+    }
+}
+
+words! {
+    /// Reasons of events on nodes.
+    pub enum NodeEvent {
+        /// The node daemon checked the node after a boot.
+        BootResync = "BootResync",
+        /// The node runs its desired configuration.
+        NodeDone = "NodeDone",
+        /// The node takes pods again.
+        Uncordon = "Uncordon",
+        /// The node could not be made to take pods again.
+        FailedToUncordon = "FailedToUncordon",
+        /// The node takes no new pods.
+        Cordon = "Cordon",
+        /// The pods are being evicted.
+        Drain = "Drain",
+        /// The pods could not be evicted.
+        FailedToDrain = "FailedToDrain",
+        /// The pods could not be evicted for an hour.
+        DrainFailed = "DrainFailed",
+        /// The node is about to reboot.
+        Reboot = "Reboot",
+        /// The change needs no reboot.
+        SkipReboot = "SkipReboot",
+        /// A service was reloaded.
+        ServiceReload = "ServiceReload",
+        /// A service could not be reloaded.
+        FailedServiceReload = "FailedServiceReload",
+        /// A service was restarted.
+        ServiceRestart = "ServiceRestart",
+        /// A service could not be restarted.
+        FailedServiceRestart = "FailedServiceRestart",
+        /// The operating system is being updated.
+        OsUpdateStarted = "OSUpdateStarted",
+        /// The new operating system is ready for the next boot.
+        OsUpdateStaged = "OSUpdateStaged",
+        /// The new operating system is in use.
+        OsUpgradeApplied = "OSUpgradeApplied",
+        /// The operating system needs no update.
+        OsUpgradeSkipped = "OSUpgradeSkipped",
+        /// An image of the operating system is being applied.
+        InClusterUpgrade = "InClusterUpgrade",
+        /// The desired configuration cannot be reached from the current one.
+        FailedToReconcile = "FailedToReconcile",
+        /// The node is not as its configuration says, so no update begins.
+        PreflightConfigDriftCheckFailed = "PreflightConfigDriftCheckFailed",
+        /// The node is not as its configuration says after a boot.
+        OnDiskStateValidationFailed = "OnDiskStateValidationFailed",
+        /// Somebody changed a managed file.
+        ConfigDriftDetected = "ConfigDriftDetected",
+        /// Managed files are being watched.
+        ConfigDriftMonitorStarted = "ConfigDriftMonitorStarted",
+        /// Managed files are no longer watched.
+        ConfigDriftMonitorStopped = "ConfigDriftMonitorStopped",
+        /// The previous boot could not finish its update.
+        FailedFinalization = "FailedFinalization",
+        /// The node daemon will not stop during the update.
+        AddSigtermProtection = "AddSigtermProtection",
+        /// The node daemon may stop again.
+        RemoveSigtermProtection = "RemoveSigtermProtection",
+        /// The node daemon was asked to stop during the update.
+        GotSigtermDuringUpdate = "GotSigtermDuringUpdate",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::Word;
+
+    #[test]
+    fn a_word_is_read_back_from_its_spelling() {
+        fn check<W: Word + PartialEq + std::fmt::Debug>() {
+            for word in W::ALL {
+                assert_eq!(word.as_str().parse::<W>().as_ref(), Ok(word));
+            }
+        }
+        check::<State>();
+        check::<KernelType>();
+        check::<PoolCondition>();
+        check::<RenderReason>();
+        check::<ImageBuildReason>();
+        check::<ControllerConfigCondition>();
+        check::<GeneratorCondition>();
+        check::<NodeCondition>();
+        check::<NodeReason>();
+        check::<PoolEvent>();
+        check::<NodeEvent>();
+    }
+
+    #[test]
+    fn an_unknown_word_is_answered_with_the_known_ones() {
+        let error = "rt".parse::<KernelType>().unwrap_err();
+        assert_eq!(error.to_string(), "`rt` is not a KernelType; accepted: `default`, `realtime`, `64k-pages`");
+    }
+
+    /// The API server refuses a condition whose reason does not have this form.
+    #[test]
+    fn every_reason_has_the_form_that_conditions_require() {
+        let reasons = RenderReason::ALL
+            .iter()
+            .map(Word::as_str)
+            .chain(ImageBuildReason::ALL.iter().map(Word::as_str))
+            .chain(NodeReason::ALL.iter().map(Word::as_str));
+        for reason in reasons {
+            assert!(reason.starts_with(|c: char| c.is_ascii_uppercase()), "{reason}");
+            assert!(reason.chars().all(|c| c.is_ascii_alphanumeric()), "{reason}");
+        }
+    }
+}

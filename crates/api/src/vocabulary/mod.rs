@@ -1,0 +1,14 @@
+//! Labels, annotations, taints, finalizers, condition types, reasons and states: every word that two programs must spell
+//! alike, defined once.
+//!
+//! Keys are constants of a type that says where the key belongs, so an annotation cannot be looked up among labels.
+//! Sets of words (condition types, reasons, states) are enums made with [`words!`](crate::words!).
+
+pub mod cluster;
+pub mod compliance;
+pub mod key;
+pub mod kmm;
+pub mod machineconfiguration;
+pub mod seaworthy;
+
+pub use key::{Annotation, Finalizer, Label, Taint};

@@ -1,0 +1,388 @@
+//! [`FetchError`] says which content could not be had, why, and what to do about it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::{Digest, Refusal};
+
+/// A fetch that failed. Shows no credentials: URLs are redacted, header values never included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchError {
+    /// The requested URL, redacted.
+    pub url: String,
+    /// Where a redirect had led when it failed, redacted.
+    pub redirected_to: Option<String>,
+    /// How many attempts were made; zero when it failed before the first.
+    pub attempts: u32,
+    /// What went wrong in the last attempt.
+    pub kind: FailureKind,
+}
+
+/// The condition reason that a failed fetch leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// The content could not be had.
+    RemoteFetchFailed,
+    /// Content arrived, but not the expected one.
+    RemoteVerificationFailed,
+}
+
+/// What went wrong in a fetch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The URL cannot be understood.
+    #[error("not a usable URL: {reason}")]
+    Url {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The URL's scheme is not fetched.
+    #[error("{}", scheme_message(.scheme))]
+    Scheme {
+        /// The scheme found.
+        scheme: String,
+    },
+    /// A header cannot be sent.
+    #[error("header {name:?} cannot be sent: {reason}")]
+    Header {
+        /// The name of the header.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A bundle of certificate authorities cannot be used.
+    #[error("certificate authority bundle {index} cannot be used: {reason}; wanted are PEM certificates")]
+    Authority {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The request asks for unpacking where that is not allowed.
+    #[error(
+        "compression gzip is not allowed with {scheme} URLs; store the object unpacked or serve \
+         it over https"
+    )]
+    Compression {
+        /// The URL's scheme.
+        scheme: String,
+    },
+    /// The policy does not allow the connection.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The proxy cannot be used or does not let us through.
+    #[error("proxy {proxy}: {reason}")]
+    Proxy {
+        /// The proxy's URL, redacted.
+        proxy: String,
+        /// What went wrong.
+        reason: String,
+        /// Whether another attempt may succeed.
+        is_transient: bool,
+    },
+    /// The server has no such content.
+    #[error("not found (404); check the URL, or publish the content there")]
+    NotFound,
+    /// The server answered with something other than the content.
+    #[error(
+        "the server answered {}{}; wanted is 200 or 204{}",
+        status_text(*.code),
+        detail_text(.detail.as_deref()),
+        status_hint(*.code, *.is_anonymous)
+    )]
+    Status {
+        /// The HTTP status code.
+        code: u16,
+        /// The error code that an object store gives in its answer.
+        detail: Option<String>,
+        /// Whether an object store was asked without credentials.
+        is_anonymous: bool,
+    },
+    /// A redirect cannot be followed.
+    #[error("redirect refused: {reason}")]
+    Redirect {
+        /// Why.
+        reason: String,
+    },
+    /// The connection failed: no address, no answer, an answer that broke off.
+    #[error("{reason}")]
+    Transport {
+        /// What happened.
+        reason: String,
+    },
+    /// The server's certificate cannot be trusted.
+    #[error(
+        "the certificate of {host} is not trusted: {reason}; add its authority to \
+         ignition.security.tls.certificateAuthorities"
+    )]
+    Certificate {
+        /// Whose certificate.
+        host: String,
+        /// Why.
+        reason: String,
+    },
+    /// No head of a response within the time allowed for it.
+    #[error(
+        "no response headers within {}; raise ignition.timeouts.httpResponseHeaders if the \
+         server is that slow", seconds(*.limit)
+    )]
+    HeadersTimeout {
+        /// The time allowed.
+        limit: Duration,
+    },
+    /// The time allowed for the whole fetch has run out.
+    #[error("not complete within {}{}", seconds(*.limit), last_text(.last.as_deref()))]
+    TotalTimeout {
+        /// The time allowed.
+        limit: Duration,
+        /// What went wrong in the attempt before the last, if there was one.
+        last: Option<Box<FailureKind>>,
+    },
+    /// The content is larger than a single one may be.
+    #[error("larger than the limit of {limit} bytes{}", if *.is_unpacked { " when unpacked" } else { "" })]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+        /// Whether it was within the limit before it was unpacked.
+        is_unpacked: bool,
+    },
+    /// The contents of one run are too large together.
+    #[error("all remote contents together are larger than the limit of {limit} bytes")]
+    TotalTooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// The content is not what `compression: gzip` promises.
+    #[error(
+        "compression gzip is declared, but the content cannot be unpacked: {reason}; remove the \
+         field if the content is plain"
+    )]
+    Gzip {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The content has another hash.
+    #[error(
+        "the content is {found}, but verification.hash says {expected}; correct the hash, or \
+         find out who changed the content"
+    )]
+    Verification {
+        /// The hash in the request.
+        expected: Box<Digest>,
+        /// The hash of the unpacked content.
+        found: Box<Digest>,
+    },
+    /// The environment's settings for an object store cannot be used.
+    #[error("{variable} in the environment cannot be used: {reason}")]
+    Environment {
+        /// The variable at fault.
+        variable: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The credentials for an object store cannot be used.
+    #[error("credentials: {reason}")]
+    Credentials {
+        /// What is wrong with them, without saying what they are.
+        reason: String,
+    },
+}
+
+// === impl FetchError ===
+
+impl FetchError {
+    /// The condition reason that this failure leads to.
+    #[must_use]
+    pub fn category(&self) -> Category {
+        match self.kind {
+            FailureKind::Verification { .. } => Category::RemoteVerificationFailed,
+            _ => Category::RemoteFetchFailed,
+        }
+    }
+
+    /// Whether waiting cannot help: the same request fails until somebody edits the config, the
+    /// policy or the credentials, or until the content with a wrong hash or size is replaced.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        match &self.kind {
+            FailureKind::Url { .. }
+            | FailureKind::Scheme { .. }
+            | FailureKind::Header { .. }
+            | FailureKind::Authority { .. }
+            | FailureKind::Compression { .. }
+            | FailureKind::Refused(_)
+            | FailureKind::Redirect { .. }
+            | FailureKind::Certificate { .. }
+            | FailureKind::TooLarge { .. }
+            | FailureKind::TotalTooLarge { .. }
+            | FailureKind::Gzip { .. }
+            | FailureKind::Verification { .. }
+            | FailureKind::Environment { .. }
+            | FailureKind::Credentials { .. } => true,
+            FailureKind::Proxy { is_transient, .. } => !is_transient,
+            // Somebody may publish the object, open the door or start the server.
+            FailureKind::NotFound
+            | FailureKind::Status { .. }
+            | FailureKind::Transport { .. }
+            | FailureKind::HeadersTimeout { .. }
+            | FailureKind::TotalTimeout { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot fetch {}", self.url)?;
+        if let Some(redirected_to) = &self.redirected_to {
+            write!(f, " (redirected to {redirected_to})")?;
+        }
+        if self.attempts > 1 {
+            write!(f, " in {} attempts", self.attempts)?;
+        }
+        write!(f, ": {}", self.kind)
+    }
+}
+
+impl std::error::Error for FetchError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // The kind is part of the message; naming it again as the source would print it twice.
+        None
+    }
+}
+
+// === impl Category ===
+
+impl Category {
+    /// The reason as it appears in conditions, events and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RemoteFetchFailed => "RemoteFetchFailed",
+            Self::RemoteVerificationFailed => "RemoteVerificationFailed",
+        }
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl FailureKind ===
+
+impl FailureKind {
+    /// Whether another attempt, moments later, may succeed: server errors and anything that broke
+    /// on the way.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Transport { .. } | Self::HeadersTimeout { .. } => true,
+            Self::Status { code, .. } => *code >= 500,
+            Self::Proxy { is_transient, .. } => *is_transient,
+            _ => false,
+        }
+    }
+}
+
+fn scheme_message(scheme: &str) -> String {
+    match scheme {
+        "tftp" => "tftp is not fetched: it has neither encryption nor reliable lengths; \
+                   publish the content over https, http, s3 or gs, or embed it as a data URL"
+            .to_owned(),
+        "data" => "a data URL carries its content and is decoded, not fetched".to_owned(),
+        _ => format!("scheme {scheme:?} is not fetched; accepted are http, https, s3, gs, arn and data"),
+    }
+}
+
+fn status_text(code: u16) -> String {
+    let name = match code {
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        407 => "Proxy Authentication Required",
+        410 => "Gone",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => return code.to_string(),
+    };
+    format!("{code} {name}")
+}
+
+fn status_hint(code: u16, is_anonymous: bool) -> &'static str {
+    match (code, is_anonymous) {
+        (401 | 403, true) => {
+            "; it was asked without credentials: set them in the environment, or make the object \
+             public"
+        }
+        (401 | 403, false) => "; check the credentials or httpHeaders",
+        _ => "",
+    }
+}
+
+fn detail_text(detail: Option<&str>) -> String {
+    detail.map(|detail| format!(" ({detail})")).unwrap_or_default()
+}
+
+fn last_text(last: Option<&FailureKind>) -> String {
+    last.map(|last| format!(" (before that: {last})")).unwrap_or_default()
+}
+
+fn seconds(limit: Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(kind: FailureKind) -> FetchError {
+        FetchError { url: "https://host/x".into(), redirected_to: None, attempts: 1, kind }
+    }
+
+    #[test]
+    fn a_message_names_url_redirect_attempts_and_next_step() {
+        let error = FetchError {
+            redirected_to: Some("https://other/y".into()),
+            attempts: 3,
+            ..failure(FailureKind::Status { code: 403, detail: None, is_anonymous: false })
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot fetch https://host/x (redirected to https://other/y) in 3 attempts: the \
+             server answered 403 Forbidden; wanted is 200 or 204; check the credentials or \
+             httpHeaders"
+        );
+    }
+
+    #[test]
+    fn only_a_wrong_hash_is_a_verification_failure() {
+        let error = failure(FailureKind::Verification {
+            expected: Box::new(Digest::sha256(b"a")),
+            found: Box::new(Digest::sha256(b"b")),
+        });
+        assert_eq!(error.category().as_str(), "RemoteVerificationFailed");
+        assert!(error.is_permanent());
+        let error = failure(FailureKind::NotFound);
+        assert_eq!(error.category().as_str(), "RemoteFetchFailed");
+        assert!(!error.is_permanent());
+    }
+
+    #[test]
+    fn tftp_is_refused_with_what_to_use_instead() {
+        let scheme = "tftp".into();
+        let message = failure(FailureKind::Scheme { scheme }).to_string();
+        assert!(message.contains("over https"), "{message}");
+    }
+
+    #[test]
+    fn server_errors_are_transient_and_client_errors_are_not() {
+        let status = |code| FailureKind::Status { code, detail: None, is_anonymous: false };
+        assert!(status(500).is_transient() && status(599).is_transient());
+        assert!(!status(499).is_transient() && !status(429).is_transient());
+    }
+}

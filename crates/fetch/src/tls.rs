@@ -1,0 +1,57 @@
+//! Trust: the roots of the system plus the authorities that a request brings along.
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::FailureKind;
+
+/// The roots of the system, read when the first encrypted connection is made.
+#[derive(Debug, Default)]
+pub(crate) struct SystemRoots {
+    store: OnceLock<RootCertStore>,
+}
+
+impl SystemRoots {
+    fn store(&self) -> &RootCertStore {
+        self.store.get_or_init(|| {
+            let found = rustls_native_certs::load_native_certs();
+            for error in &found.errors {
+                tracing::warn!("cannot read a root certificate of the system: {error}");
+            }
+            let mut store = RootCertStore::empty();
+            // Systems carry roots that are too old to be parsed; the others still count.
+            store.add_parsable_certificates(found.certs);
+            store
+        })
+    }
+
+    /// The configuration of an encrypted connection that also trusts `bundles`.
+    pub(crate) fn trusting(&self, bundles: &[Vec<u8>]) -> Result<Arc<ClientConfig>, FailureKind> {
+        let mut store = self.store().clone();
+        for (index, bundle) in bundles.iter().enumerate() {
+            let failed = |reason: String| FailureKind::Authority { index, reason };
+            let mut is_empty = true;
+            for certificate in CertificateDer::pem_slice_iter(bundle) {
+                let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+                store.add(certificate).map_err(|error| failed(error.to_string()))?;
+                is_empty = false;
+            }
+            if is_empty {
+                return Err(failed("it contains no certificate".to_owned()));
+            }
+        }
+        // The provider is named here, so that it does not matter whether the process has
+        // installed one.
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| FailureKind::Transport { reason: format!("no encryption available: {error}") })?
+            .with_root_certificates(store)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}

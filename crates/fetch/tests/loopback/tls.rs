@@ -1,0 +1,88 @@
+//! https: whom it trusts.
+
+use rstest::rstest;
+use seaworthy_fetch::{FailureKind, Request};
+
+use crate::support::certificates::Authority;
+use crate::support::server::{Server, ok};
+use crate::support::{failure, fetcher};
+
+async fn secure(authority: &Authority, names: &[&str]) -> Server {
+    Server::start_tls(authority.acceptor(names), |_, _| ok("content")).await
+}
+
+#[rstest]
+#[case::name("origin.test")]
+#[case::address("127.0.0.1")]
+#[tokio::test]
+async fn a_given_authority_is_trusted(#[case] host: &str) {
+    let authority = Authority::new();
+    let server = secure(&authority, &["origin.test", "127.0.0.1"]).await;
+    let mut request = Request::resource(server.url_as("https", host, "/"));
+    request.settings.certificate_authorities = vec![authority.pem()];
+    assert_eq!(fetcher().fetch(&request).await.unwrap().bytes(), b"content");
+}
+
+#[tokio::test]
+async fn every_certificate_of_every_bundle_counts() {
+    let (one, two, three) = (Authority::new(), Authority::new(), Authority::new());
+    let server = secure(&two, &["origin.test"]).await;
+    let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
+    let bundle = [one.pem(), b"# a comment\n".to_vec(), two.pem()].concat();
+    request.settings.certificate_authorities = vec![three.pem(), bundle];
+    assert_eq!(fetcher().fetch(&request).await.unwrap().bytes(), b"content");
+}
+
+#[tokio::test]
+async fn other_authorities_are_not_trusted_and_not_tried_again() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let server = secure(&theirs, &["origin.test"]).await;
+    let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
+    for authorities in [vec![], vec![ours.pem()]] {
+        request.settings.certificate_authorities = authorities;
+        let error = failure(&fetcher(), &request).await;
+        assert!(matches!(error.kind, FailureKind::Certificate { .. }), "{error}");
+        assert_eq!(error.attempts, 1);
+        let message = error.to_string();
+        assert!(message.contains("origin.test") && message.contains("certificateAuthorities"));
+    }
+    assert_eq!(server.seen(), []);
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_not_trusted() {
+    let authority = Authority::new();
+    let server = secure(&authority, &["other.test"]).await;
+    let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
+    request.settings.certificate_authorities = vec![authority.pem()];
+    let error = failure(&fetcher(), &request).await;
+    assert!(matches!(error.kind, FailureKind::Certificate { .. }), "{error}");
+}
+
+#[rstest]
+#[case::empty(b"")]
+#[case::no_pem(b"not a certificate")]
+#[case::not_base64(b"-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n")]
+#[case::no_certificate(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")]
+#[tokio::test]
+async fn a_bundle_that_cannot_be_used_is_named(#[case] bundle: &[u8]) {
+    let authority = Authority::new();
+    let server = secure(&authority, &["origin.test"]).await;
+    let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
+    request.settings.certificate_authorities = vec![authority.pem(), bundle.to_vec()];
+    let error = failure(&fetcher(), &request).await;
+    let FailureKind::Authority { index, .. } = error.kind else {
+        panic!("{error}");
+    };
+    assert_eq!((index, error.attempts), (1, 1));
+}
+
+#[tokio::test]
+async fn a_server_without_encryption_is_a_failure() {
+    let server = Server::start(|_, _| ok("content")).await;
+    let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
+    request.settings.total_timeout = Some(std::time::Duration::from_millis(100));
+    let error = failure(&fetcher(), &request).await;
+    let is_expected = matches!(error.kind, FailureKind::Transport { .. } | FailureKind::TotalTimeout { .. });
+    assert!(is_expected, "{error}");
+}
