@@ -17,29 +17,41 @@ use crate::render::Rendered;
 
 /// Arguments that a kernel takes several times: giving another value is an addition, not a contradiction.
 const REPEATABLE: [&str; 12] = [
-    "console", "earlycon", "hugepages", "hugepagesz", "ip", "nameserver", "module_blacklist", "modprobe.blacklist",
-    "systemd.setenv", "systemd.mask", "systemd.wants", "rd.driver.blacklist",
+    "console",
+    "earlycon",
+    "hugepages",
+    "hugepagesz",
+    "ip",
+    "nameserver",
+    "module_blacklist",
+    "modprobe.blacklist",
+    "systemd.setenv",
+    "systemd.mask",
+    "systemd.wants",
+    "rd.driver.blacklist",
 ];
+
+/// Where units are written.
+const UNITS: &str = "/etc/systemd/system/";
 
 impl<'r, 't: 'r> Rendered<'r, 't> {
     /// Everything worth knowing, the worst first: what inputs have to say themselves, and what they do to each other.
     pub fn findings(&'r self) -> Vec<Finding> {
         let locator = Locator::new(&self.inputs);
         let mut findings: Vec<Finding> = self.inputs.iter().flat_map(|input| input.findings.iter().cloned()).collect();
-        findings.extend(self.notices(self.to_json().len()));
+        findings.extend(self.notices());
         findings.extend(self.overrides(&locator));
         findings.extend(self.repeated_arguments(&locator));
-        findings.sort_by(|a, b| {
-            b.severity.cmp(&a.severity).then_with(|| (&a.subject, a.code).cmp(&(&b.subject, b.code)))
-        });
+        findings
+            .sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.subject, a.code).cmp(&(&b.subject, b.code))));
         findings
     }
 
-    /// What is worth knowing about the result itself, given its size in bytes.
-    pub fn notices(&self, size: usize) -> Vec<Finding> {
+    /// What is worth knowing about the result itself.
+    pub fn notices(&self) -> Vec<Finding> {
         let locator = Locator::new(&self.inputs);
         let mut findings = Vec::new();
-        findings.extend(self.size(size));
+        findings.extend(self.too_large(self.size()));
         findings.extend(self.without_threads(&locator));
         findings.extend(self.os_image(&locator));
         findings.extend(self.units_and_files(&locator));
@@ -47,11 +59,18 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         findings
     }
 
-    fn finding(&self, severity: Severity, code: &'static str, subject: String, places: Vec<Place>, message: String) -> Finding {
+    fn finding(
+        &self,
+        severity: Severity,
+        code: &'static str,
+        subject: String,
+        places: Vec<Place>,
+        message: String,
+    ) -> Finding {
         Finding { severity, code, pool: Some(self.pool.name.clone()), subject, places, message }
     }
 
-    fn size(&self, size: usize) -> Option<Finding> {
+    fn too_large(&self, size: usize) -> Option<Finding> {
         let (severity, verdict) = match size {
             0..=LARGE => return None,
             ..=LARGEST => (Severity::Warning, "close to the limit: a few more files and it cannot be stored"),
@@ -86,7 +105,11 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         let text = image.as_str().unwrap_or_default();
         let places = locator.place(image.origin).into_iter().collect();
         let (severity, code, message) = if text.contains("@sha256:") {
-            (Severity::Info, "os-image-overridden", format!("the OS image is chosen by a MachineConfig: {}", quote(text)))
+            (
+                Severity::Info,
+                "os-image-overridden",
+                format!("the OS image is chosen by a MachineConfig: {}", quote(text)),
+            )
         } else {
             let message = format!(
                 "{} is a tag, and a tag can move: machines of one pool may end up with different systems; name the image by \
@@ -105,6 +128,14 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         if units.is_empty() {
             return Vec::new();
         }
+        // Few files lie where units are written: those are looked at, and the units only if there is one.
+        let is_near = |file: &&Node<'_>| file.text_of("path").starts_with(UNITS);
+        let lists =
+            ["files", "links"].map(|list| config.dig(&["storage", list]).and_then(Node::as_list).unwrap_or_default());
+        let near: Vec<&Node<'_>> = lists.into_iter().flatten().filter(is_near).collect();
+        if near.is_empty() {
+            return Vec::new();
+        }
         let mut paths: HashMap<String, (&Node<'_>, bool)> = HashMap::new();
         for unit in units {
             let name = unit.text_of("name");
@@ -114,21 +145,21 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
             }
         }
         let mut findings = Vec::new();
-        for list in ["files", "links"] {
-            for file in config.dig(&["storage", list]).and_then(Node::as_list).unwrap_or_default() {
-                let path = file.text_of("path");
-                let Some((unit, is_masked)) = paths.get(path) else { continue };
-                let (severity, message) = if *is_masked {
-                    (
-                        Severity::Warning,
-                        format!("the unit is masked, which makes {path} a link to /dev/null, and a file is written there too"),
-                    )
-                } else {
-                    (Severity::Info, format!("the unit says nothing of its contents; {path} is written as a file"))
-                };
-                let places = [file, unit].iter().filter_map(|node| locator.place(node.origin)).collect();
-                findings.push(self.finding(severity, "unit-and-file", format!("file {path}"), places, message));
-            }
+        for file in near {
+            let path = file.text_of("path");
+            let Some((unit, is_masked)) = paths.get(path) else { continue };
+            let (severity, message) = if *is_masked {
+                (
+                    Severity::Warning,
+                    format!(
+                        "the unit is masked, which makes {path} a link to /dev/null, and a file is written there too"
+                    ),
+                )
+            } else {
+                (Severity::Info, format!("the unit says nothing of its contents; {path} is written as a file"))
+            };
+            let places = [file, unit].iter().filter_map(|node| locator.place(node.origin)).collect();
+            findings.push(self.finding(severity, "unit-and-file", format!("file {path}"), places, message));
         }
         findings
     }
@@ -200,7 +231,8 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
     }
 
     fn override_finding(&self, subject: &Subject, class: u8, group: &Group, locator: &Locator<'_, '_>) -> Finding {
-        let places: Vec<Place> = [group.winner, group.loser].iter().filter_map(|origin| locator.place(*origin)).collect();
+        let places: Vec<Place> =
+            [group.winner, group.loser].iter().filter_map(|origin| locator.place(*origin)).collect();
         let name = |nth: usize| places.get(nth).map_or("", |place: &Place| place.name.as_str()).to_owned();
         let (winner, loser) = (name(0), name(1));
         let fields = if group.fields.is_empty() { String::new() } else { format!(" ({})", group.fields.join(", ")) };
@@ -240,7 +272,8 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                 let Some((old, origin)) = values.insert(key, (value, argument.origin)) else { continue };
                 let same_input = locator.input(origin).map(|input| input.source.name())
                     == locator.input(argument.origin).map(|input| input.source.name());
-                let places: Vec<_> = [argument.origin, origin].iter().filter_map(|origin| locator.place(*origin)).collect();
+                let places: Vec<_> =
+                    [argument.origin, origin].iter().filter_map(|origin| locator.place(*origin)).collect();
                 let subject = format!("kernel argument {key}");
                 if old == value {
                     let message = format!("{word} is given twice; both stay on the command line");

@@ -10,6 +10,7 @@
 pub mod controller_config;
 pub mod finding;
 mod findings;
+mod json;
 pub mod keys;
 mod locator;
 pub mod machine_config;
@@ -31,4 +32,4 @@ pub use finding::{Finding, Place};
 pub use machine_config::MachineConfig;
 pub use pool::Pool;
 pub use prepare::{Prepared, prepare};
-pub use render::{Context, Rendered, render};
+pub use render::{Context, Merged, Rendered, merge, render};

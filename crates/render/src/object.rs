@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use seaworthy_ignition::node::{Map, Node, Value};
 
-use crate::keys;
 use crate::render::Rendered;
+use crate::{json, keys};
 
 /// The largest object that a cluster stores.
 pub const LARGEST: usize = 1_572_864;
@@ -15,6 +15,15 @@ pub const LARGE: usize = 1_258_291;
 impl<'r> Rendered<'r, '_> {
     /// The object: name, annotations, the pool as its owner, the spec.
     pub fn object(&self) -> Node<'_> {
+        let mut object = self.head();
+        if let Some(map) = object.as_map_mut() {
+            map.set("spec", self.spec.borrowed());
+        }
+        object
+    }
+
+    /// The object without its spec.
+    fn head(&self) -> Node<'_> {
         let text = |text: &'_ str| Node::made(Value::Str(Cow::Owned(text.to_owned())));
         let annotations =
             self.annotations.iter().map(|(key, value)| (Cow::Borrowed(*key), text(value))).collect::<Vec<_>>();
@@ -35,14 +44,23 @@ impl<'r> Rendered<'r, '_> {
             entry("apiVersion", text(keys::API_VERSION)),
             entry("kind", text("MachineConfig")),
             entry("metadata", Node::made(Value::Map(Map(metadata)))),
-            entry("spec", self.spec.borrowed()),
         ])))
     }
 
-    /// The object as JSON.
-    pub fn to_json(&self) -> String {
-        // A tree of strings, numbers, lists and objects always has a JSON form.
-        serde_json::to_string(&self.object()).unwrap_or_default()
+    /// Writes the object as JSON.
+    pub fn write_json(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+        let mut head = Vec::new();
+        json::write(&self.head(), &mut head)?;
+        // The head is an object: its last byte is the brace that closes it.
+        out.write_all(head.strip_suffix(b"}").unwrap_or(&head))?;
+        out.write_all(b",\"spec\":")?;
+        json::write(&self.spec, out)?;
+        out.write_all(b"}")
+    }
+
+    /// How many bytes the object takes as JSON: what a cluster's limit is about.
+    pub fn size(&self) -> usize {
+        json::length(&self.head()) + ",\"spec\":".len() + json::length(&self.spec)
     }
 
     /// The names of the inputs, in the order they were merged.

@@ -10,8 +10,8 @@ use crate::controller_config::{Controller, ControllerConfig, OsImageStreams};
 use crate::finding::{Finding, Place};
 use crate::locator::Locator;
 use crate::pool::Pool;
-use crate::provenance::subject_at;
 use crate::prepare::Prepared;
+use crate::provenance::subject_at;
 use crate::{keys, name, order, remote, runtime};
 
 /// Everything that rendering looks at beside the pool and the MachineConfigs.
@@ -29,7 +29,26 @@ pub struct Context {
     pub keeps_references: bool,
 }
 
-/// A pool's MachineConfigs, merged.
+/// A pool's MachineConfigs, merged and checked, but without a name.
+///
+/// The name is a digest of the whole, about half of the work: whoever renders many pools does the halves in parallel.
+#[derive(Debug)]
+pub struct Merged<'r, 't>(Rendered<'r, 't>);
+
+impl<'r, 't> Merged<'r, 't> {
+    /// The name that the result must have.
+    pub fn name(&self) -> String {
+        name::rendered(&self.0.pool.name, &self.0.spec)
+    }
+
+    /// The result, given its [`Merged::name`].
+    #[must_use]
+    pub fn named(self, name: String) -> Rendered<'r, 't> {
+        Rendered { name, ..self.0 }
+    }
+}
+
+/// A pool's rendered MachineConfig.
 #[derive(Debug)]
 pub struct Rendered<'r, 't> {
     /// The pool.
@@ -52,6 +71,17 @@ pub fn render<'r, 't: 'r>(
     all: &'r [Prepared<'t>],
     context: &Context,
 ) -> Result<Rendered<'r, 't>, Vec<Finding>> {
+    let merged = merge(pool, all, context)?;
+    let name = merged.name();
+    Ok(merged.named(name))
+}
+
+/// Renders a pool up to its name.
+pub fn merge<'r, 't: 'r>(
+    pool: &'r Pool,
+    all: &'r [Prepared<'t>],
+    context: &Context,
+) -> Result<Merged<'r, 't>, Vec<Finding>> {
     let inputs = order::inputs(pool, all)?;
     let mut findings: Vec<Finding> = inputs
         .iter()
@@ -94,8 +124,7 @@ pub fn render<'r, 't: 'r>(
         annotations.push((keys::REMOTE_CONTENT, record));
     }
     let spec = fields.into_spec(config);
-    let name = name::rendered(&pool.name, &spec);
-    Ok(Rendered { pool, name, spec, annotations, inputs, events })
+    Ok(Merged(Rendered { pool, name: String::new(), spec, annotations, inputs, events }))
 }
 
 /// References that nobody has resolved: a machine would fetch them, and not all of them the same.

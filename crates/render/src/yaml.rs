@@ -355,6 +355,13 @@ enum Style {
 
 impl<'t> Scalar<'t> {
     fn of(text: &'t str, is_simple_key: bool) -> Self {
+        // Nearly all that a config holds are texts such as `data:;base64,…`: no blank, nothing special. They are told
+        // by comparisons that the compiler does for many bytes at once: blanks, controls, everything beyond ASCII.
+        let is_quiet = text.bytes().fold(true, |quiet, byte| quiet & (byte.wrapping_sub(0x21) < 0x5e));
+        if is_quiet && text.len() > LONGEST_WORD && is_quiet_at_the_edges(text) {
+            let text = Cow::Borrowed(text);
+            return Scalar { text, style: Style::Plain, has_breaks: false, has_blanks: false, is_ascii: true };
+        }
         let text = as_read(text);
         let look = Look::at(&text);
         let style = if text.contains('\n') {
@@ -372,10 +379,19 @@ impl<'t> Scalar<'t> {
     }
 }
 
+/// What a YAML reader may take for something else than a string is shorter than this, unless it begins like a number.
+const LONGEST_WORD: usize = 5;
+
+/// Whether a text without blanks begins with a letter or a slash and does not end in a colon. (Other colons and hashes
+/// only mean something beside blanks.)
+fn is_quiet_at_the_edges(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') && !text.ends_with(':')
+}
+
 /// The text as the library's own YAML reader hands it on: the JSON text passes through it on the way, and it takes the
 /// line break of the C1 controls for one.
 fn as_read(text: &str) -> Cow<'_, str> {
-    if !text.contains('\u{85}') {
+    if text.is_ascii() || !text.contains('\u{85}') {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());

@@ -41,10 +41,8 @@ pub fn map_few<'i, T: Sync, R: Send>(items: &'i [T], work: impl Fn(&'i T) -> R +
 
 fn split<'i, T: Sync, R: Send>(items: &'i [T], size: usize, work: &(impl Fn(&'i T) -> R + Sync)) -> Vec<R> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = items
-            .chunks(size)
-            .map(|chunk| scope.spawn(move || chunk.iter().map(work).collect::<Vec<R>>()))
-            .collect();
+        let threads: Vec<_> =
+            items.chunks(size).map(|chunk| scope.spawn(move || chunk.iter().map(work).collect::<Vec<R>>())).collect();
         threads.into_iter().flat_map(joined).collect()
     })
 }

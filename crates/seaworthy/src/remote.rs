@@ -105,7 +105,9 @@ impl Source {
                 if batch.is_empty() {
                     return;
                 }
-                let fetches = batch.iter().map(|wanted| fetcher.fetch_or_reuse(self.snapshots.as_ref(), &wanted.key, &wanted.request));
+                let fetches = batch
+                    .iter()
+                    .map(|wanted| fetcher.fetch_or_reuse(self.snapshots.as_ref(), &wanted.key, &wanted.request));
                 let outcomes = join_all(fetches.collect()).await;
                 for (wanted, outcome) in batch.iter().zip(outcomes) {
                     let outcome = outcome.map(|resolved| {

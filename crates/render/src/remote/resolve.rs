@@ -173,17 +173,27 @@ impl Resolver<'_, '_> {
     }
 
     /// The config that a reference stands for, itself resolved.
-    fn reference(&mut self, reference: &Node<'static>, chain: &mut Vec<String>, settings: &Settings) -> Option<Node<'static>> {
+    fn reference(
+        &mut self,
+        reference: &Node<'static>,
+        chain: &mut Vec<String>,
+        settings: &Settings,
+    ) -> Option<Node<'static>> {
         let url = reference.text_of("source").to_owned();
         let source = reference.get("source").unwrap_or(reference);
         self.references += 1;
         if chain.contains(&url) && !is_embedded(&url) {
             let round: Vec<String> = chain.iter().chain([&url]).map(|url| shown(url)).collect();
-            self.fail(source, "remote-cycle", format!("configs refer to each other in a circle: {}", round.join(" → ")));
+            self.fail(
+                source,
+                "remote-cycle",
+                format!("configs refer to each other in a circle: {}", round.join(" → ")),
+            );
             return None;
         }
         if chain.len() >= DEEPEST {
-            let message = format!("{} is referred to at depth {}; at most {DEEPEST} are followed", shown(&url), chain.len() + 1);
+            let message =
+                format!("{} is referred to at depth {}; at most {DEEPEST} are followed", shown(&url), chain.len() + 1);
             self.fail(source, "remote-depth", message);
             return None;
         }
@@ -197,7 +207,11 @@ impl Resolver<'_, '_> {
         let tree = match read_config(content.bytes(), doc) {
             Ok(tree) => tree,
             Err(message) => {
-                self.fail(source, "remote-config", format!("the config from {} cannot be read: {message}", shown(&url)));
+                self.fail(
+                    source,
+                    "remote-config",
+                    format!("the config from {} cannot be read: {message}", shown(&url)),
+                );
                 return None;
             }
         };
@@ -206,7 +220,12 @@ impl Resolver<'_, '_> {
             Ok(parsed) => parsed.config.into_owned(),
             Err(problems) => {
                 for problem in problems.iter().filter(|problem| problem.severity == Severity::Error) {
-                    let message = format!("the config from {} is not valid at {}: {}", shown(&url), problem.path, problem.message);
+                    let message = format!(
+                        "the config from {} is not valid at {}: {}",
+                        shown(&url),
+                        problem.path,
+                        problem.message
+                    );
                     self.fail(source, problem.code, message);
                 }
                 return None;
@@ -224,7 +243,8 @@ impl Resolver<'_, '_> {
 
     /// Embeds every body and key file of a config.
     fn bodies(&mut self, config: &mut Node<'static>, settings: &Settings) {
-        let Some(storage) = config.as_map_mut().and_then(|map| map.get_mut("storage")).and_then(Node::as_map_mut) else {
+        let Some(storage) = config.as_map_mut().and_then(|map| map.get_mut("storage")).and_then(Node::as_map_mut)
+        else {
             return;
         };
         for file in storage.get_mut("files").and_then(Node::as_list_mut).into_iter().flatten() {
@@ -290,7 +310,10 @@ impl Resolver<'_, '_> {
             self.fail(
                 source,
                 "remote-scheme",
-                format!("{} cannot be fetched: tftp is not supported; serve it over https and give its hash", shown(url)),
+                format!(
+                    "{} cannot be fetched: tftp is not supported; serve it over https and give its hash",
+                    shown(url)
+                ),
             );
             return None;
         }
@@ -387,7 +410,8 @@ impl Resolver<'_, '_> {
             return Place::machine_config(name, &path);
         }
         let remote = self.remotes.iter().find(|remote| remote.doc == origin.doc);
-        let path = remote.and_then(|remote| remote.tree.path_of(origin)).unwrap_or_else(|| Path::of(&["spec", "config"]));
+        let path =
+            remote.and_then(|remote| remote.tree.path_of(origin)).unwrap_or_else(|| Path::of(&["spec", "config"]));
         let mut place = Place::machine_config(name, &path);
         place.remote = remote.map(|remote| remote.url.clone());
         place

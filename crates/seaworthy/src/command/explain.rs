@@ -2,9 +2,9 @@
 
 use std::io::Write as _;
 
-use anstyle::{AnsiColor, Style};
-use seaworthy_ignition::data_url;
+use anstyle::Style;
 use seaworthy_ignition::node::{Node, Value, quote};
+use seaworthy_ignition::{data_url, gzip};
 use seaworthy_render::provenance::Entry;
 use seaworthy_render::render;
 use similar::TextDiff;
@@ -22,7 +22,10 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
     let mut pools = set.pools(&wanted)?;
     if pools.len() > 1 {
         let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-        return Err(Failure::unreadable(format!("there are several pools; choose one with --pool: {}", names.join(", "))));
+        return Err(Failure::unreadable(format!(
+            "there are several pools; choose one with --pool: {}",
+            names.join(", ")
+        )));
     }
     let Some(pool) = pools.pop() else {
         workspace::report(&set.broken_pools, &set);
@@ -192,16 +195,19 @@ fn shown(field: &str, node: &Node<'_>) -> String {
 }
 
 /// The text behind a value: a file's contents rather than their encoding.
-fn text_of<'n>(node: &'n Node<'_>) -> Option<std::borrow::Cow<'n, str>> {
+fn text_of(node: &Node<'_>) -> Option<String> {
     let text = node.as_str()?;
     if !text.starts_with("data:") {
-        return Some(text.into());
+        return Some(text.to_owned());
     }
-    match data_url::decode(text).ok()? {
-        std::borrow::Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Into::into),
-        std::borrow::Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Into::into),
-    }
+    let bytes = data_url::decode(text).ok()?.into_owned();
+    // The value stands alone here, without the field that says how it is packed; gzip says so itself.
+    let bytes = if bytes.starts_with(&[0x1f, 0x8b]) { gzip::unpack(&bytes, LARGEST_BODY).ok()? } else { bytes };
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
+
+/// Bodies are unpacked for comparison up to this size.
+const LARGEST_BODY: u64 = 16 * 1024 * 1024;
 
 fn write_difference(out: &mut impl std::io::Write, field: &str, old: &Node<'_>, new: &Node<'_>) -> Result<(), Failure> {
     let (Some(before), Some(after)) = (text_of(old), text_of(new)) else {
@@ -214,13 +220,4 @@ fn write_difference(out: &mut impl std::io::Write, field: &str, old: &Node<'_>, 
     }
     super::diff::write_text_difference(out, &before, &after, "      ")?;
     Ok(())
-}
-
-/// The style of lines that are gone and lines that are new.
-pub fn line_style(sign: char) -> Style {
-    match sign {
-        '-' => AnsiColor::Red.on_default(),
-        '+' => AnsiColor::Green.on_default(),
-        _ => Style::new(),
-    }
 }

@@ -1,5 +1,6 @@
 //! `seaworthy ignition convert` and `seaworthy ignition validate`.
 
+use std::cell::Cell;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use seaworthy_ignition::{Problem, Severity, Version, parse, translate_down};
 
 use crate::cli::{Ignition, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
-use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, Text, load};
+use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, LOCATE_BUDGET, Text, load};
 use crate::paint;
 
 pub fn run(command: &Ignition) -> Result<u8, Failure> {
@@ -31,10 +32,15 @@ fn read(file: &Path) -> Result<Text, Failure> {
 fn config(text: &Text) -> Result<Node<'_>, Failure> {
     let mut documents = text.documents().map_err(Failure::unreadable)?;
     if documents.len() > 1 {
-        return Err(Failure::unreadable(format!("{} has {} documents; give one Ignition config", text.name, documents.len())));
+        return Err(Failure::unreadable(format!(
+            "{} has {} documents; give one Ignition config",
+            text.name,
+            documents.len()
+        )));
     }
-    let mut config =
-        documents.pop().ok_or_else(|| Failure::unreadable(format!("{} is empty; give one Ignition config", text.name)))?;
+    let (_, mut config) = documents
+        .pop()
+        .ok_or_else(|| Failure::unreadable(format!("{} is empty; give one Ignition config", text.name)))?;
     if let (Some(kind), Some(_)) = (config.str_of("kind"), config.get("apiVersion")) {
         return Err(Failure::unreadable(format!(
             "{} is a {kind}, not an Ignition config; `seaworthy render` and `seaworthy lint` read manifests",
@@ -58,8 +64,9 @@ fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
         Ok(parsed) => parsed,
         Err(problems) => return Ok(print_problems(&problems, &text)),
     };
+    let budget = Cell::new(LOCATE_BUDGET);
     for warning in &parsed.warnings {
-        paint::warning(&line(warning, &text));
+        paint::warning(&line(warning, &text, &budget));
     }
     let translated = match translate_down(&parsed.config, target) {
         Ok(translated) => translated,
@@ -77,10 +84,12 @@ fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
         Ok(parsed) => (Some(parsed.version), parsed.warnings),
         Err(problems) => (seaworthy_ignition::version_of(&config).ok(), problems),
     };
+    let budget = Cell::new(LOCATE_BUDGET);
     let is_valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
     match output {
         ReportFormat::Json => {
-            let findings: Vec<serde_json::Value> = problems.iter().map(|problem| problem_json(problem, &text)).collect();
+            let findings: Vec<serde_json::Value> =
+                problems.iter().map(|problem| problem_json(problem, &text, &budget)).collect();
             let json = serde_json::json!({
                 "valid": is_valid,
                 "version": version.map(Version::as_str),
@@ -93,7 +102,13 @@ fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
             let mut out = anstream::stdout().lock();
             for problem in &problems {
                 let style = paint::style(problem.severity);
-                writeln!(out, "{style}{}{style:#}[{}]: {}", problem.severity, problem.code, line(problem, &text))?;
+                writeln!(
+                    out,
+                    "{style}{}{style:#}[{}]: {}",
+                    problem.severity,
+                    problem.code,
+                    line(problem, &text, &budget)
+                )?;
             }
             if is_valid {
                 let version = version.map_or("", Version::as_str);
@@ -105,32 +120,33 @@ fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
 }
 
 fn print_problems(problems: &[Problem], text: &Text) -> u8 {
+    let budget = Cell::new(LOCATE_BUDGET);
     for problem in problems {
         match problem.severity {
-            Severity::Error => paint::error(&line(problem, text)),
-            _ => paint::warning(&line(problem, text)),
+            Severity::Error => paint::error(&line(problem, text, &budget)),
+            _ => paint::warning(&line(problem, text, &budget)),
         }
     }
     WRONG
 }
 
 /// `file:line:column: path: message`.
-fn line(problem: &Problem, text: &Text) -> String {
-    let place = match text.locate(0, &problem.path) {
+fn line(problem: &Problem, text: &Text, budget: &Cell<usize>) -> String {
+    let place = match text.locate(0, &problem.path, budget) {
         Some((line, column)) => format!("{}:{line}:{column}", text.name),
         None => text.name.clone(),
     };
     format!("{place}: {}: {}", problem.path, problem.message)
 }
 
-fn problem_json(problem: &Problem, text: &Text) -> serde_json::Value {
+fn problem_json(problem: &Problem, text: &Text, budget: &Cell<usize>) -> serde_json::Value {
     let mut json = serde_json::json!({
         "severity": problem.severity.as_str(),
         "code": problem.code,
         "path": problem.path.to_string(),
         "message": problem.message,
     });
-    if let Some((line, column)) = text.locate(0, &problem.path) {
+    if let Some((line, column)) = text.locate(0, &problem.path, budget) {
         json["line"] = line.into();
         json["column"] = column.into();
     }

@@ -90,12 +90,7 @@ fn print_text(findings: &[Finding], set: &Set<'_>) -> Result<(), Failure> {
     }
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (errors, warnings, infos) = (count(Severity::Error), count(Severity::Warning), count(Severity::Info));
-    writeln!(
-        out,
-        "{}, {}, {infos} worth knowing",
-        counted(errors, "error"),
-        counted(warnings, "warning")
-    )?;
+    writeln!(out, "{}, {}, {infos} worth knowing", counted(errors, "error"), counted(warnings, "warning"))?;
     Ok(())
 }
 

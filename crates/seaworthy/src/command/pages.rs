@@ -24,7 +24,8 @@ pub fn manual(dir: Option<&Path>) -> Result<u8, Failure> {
         std::io::stdout().lock().write_all(&page)?;
         return Ok(OK);
     };
-    let cannot = |error: std::io::Error| Failure::unreadable(format!("cannot write manual pages to {}: {error}", dir.display()));
+    let cannot =
+        |error: std::io::Error| Failure::unreadable(format!("cannot write manual pages to {}: {error}", dir.display()));
     std::fs::create_dir_all(dir).map_err(cannot)?;
     clap_mangen::generate_to(Cli::command(), dir).map_err(cannot)?;
     Ok(OK)

@@ -1,5 +1,9 @@
 //! One text and the documents in it: JSON, or a stream of YAML.
 
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+use seaworthy_ignition::locate;
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::path::{Path, Step};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -11,13 +15,15 @@ pub struct Text {
     /// The file's name, or `standard input`.
     pub name: String,
     content: String,
+    /// Where everything stands in a YAML text; found out when somebody asks.
+    spanned: OnceLock<Vec<SpannedNode>>,
 }
 
 impl Text {
     /// Takes the bytes of a text.
     pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, String> {
         match String::from_utf8(bytes) {
-            Ok(content) => Ok(Text { name: name.to_owned(), content }),
+            Ok(content) => Ok(Text { name: name.to_owned(), content, spanned: OnceLock::new() }),
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
                 let bytes = error.into_bytes();
@@ -40,10 +46,10 @@ impl Text {
         self.content().trim_start().starts_with(['{', '['])
     }
 
-    /// The documents of the text; empty ones are left out.
-    pub fn documents(&self) -> Result<Vec<Node<'_>>, String> {
+    /// The documents of the text with their places in it; empty ones are left out.
+    pub fn documents(&self) -> Result<Vec<(usize, Node<'_>)>, String> {
         let documents = if self.is_json() { self.json() } else { self.yaml() }?;
-        Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+        Ok(documents.into_iter().enumerate().filter(|(_, document)| !document.is_null()).collect())
     }
 
     fn json(&self) -> Result<Vec<Node<'_>>, String> {
@@ -100,16 +106,24 @@ impl Text {
     }
 
     /// Where the value of a path in a document stands: line and column, counted from 1.
-    pub fn locate(&self, document: usize, path: &Path) -> Option<(usize, usize)> {
+    ///
+    /// Each look costs a pass over the text, so `budget` is what is left of the bytes that may be passed over.
+    pub fn locate(&self, document: usize, path: &Path, budget: &Cell<usize>) -> Option<(usize, usize)> {
         if self.is_json() {
-            let _ = self.nth_json(document)?;
-            return None;
+            // Of several JSON documents in one text only the first is looked at: nearly every text has one.
+            budget.set(budget.get().checked_sub(self.content().len())?);
+            let position = (document == 0).then(|| locate(self.content(), path))?;
+            return Some((position.line, position.column));
         }
-        let documents = serde_saphyr::from_multiple_with_options::<SpannedNode>(self.content(), options()).ok()?;
+        let documents = self.spanned.get_or_init(|| {
+            serde_saphyr::from_multiple_with_options::<SpannedNode>(self.content(), options()).unwrap_or_default()
+        });
         let mut node = documents.get(document)?;
         for step in &path.0 {
             let next = match (step, &node.0.value) {
-                (Step::Key(key), SpannedValue::Map(map)) => map.iter().find(|(name, _)| name == key).map(|(_, node)| node),
+                (Step::Key(key), SpannedValue::Map(map)) => {
+                    map.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+                }
                 (Step::Index(index), SpannedValue::List(list)) => list.get(*index),
                 _ => None,
             };
@@ -120,11 +134,6 @@ impl Text {
         }
         let location = node.0.referenced;
         (location.line() > 0).then(|| (location.line() as usize, location.column() as usize))
-    }
-
-    /// The text of the n-th JSON document. Only the first can be located by line: nearly every JSON text has one.
-    fn nth_json(&self, document: usize) -> Option<&str> {
-        (document == 0).then(|| self.content())
     }
 }
 
@@ -147,8 +156,10 @@ impl<'de> Deserialize<'de> for Owned {
 }
 
 /// A YAML value that knows where it stands.
+#[derive(Debug)]
 struct SpannedNode(Spanned<SpannedValue>);
 
+#[derive(Debug)]
 enum SpannedValue {
     Scalar,
     List(Vec<SpannedNode>),

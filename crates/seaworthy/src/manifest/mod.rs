@@ -6,7 +6,7 @@ mod set;
 
 pub use document::Text;
 pub use read::{Inputs, load};
-pub use set::Set;
+pub use set::{LOCATE_BUDGET, Set};
 
 /// The largest input that is read unless the user says otherwise. The largest sensible folder of MachineConfigs is far
 /// below it, and a text needs several times its size in memory.

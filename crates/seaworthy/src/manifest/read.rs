@@ -31,7 +31,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
                 errors.push("-f - is given twice; standard input can be read once".to_owned());
                 continue;
             }
-            match read(std::io::stdin().lock(), "standard input", limit) {
+            match read(std::io::stdin().lock(), "standard input", limit, 0) {
                 Ok(text) => texts.push(text),
                 Err(error) => errors.push(error),
             }
@@ -46,7 +46,8 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
                     errors.push(error);
                 }
                 if files.is_empty() {
-                    errors.push(format!("there is no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs)));
+                    errors
+                        .push(format!("there is no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs)));
                 }
                 for file in files {
                     match read_file(&file, limit) {
@@ -73,12 +74,18 @@ fn hint(folder: &Path, inputs: &Inputs<'_>) -> &'static str {
 fn read_file(path: &Path, limit: u64) -> Result<Text, String> {
     let shown = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    read(file, &shown, limit)
+    let size = file.metadata().map_or(0, |metadata| metadata.len());
+    read(file, &shown, limit, size)
 }
 
-fn read(source: impl std::io::Read, name: &str, limit: u64) -> Result<Text, String> {
-    let mut bytes = Vec::new();
-    source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| format!("cannot read {name}: {error}"))?;
+/// Reads a text; `size` is how large it will be, as far as is known.
+fn read(source: impl std::io::Read, name: &str, limit: u64, size: u64) -> Result<Text, String> {
+    // One byte more than expected, so that the end is found without growing.
+    let mut bytes = Vec::with_capacity(usize::try_from(size.min(limit)).unwrap_or(0) + 1);
+    source
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("cannot read {name}: {error}"))?;
     if bytes.len() as u64 > limit {
         return Err(format!(
             "{name} is larger than {} MiB; split it, or raise the limit with --max-input",
@@ -105,7 +112,8 @@ fn list(folder: &Path, recursive: bool, depth: usize, files: &mut Vec<PathBuf>) 
         if name.starts_with('.') {
             continue;
         }
-        let is_manifest = matches!(path.extension().and_then(|extension| extension.to_str()), Some("yaml" | "yml" | "json"));
+        let is_manifest =
+            matches!(path.extension().and_then(|extension| extension.to_str()), Some("yaml" | "yml" | "json"));
         if path.is_dir() {
             if recursive {
                 list(&path, recursive, depth + 1, files)?;

@@ -1,8 +1,9 @@
 //! Manifests sorted by what they are.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
 
-use seaworthy_ignition::node::{Node, Value};
+use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::path::Path;
 use seaworthy_render::{ControllerConfig, Finding, MachineConfig, OsImageStreams, Place, Pool, keys};
 
@@ -38,7 +39,16 @@ pub struct Set<'t> {
     pub documents: u32,
     /// Where each document stands.
     origins: Vec<DocumentPlace<'t>>,
+    /// Where in their documents the objects stand that came in lists.
+    items: HashMap<Origin, Path>,
+    /// The MachineConfigs by name.
+    by_name: HashMap<String, Origin>,
+    /// How many bytes may still be passed over to find lines.
+    budget: Cell<usize>,
 }
+
+/// Telling the line of a finding costs a pass over its text; past this many bytes only files are named.
+pub const LOCATE_BUDGET: usize = 512 * 1024 * 1024;
 
 /// Where a document stands.
 struct DocumentPlace<'t> {
@@ -46,10 +56,18 @@ struct DocumentPlace<'t> {
     nth: usize,
 }
 
+/// What is noted while a text is read.
+struct Reading<'r> {
+    others: &'r mut BTreeMap<String, usize>,
+    controller_configs: &'r mut usize,
+    errors: &'r mut Vec<String>,
+    text: &'r Text,
+}
+
 impl<'t> Set<'t> {
     /// Sorts the documents of all texts. Texts that cannot be read are reported together.
     pub fn read(texts: &'t [Text]) -> Result<Self, Failure> {
-        let mut set = Set::default();
+        let mut set = Set { budget: Cell::new(LOCATE_BUDGET), ..Set::default() };
         let mut errors = Vec::new();
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         let mut controller_configs = 0;
@@ -57,7 +75,7 @@ impl<'t> Set<'t> {
             match documents {
                 Err(error) => errors.push(error),
                 Ok(documents) => {
-                    for (nth, mut document) in documents.into_iter().enumerate() {
+                    for (nth, mut document) in documents {
                         if !is_object(&document) {
                             errors.push(format!(
                                 "{}: document {}: found {}; a manifest is an object with apiVersion and kind",
@@ -70,7 +88,13 @@ impl<'t> Set<'t> {
                         document.number(set.documents);
                         set.documents = set.documents.saturating_add(1);
                         set.origins.push(DocumentPlace { text, nth });
-                        set.take(document, "", &mut others, &mut controller_configs, &mut errors, text);
+                        let mut reading = Reading {
+                            others: &mut others,
+                            controller_configs: &mut controller_configs,
+                            errors: &mut errors,
+                            text,
+                        };
+                        set.take(document, "", Path::default(), &mut reading);
                     }
                 }
             }
@@ -90,15 +114,7 @@ impl<'t> Set<'t> {
         Ok(set)
     }
 
-    fn take(
-        &mut self,
-        object: Node<'t>,
-        item_kind: &str,
-        others: &mut BTreeMap<String, usize>,
-        controller_configs: &mut usize,
-        errors: &mut Vec<String>,
-        text: &Text,
-    ) {
+    fn take(&mut self, object: Node<'t>, item_kind: &str, path: Path, reading: &mut Reading<'_>) {
         let kind = match object.str_of("kind") {
             Some(kind) => kind.to_owned(),
             None => item_kind.to_owned(),
@@ -106,7 +122,12 @@ impl<'t> Set<'t> {
         let api_version = object.text_of("apiVersion");
         if kind.is_empty() {
             let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-            errors.push(format!("{}: an object{} has no kind; a manifest has apiVersion and kind", text.name, named(name)));
+            let message = format!(
+                "{}: an object{} has no kind; a manifest has apiVersion and kind",
+                reading.text.name,
+                named(name)
+            );
+            reading.errors.push(message);
             return;
         }
         let is_ours = api_version.starts_with(GROUP) || (api_version.is_empty() && !item_kind.is_empty());
@@ -117,21 +138,30 @@ impl<'t> Set<'t> {
             let Value::Map(mut map) = object.value else { return };
             let Some(Node { value: Value::List(items), .. }) = map.remove("items") else {
                 if map.get("items").is_some_and(|items| !items.is_null()) {
-                    errors.push(format!("{}: items of a {kind} is not a list", text.name));
+                    reading.errors.push(format!("{}: items of a {kind} is not a list", reading.text.name));
                 }
                 return;
             };
-            for item in items {
+            for (index, item) in items.into_iter().enumerate() {
                 if is_object(&item) {
-                    self.take(item, &item_kind, others, controller_configs, errors, text);
+                    self.take(item, &item_kind, path.clone().key("items").index(index), reading);
                 } else {
-                    errors.push(format!("{}: an item of a {kind} is {}; accepted are objects", text.name, item.describe()));
+                    let message = format!("an item of a {kind} is {}; accepted are objects", item.describe());
+                    reading.errors.push(format!("{}: {message}", reading.text.name));
                 }
             }
             return;
         }
         match kind.as_str() {
-            kinds::MACHINE_CONFIG if is_ours => self.machine_configs.push(MachineConfig::read(object)),
+            kinds::MACHINE_CONFIG if is_ours => {
+                let machine_config = MachineConfig::read(object);
+                let origin = machine_config.object().origin;
+                self.by_name.insert(machine_config.name().to_owned(), origin);
+                if !path.is_root() {
+                    self.items.insert(origin, path);
+                }
+                self.machine_configs.push(machine_config);
+            }
             kinds::MACHINE_CONFIG_POOL if is_ours => match Pool::read(&object) {
                 Ok(pool) => {
                     // Applying manifests one after the other leaves the last one.
@@ -141,21 +171,21 @@ impl<'t> Set<'t> {
                 Err(finding) => self.broken_pools.push(finding),
             },
             kinds::CONTROLLER_CONFIG if is_ours => {
-                *controller_configs += 1;
+                *reading.controller_configs += 1;
                 self.controller_config = ControllerConfig::read(&object);
             }
             kinds::OS_IMAGE_STREAM if is_ours => self.streams = Some(OsImageStreams::read(&object)),
             kinds::MACHINE_CONFIG | kinds::MACHINE_CONFIG_POOL | kinds::CONTROLLER_CONFIG => {
                 let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-                errors.push(format!(
+                reading.errors.push(format!(
                     "{}: {kind}{} has the apiVersion {:?}; accepted is {}",
-                    text.name,
+                    reading.text.name,
                     named(name),
                     api_version,
                     keys::API_VERSION
                 ));
             }
-            _ => *others.entry(kind).or_default() += 1,
+            _ => *reading.others.entry(kind).or_default() += 1,
         }
     }
 
@@ -186,9 +216,8 @@ impl<'t> Set<'t> {
             return Ok(pools);
         }
         let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-        let broken = |name: &str| {
-            self.broken_pools.iter().any(|finding| finding.places.iter().any(|place| place.name == name))
-        };
+        let broken =
+            |name: &str| self.broken_pools.iter().any(|finding| finding.places.iter().any(|place| place.name == name));
         for name in wanted.iter().filter(|name| !names.contains(&name.as_str()) && !broken(name)) {
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(Failure::unreadable(format!("there is no pool {name:?} in the input; the pools are: {known}")));
@@ -224,27 +253,16 @@ impl<'t> Set<'t> {
 
     /// `file:line:column` of a place, as far as it can be told.
     pub fn file_of(&self, place: &Place, path: &Path) -> Option<String> {
-        let machine_config = self.machine_configs.iter().find(|machine_config| machine_config.name() == place.name)?;
-        let origin = machine_config.object().origin;
+        let origin = match place.kind {
+            kinds::MACHINE_CONFIG if place.remote.is_none() => *self.by_name.get(&place.name)?,
+            _ => return None,
+        };
         let document = self.origins.get(origin.doc as usize)?;
-        let located = self.path_in_document(origin).and_then(|start| document.text.locate(document.nth, &start.join(path)));
-        Some(match located {
+        let start = self.items.get(&origin).cloned().unwrap_or_default();
+        Some(match document.text.locate(document.nth, &start.join(path), &self.budget) {
             Some((line, column)) => format!("{}:{line}:{column}", document.text.name),
             None => document.text.name.clone(),
         })
-    }
-
-    /// Where in its document an object stands: at the root, or somewhere in a list.
-    fn path_in_document(&self, origin: seaworthy_ignition::Origin) -> Option<Path> {
-        if origin.at == 0 {
-            return Some(Path::default());
-        }
-        // The list was taken apart while it was read; its text says where its items stand.
-        let document = self.origins.get(origin.doc as usize)?;
-        let mut documents = document.text.documents().ok()?;
-        let mut tree = if document.nth < documents.len() { documents.swap_remove(document.nth) } else { return None };
-        tree.number(origin.doc);
-        tree.path_of(origin)
     }
 }
 
