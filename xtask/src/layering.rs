@@ -62,10 +62,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
     shell("seaworthy-runtime", &[API, FIELDS]),
-    shell(
-        "seaworthy-controllers",
-        &[API, IGNITION, FETCH, RENDER, PLAN, FIELDS, RUNTIME],
-    ),
+    shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, PLAN, FIELDS, RUNTIME]),
     shell("seaworthy-serve", &[API, IGNITION, RENDER]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-testkit", EVERYTHING),
@@ -122,83 +119,34 @@ const BANNED: &[(&str, &str)] = &[
     ("openssl", "one crypto provider: rustls with aws-lc-rs"),
     ("openssl-sys", "one crypto provider: rustls with aws-lc-rs"),
     ("native-tls", "one crypto provider: rustls with aws-lc-rs"),
-    (
-        "ring",
-        "one crypto provider: choose the aws-lc-rs feature of whatever brings it in",
-    ),
-    (
-        "serde_yaml",
-        "abandoned by its author; one YAML library: serde-saphyr",
-    ),
-    (
-        "serde_yml",
-        "known to be unsound; one YAML library: serde-saphyr",
-    ),
+    ("ring", "one crypto provider: choose the aws-lc-rs feature of whatever brings it in"),
+    ("serde_yaml", "abandoned by its author; one YAML library: serde-saphyr"),
+    ("serde_yml", "known to be unsound; one YAML library: serde-saphyr"),
 ];
 
 /// Crates that only some of ours may name in their manifest, so that each has one owner.
 const CONFINED: &[(&str, &[&str], &str)] = &[
-    (
-        "reqwest",
-        &["seaworthy-fetch"],
-        "remote content has one door",
-    ),
-    (
-        "object_store",
-        &["seaworthy-fetch"],
-        "remote content has one door",
-    ),
-    (
-        "redb",
-        &["seaworthy-store"],
-        "the store's engine stays behind its trait",
-    ),
-    (
-        "zbus",
-        &["seaworthy-host"],
-        "the machine is touched through the Host trait",
-    ),
-    (
-        "rustix",
-        &["seaworthy-host"],
-        "the machine is touched through the Host trait",
-    ),
-    (
-        "clap",
-        &["seaworthy", "xtask"],
-        "libraries have no command line",
-    ),
-    (
-        "anyhow",
-        &["seaworthy", "xtask"],
-        "libraries have typed errors: use thiserror",
-    ),
+    ("reqwest", &["seaworthy-fetch"], "remote content has one door"),
+    ("object_store", &["seaworthy-fetch"], "remote content has one door"),
+    ("redb", &["seaworthy-store"], "the store's engine stays behind its trait"),
+    ("zbus", &["seaworthy-host"], "the machine is touched through the Host trait"),
+    ("rustix", &["seaworthy-host"], "the machine is touched through the Host trait"),
+    ("clap", &["seaworthy", "xtask"], "libraries have no command line"),
+    ("anyhow", &["seaworthy", "xtask"], "libraries have typed errors: use thiserror"),
 ];
 
 /// Who may hold a Kubernetes client.
-const KUBE_CLIENT_USERS: &[&str] = &[
-    "seaworthy-runtime",
-    "seaworthy-controllers",
-    "seaworthy-node",
-];
+const KUBE_CLIENT_USERS: &[&str] = &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-node"];
 
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];
 
 const fn pure(name: &'static str, may_use: &'static [Use]) -> Layer {
-    Layer {
-        name,
-        may_use,
-        is_pure: true,
-    }
+    Layer { name, may_use, is_pure: true }
 }
 
 const fn shell(name: &'static str, may_use: &'static [Use]) -> Layer {
-    Layer {
-        name,
-        may_use,
-        is_pure: false,
-    }
+    Layer { name, may_use, is_pure: false }
 }
 
 /// A dependency that is not allowed: the way to it, and the rule.
@@ -222,10 +170,7 @@ pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
     }
     Ok(match violations.len() {
         0 => {
-            println!(
-                "{} crates keep to their layers",
-                run.workspace.metadata.packages.len()
-            );
+            println!("{} crates keep to their layers", run.workspace.metadata.packages.len());
             Outcome::Passed
         }
         count => Outcome::Failed(format!("{count} dependencies point the wrong way")),
@@ -239,10 +184,7 @@ fn check(workspace: &Workspace) -> Result<Vec<Violation>> {
         let args: Vec<&str> = selection.iter().map(String::as_str).collect();
         violations.extend(impure(&Tree::load(workspace, &args)?));
     }
-    violations.extend(banned(&Tree::load(
-        workspace,
-        &["--workspace", "--all-features"],
-    )?));
+    violations.extend(banned(&Tree::load(workspace, &["--workspace", "--all-features"])?));
     Ok(violations)
 }
 
@@ -252,13 +194,8 @@ fn pure_selections(metadata: &Metadata) -> Vec<Vec<String>> {
         let mut uses = LAYERS.iter().flat_map(|layer| layer.may_use);
         uses.any(|allowed| matches!(allowed, Bare(target) if *target == name))
     };
-    let selection = |name: &str, features: &str| {
-        vec!["--package".to_owned(), name.to_owned(), features.to_owned()]
-    };
-    let names = metadata
-        .packages
-        .iter()
-        .map(|package| package.name.as_str());
+    let selection = |name: &str, features: &str| vec!["--package".to_owned(), name.to_owned(), features.to_owned()];
+    let names = metadata.packages.iter().map(|package| package.name.as_str());
     names
         .filter_map(|name| match layer(name) {
             Some(layer) if layer.is_pure => Some(selection(name, "--all-features")),
@@ -286,10 +223,8 @@ fn declared(metadata: &Metadata) -> Vec<Violation> {
             } else {
                 broken_confinement(layer, dependency)
             };
-            violations.extend(rule.map(|rule| Violation {
-                path: vec![package.name.clone(), dependency.name.clone()],
-                rule,
-            }));
+            violations
+                .extend(rule.map(|rule| Violation { path: vec![package.name.clone(), dependency.name.clone()], rule }));
         }
     }
     violations
@@ -325,11 +260,7 @@ fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
                     Whole(target) | Bare(target) => *target,
                 })
                 .collect();
-            let list = if names.is_empty() {
-                "none of ours".to_owned()
-            } else {
-                names.join(", ")
-            };
+            let list = if names.is_empty() { "none of ours".to_owned() } else { names.join(", ") };
             Some(format!("not below it; {} may use: {list}", layer.name))
         }
     }
@@ -337,10 +268,7 @@ fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
 
 fn broken_confinement(layer: &Layer, dependency: &Dependency) -> Option<String> {
     if dependency.name == "kube" && !KUBE_CLIENT_USERS.contains(&layer.name) {
-        let client = dependency
-            .features
-            .iter()
-            .find(|it| KUBE_CLIENT_FEATURES.contains(&it.as_str()));
+        let client = dependency.features.iter().find(|it| KUBE_CLIENT_FEATURES.contains(&it.as_str()));
         // kube's default features have the client in them.
         if client.is_some() || dependency.uses_default_features {
             return Some(format!(
@@ -350,9 +278,7 @@ fn broken_confinement(layer: &Layer, dependency: &Dependency) -> Option<String> 
             ));
         }
     }
-    let (_, owners, why) = CONFINED
-        .iter()
-        .find(|(name, ..)| *name == dependency.name)?;
+    let (_, owners, why) = CONFINED.iter().find(|(name, ..)| *name == dependency.name)?;
     (!owners.contains(&layer.name)).then(|| format!("only in {}: {why}", owners.join(", ")))
 }
 
@@ -369,17 +295,9 @@ fn impure(tree: &Tree) -> Vec<Violation> {
 /// Checks what is compiled into anything.
 fn banned(tree: &Tree) -> Vec<Violation> {
     let names: Vec<&'static str> = BANNED.iter().map(|(name, _)| *name).collect();
-    let reason = |name| {
-        BANNED
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map_or("", |(_, why)| *why)
-    };
+    let reason = |name| BANNED.iter().find(|(known, _)| *known == name).map_or("", |(_, why)| *why);
     tree.paths_to(&names)
-        .map(|(name, path)| Violation {
-            path: path.to_vec(),
-            rule: format!("banned: {}", reason(name)),
-        })
+        .map(|(name, path)| Violation { path: path.to_vec(), rule: format!("banned: {}", reason(name)) })
         .collect()
 }
 
@@ -391,17 +309,12 @@ mod tests {
 
     /// A crate with one dependency, written the way cargo does.
     fn metadata(package: &str, dependency: &str) -> Metadata {
-        let others = [
-            "seaworthy-api",
-            "seaworthy-fetch",
-            "seaworthy-render",
-            "seaworthy-testkit",
-        ]
-        .into_iter()
-        .filter(|name| *name != package)
-        .map(|name| format!(r#"{{"name": "{name}", "dependencies": []}}"#))
-        .collect::<Vec<_>>()
-        .join(", ");
+        let others = ["seaworthy-api", "seaworthy-fetch", "seaworthy-render", "seaworthy-testkit"]
+            .into_iter()
+            .filter(|name| *name != package)
+            .map(|name| format!(r#"{{"name": "{name}", "dependencies": []}}"#))
+            .collect::<Vec<_>>()
+            .join(", ");
         let json = format!(
             r#"{{"target_directory": "/t", "packages": [{{"name": "{package}", "dependencies": [{dependency}]}}, {others}]}}"#
         );
@@ -420,19 +333,13 @@ mod tests {
 
     #[test]
     fn upper_crate_may_use_lower_crate() {
-        let it = metadata(
-            "seaworthy-render",
-            &dependency("seaworthy-api", "null", true, ""),
-        );
+        let it = metadata("seaworthy-render", &dependency("seaworthy-api", "null", true, ""));
         assert_eq!(declared(&it), []);
     }
 
     #[test]
     fn lower_crate_may_not_use_upper_crate() {
-        let it = metadata(
-            "seaworthy-api",
-            &dependency("seaworthy-render", "null", true, ""),
-        );
+        let it = metadata("seaworthy-api", &dependency("seaworthy-render", "null", true, ""));
         assert_eq!(
             shown(&declared(&it)),
             ["seaworthy-api → seaworthy-render: not below it; seaworthy-api may use: none of ours"]
@@ -441,15 +348,9 @@ mod tests {
 
     #[test]
     fn build_dependency_counts_and_dev_dependency_does_not() {
-        let build = metadata(
-            "seaworthy-api",
-            &dependency("seaworthy-render", "\"build\"", true, ""),
-        );
+        let build = metadata("seaworthy-api", &dependency("seaworthy-render", "\"build\"", true, ""));
         assert_eq!(declared(&build).len(), 1);
-        let dev = metadata(
-            "seaworthy-api",
-            &dependency("seaworthy-render", "\"dev\"", true, ""),
-        );
+        let dev = metadata("seaworthy-api", &dependency("seaworthy-render", "\"dev\"", true, ""));
         assert_eq!(declared(&dev), []);
     }
 
@@ -465,15 +366,9 @@ mod tests {
 
     #[test]
     fn test_kit_is_for_tests_only() {
-        let normal = metadata(
-            "seaworthy",
-            &dependency("seaworthy-testkit", "null", true, ""),
-        );
+        let normal = metadata("seaworthy", &dependency("seaworthy-testkit", "null", true, ""));
         assert!(shown(&declared(&normal))[0].contains("[dev-dependencies] only"));
-        let dev = metadata(
-            "seaworthy",
-            &dependency("seaworthy-testkit", "\"dev\"", true, ""),
-        );
+        let dev = metadata("seaworthy", &dependency("seaworthy-testkit", "\"dev\"", true, ""));
         assert_eq!(declared(&dev), []);
     }
 
@@ -508,20 +403,16 @@ mod tests {
 
     #[test]
     fn runtime_below_a_pure_crate_is_found_with_its_path() {
-        let tree =
-            Tree::parse("0seaworthy-render v0.1.0\n1helper v1.0.0\n2tokio v1.0.0\n").unwrap();
+        let tree = Tree::parse("0seaworthy-render v0.1.0\n1helper v1.0.0\n2tokio v1.0.0\n").unwrap();
         assert_eq!(
             shown(&impure(&tree)),
-            [
-                "seaworthy-render → helper → tokio: tokio has no place below a crate that does no I/O"
-            ]
+            ["seaworthy-render → helper → tokio: tokio has no place below a crate that does no I/O"]
         );
     }
 
     #[test]
     fn banned_crate_is_found_anywhere() {
-        let tree =
-            Tree::parse("0seaworthy v0.1.0\n1tls v1.0.0\n2ring v0.17.0\n1serde v1.0.0\n").unwrap();
+        let tree = Tree::parse("0seaworthy v0.1.0\n1tls v1.0.0\n2ring v0.17.0\n1serde v1.0.0\n").unwrap();
         let found = shown(&banned(&tree));
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("seaworthy → tls → ring: banned: one crypto provider"));
@@ -530,14 +421,8 @@ mod tests {
     #[test]
     fn bare_part_of_fetch_is_checked_as_pure() {
         let selections = pure_selections(&metadata("seaworthy", ""));
-        let fetch: Vec<_> = selections
-            .iter()
-            .filter(|it| it[1] == "seaworthy-fetch")
-            .collect();
-        assert_eq!(
-            fetch,
-            [&["--package", "seaworthy-fetch", "--no-default-features"]]
-        );
+        let fetch: Vec<_> = selections.iter().filter(|it| it[1] == "seaworthy-fetch").collect();
+        assert_eq!(fetch, [&["--package", "seaworthy-fetch", "--no-default-features"]]);
         assert!(!selections.iter().any(|it| it[1] == "seaworthy"));
     }
 

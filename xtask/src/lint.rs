@@ -13,34 +13,19 @@ const DENY_VERSION: &str = "0.20";
 /// All files are formatted by rustfmt.
 pub fn fmt(run: &mut Run<'_>) -> Result<Outcome> {
     if !has_subcommand(run.workspace, "fmt")? {
-        return Ok(Outcome::Skipped(
-            "not installed: run `rustup component add rustfmt`".to_owned(),
-        ));
+        return Ok(Outcome::Skipped("not installed: run `rustup component add rustfmt`".to_owned()));
     }
-    check(
-        run.workspace,
-        &["fmt", "--all", "--check"],
-        "run `cargo fmt --all`",
-    )
+    check(run.workspace, &["fmt", "--all", "--check"], "run `cargo fmt --all`")
 }
 
 /// No warning of the compiler or of clippy, in tests and benches either.
 pub fn clippy(run: &mut Run<'_>) -> Result<Outcome> {
     if !has_subcommand(run.workspace, "clippy")? {
-        return Ok(Outcome::Skipped(
-            "not installed: run `rustup component add clippy`".to_owned(),
-        ));
+        return Ok(Outcome::Skipped("not installed: run `rustup component add clippy`".to_owned()));
     }
     check(
         run.workspace,
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "--deny",
-            "warnings",
-        ],
+        &["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"],
         "see the warnings above",
     )
 }
@@ -52,14 +37,7 @@ pub fn deny(run: &mut Run<'_>) -> Result<Outcome> {
             "not installed: run `cargo install cargo-deny --version '^{DENY_VERSION}' --locked`"
         )));
     }
-    let offline = [
-        "deny",
-        "check",
-        "--hide-inclusion-graph",
-        "bans",
-        "licenses",
-        "sources",
-    ];
+    let offline = ["deny", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
     let outcome = check(run.workspace, &offline, "see the findings above")?;
     if outcome != Outcome::Passed {
         return Ok(outcome);
@@ -73,27 +51,19 @@ pub fn deny(run: &mut Run<'_>) -> Result<Outcome> {
         );
         return Ok(Outcome::Passed);
     }
-    check(
-        run.workspace,
-        &["deny", "check", "advisories"],
-        "see the advisories above",
-    )
+    check(run.workspace, &["deny", "check", "advisories"], "see the advisories above")
 }
 
 fn has_subcommand(workspace: &Workspace, name: &str) -> Result<bool> {
     let mut command = workspace.cargo(&[name, "--version"]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {}", shown(&command)))?;
+    let status = command.status().with_context(|| format!("cannot start {}", shown(&command)))?;
     Ok(status.success())
 }
 
 fn check(workspace: &Workspace, args: &[&str], next: &str) -> Result<Outcome> {
     let mut command = workspace.cargo(args);
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {}", shown(&command)))?;
+    let status = command.status().with_context(|| format!("cannot start {}", shown(&command)))?;
     Ok(if status.success() {
         Outcome::Passed
     } else {

@@ -26,11 +26,7 @@ use clap::{Parser, Subcommand};
 use crate::workspace::Workspace;
 
 #[derive(Parser)]
-#[command(
-    name = "cargo xtask",
-    about = "Builds, checks and measures Seaworthy",
-    version
-)]
+#[command(name = "cargo xtask", about = "Builds, checks and measures Seaworthy", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

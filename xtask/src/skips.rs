@@ -32,10 +32,7 @@ impl Skips {
             }
             _ => {}
         }
-        Ok(Self {
-            file,
-            entries: Vec::new(),
-        })
+        Ok(Self { file, entries: Vec::new() })
     }
 
     /// The file that tests write to.
@@ -84,11 +81,7 @@ fn parse_line(line: &str) -> Option<(&str, &str)> {
     if line.is_empty() {
         return None;
     }
-    Some(
-        line.strip_prefix("SKIPPED ")
-            .and_then(|rest| rest.split_once(": "))
-            .unwrap_or((line, "(no reason given)")),
-    )
+    Some(line.strip_prefix("SKIPPED ").and_then(|rest| rest.split_once(": ")).unwrap_or((line, "(no reason given)")))
 }
 
 #[cfg(test)]
@@ -98,10 +91,7 @@ mod tests {
     use super::{Skips, parse_line};
 
     fn empty() -> Skips {
-        Skips {
-            file: PathBuf::new(),
-            entries: Vec::new(),
-        }
+        Skips { file: PathBuf::new(), entries: Vec::new() }
     }
 
     #[test]
@@ -123,14 +113,8 @@ mod tests {
 
     #[test]
     fn lines_of_tests_are_read() {
-        assert_eq!(
-            parse_line("SKIPPED kubectl: not found: PATH"),
-            Some(("kubectl", "not found: PATH"))
-        );
-        assert_eq!(
-            parse_line("garbled"),
-            Some(("garbled", "(no reason given)"))
-        );
+        assert_eq!(parse_line("SKIPPED kubectl: not found: PATH"), Some(("kubectl", "not found: PATH")));
+        assert_eq!(parse_line("garbled"), Some(("garbled", "(no reason given)")));
         assert_eq!(parse_line("  "), None);
     }
 }

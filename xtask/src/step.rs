@@ -68,8 +68,8 @@ impl<'a> Run<'a> {
             for tool in step.needs {
                 self.tools.ensure(tool);
             }
-            let outcome = (step.run)(&mut self)
-                .unwrap_or_else(|error| Outcome::Failed(format!("could not run: {error:#}")));
+            let outcome =
+                (step.run)(&mut self).unwrap_or_else(|error| Outcome::Failed(format!("could not run: {error:#}")));
             match &outcome {
                 Outcome::Passed => self.note_missing(step),
                 Outcome::Failed(what) => {
@@ -111,11 +111,7 @@ impl<'a> Run<'a> {
 }
 
 fn steps_report(ended: &[(&'static str, Outcome, Duration)]) -> String {
-    let heading = [
-        ("Step", Align::Left),
-        ("Seconds", Align::Right),
-        ("Result", Align::Left),
-    ];
+    let heading = [("Step", Align::Left), ("Seconds", Align::Right), ("Result", Align::Left)];
     let mut table = Table::new(&heading);
     for (name, outcome, took) in ended {
         let result = match outcome {
@@ -124,11 +120,7 @@ fn steps_report(ended: &[(&'static str, Outcome, Duration)]) -> String {
             Outcome::Failed(what) => format!("FAILED: {}", what.lines().next().unwrap_or_default()),
             Outcome::Skipped(_) => "skipped".to_owned(),
         };
-        table.row([
-            (*name).to_owned(),
-            format!("{:.1}", took.as_secs_f64()),
-            result,
-        ]);
+        table.row([(*name).to_owned(), format!("{:.1}", took.as_secs_f64()), result]);
     }
     table.plain()
 }
@@ -143,16 +135,8 @@ mod tests {
     fn report_shows_every_step_with_its_result() {
         let ended = [
             ("fmt", Outcome::Passed, Duration::from_millis(1500)),
-            (
-                "unit",
-                Outcome::Failed("two tests\ndetails".to_owned()),
-                Duration::from_secs(90),
-            ),
-            (
-                "deny",
-                Outcome::Skipped("not installed".to_owned()),
-                Duration::ZERO,
-            ),
+            ("unit", Outcome::Failed("two tests\ndetails".to_owned()), Duration::from_secs(90)),
+            ("deny", Outcome::Skipped("not installed".to_owned()), Duration::ZERO),
         ];
         assert_eq!(
             steps_report(&ended),

@@ -19,48 +19,13 @@ use crate::{bench, layering, lint};
 /// Everything that `cargo xtask test` runs, cheapest first. Cargo's tests stand at the end, because the last lines
 /// of a run are the ones that get read.
 pub const STEPS: &[Step] = &[
-    Step {
-        name: "fmt",
-        group: "lint",
-        needs: &[],
-        run: lint::fmt,
-    },
-    Step {
-        name: "layering",
-        group: "lint",
-        needs: &[],
-        run: layering::step,
-    },
-    Step {
-        name: "deny",
-        group: "lint",
-        needs: &[],
-        run: lint::deny,
-    },
-    Step {
-        name: "clippy",
-        group: "lint",
-        needs: &[],
-        run: lint::clippy,
-    },
-    Step {
-        name: "instructions",
-        group: "bench",
-        needs: &[&VALGRIND],
-        run: bench::instructions::step,
-    },
-    Step {
-        name: "unit",
-        group: "cargo-test",
-        needs: &[&IGNITION_VALIDATE],
-        run: unit,
-    },
-    Step {
-        name: "doc",
-        group: "cargo-test",
-        needs: &[],
-        run: doc,
-    },
+    Step { name: "fmt", group: "lint", needs: &[], run: lint::fmt },
+    Step { name: "layering", group: "lint", needs: &[], run: layering::step },
+    Step { name: "deny", group: "lint", needs: &[], run: lint::deny },
+    Step { name: "clippy", group: "lint", needs: &[], run: lint::clippy },
+    Step { name: "instructions", group: "bench", needs: &[&VALGRIND], run: bench::instructions::step },
+    Step { name: "unit", group: "cargo-test", needs: &[&IGNITION_VALIDATE], run: unit },
+    Step { name: "doc", group: "cargo-test", needs: &[], run: doc },
 ];
 
 /// What `cargo xtask test` takes.
@@ -96,42 +61,27 @@ pub fn layering(workspace: &Workspace) -> Result<bool> {
 /// The steps with one of these names or groups, in their own order; all of them for no name.
 fn select(only: &[String]) -> Result<Vec<&'static Step>> {
     let matches = |step: &Step, name: &str| step.name == name || step.group == name;
-    if let Some(unknown) = only
-        .iter()
-        .find(|name| !STEPS.iter().any(|step| matches(step, name)))
-    {
+    if let Some(unknown) = only.iter().find(|name| !STEPS.iter().any(|step| matches(step, name))) {
         let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-        bail!(
-            "there is no step {unknown:?}; choose from lint, cargo-test, {}",
-            known.join(", ")
-        );
+        bail!("there is no step {unknown:?}; choose from lint, cargo-test, {}", known.join(", "));
     }
-    Ok(STEPS
-        .iter()
-        .filter(|step| only.is_empty() || only.iter().any(|name| matches(step, name)))
-        .collect())
+    Ok(STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| matches(step, name))).collect())
 }
 
 /// Unit and integration tests of all crates.
 fn unit(run: &mut Run<'_>) -> Result<Outcome> {
     // `--tests` is what plain `cargo test` runs, less the documentation's examples, which have a step of their own.
-    let command = run
-        .workspace
-        .cargo(&["test", "--workspace", "--no-fail-fast", "--tests"]);
+    let command = run.workspace.cargo(&["test", "--workspace", "--no-fail-fast", "--tests"]);
     let result = cargo_test(run, command)?;
     Ok(match result {
-        Outcome::Passed if run.tests.passed == 0 => {
-            Outcome::Failed("cargo ran no test at all".to_owned())
-        }
+        Outcome::Passed if run.tests.passed == 0 => Outcome::Failed("cargo ran no test at all".to_owned()),
         other => other,
     })
 }
 
 /// The examples in the documentation.
 fn doc(run: &mut Run<'_>) -> Result<Outcome> {
-    let command = run
-        .workspace
-        .cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]);
+    let command = run.workspace.cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]);
     cargo_test(run, command)
 }
 
@@ -139,10 +89,8 @@ fn doc(run: &mut Run<'_>) -> Result<Outcome> {
 fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
     run.tools.tell(&mut command);
     command.env(FILE_VARIABLE, run.skips.file());
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {}", shown(&command)))?;
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", shown(&command)))?;
     let piped = child.stdout.take().context("cargo has no stdout")?;
     let mut sum = TestResult::default();
     let mut out = std::io::stdout().lock();
@@ -175,11 +123,7 @@ mod tests {
 
     fn names(only: &[&str]) -> Vec<&'static str> {
         let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
-        select(&only)
-            .unwrap()
-            .iter()
-            .map(|step| step.name)
-            .collect()
+        select(&only).unwrap().iter().map(|step| step.name).collect()
     }
 
     #[test]
@@ -189,22 +133,13 @@ mod tests {
 
     #[test]
     fn group_and_step_select_in_the_suites_order() {
-        assert_eq!(
-            names(&["doc", "lint"]),
-            ["fmt", "layering", "deny", "clippy", "doc"]
-        );
+        assert_eq!(names(&["doc", "lint"]), ["fmt", "layering", "deny", "clippy", "doc"]);
     }
 
     #[test]
     fn unknown_step_is_refused_with_the_known_ones() {
-        let error = select(&["lnit".to_owned()])
-            .map(|_| ())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("lnit") && error.contains("layering"),
-            "{error}"
-        );
+        let error = select(&["lnit".to_owned()]).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("lnit") && error.contains("layering"), "{error}");
     }
 
     #[test]

@@ -20,18 +20,12 @@ pub struct Table {
 impl Table {
     /// A table without rows.
     pub fn new(heading: &[(&'static str, Align)]) -> Self {
-        Self {
-            heading: heading.to_vec(),
-            rows: Vec::new(),
-        }
+        Self { heading: heading.to_vec(), rows: Vec::new() }
     }
 
     /// Adds one row; line breaks inside a cell would tear the table apart, so they become spaces.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let mut row: Vec<String> = cells
-            .into_iter()
-            .map(|cell| cell.replace('\n', " "))
-            .collect();
+        let mut row: Vec<String> = cells.into_iter().map(|cell| cell.replace('\n', " ")).collect();
         row.resize(self.heading.len(), String::new());
         self.rows.push(row);
     }
@@ -39,11 +33,7 @@ impl Table {
     /// Columns two spaces apart, no trailing blanks.
     pub fn plain(&self) -> String {
         let widths = self.widths(|cell| cell.to_owned());
-        let heading: Vec<String> = self
-            .heading
-            .iter()
-            .map(|(title, _)| (*title).to_owned())
-            .collect();
+        let heading: Vec<String> = self.heading.iter().map(|(title, _)| (*title).to_owned()).collect();
         let mut text = String::new();
         for row in std::iter::once(&heading).chain(&self.rows) {
             let cells: Vec<String> = self.padded(row, &widths).collect();
@@ -56,16 +46,8 @@ impl Table {
     /// A Markdown table, aligned in its source as well.
     pub fn markdown(&self) -> String {
         // Three is the least that a right-aligned rule (`--:`) needs.
-        let widths: Vec<usize> = self
-            .widths(escaped)
-            .into_iter()
-            .map(|width| width.max(3))
-            .collect();
-        let heading: Vec<String> = self
-            .heading
-            .iter()
-            .map(|(title, _)| (*title).to_owned())
-            .collect();
+        let widths: Vec<usize> = self.widths(escaped).into_iter().map(|width| width.max(3)).collect();
+        let heading: Vec<String> = self.heading.iter().map(|(title, _)| (*title).to_owned()).collect();
         let rule: Vec<String> = self
             .heading
             .iter()
@@ -86,11 +68,7 @@ impl Table {
     }
 
     fn widths(&self, shown: impl Fn(&str) -> String) -> Vec<usize> {
-        let mut widths: Vec<usize> = self
-            .heading
-            .iter()
-            .map(|(title, _)| title.chars().count())
-            .collect();
+        let mut widths: Vec<usize> = self.heading.iter().map(|(title, _)| title.chars().count()).collect();
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(shown(cell).chars().count());
@@ -99,18 +77,11 @@ impl Table {
         widths
     }
 
-    fn padded<'a>(
-        &'a self,
-        row: &'a [String],
-        widths: &'a [usize],
-    ) -> impl Iterator<Item = String> + 'a {
-        row.iter()
-            .zip(&self.heading)
-            .zip(widths)
-            .map(|((cell, (_, align)), width)| match align {
-                Align::Left => format!("{cell:<width$}"),
-                Align::Right => format!("{cell:>width$}"),
-            })
+    fn padded<'a>(&'a self, row: &'a [String], widths: &'a [usize]) -> impl Iterator<Item = String> + 'a {
+        row.iter().zip(&self.heading).zip(widths).map(|((cell, (_, align)), width)| match align {
+            Align::Left => format!("{cell:<width$}"),
+            Align::Right => format!("{cell:>width$}"),
+        })
     }
 }
 
@@ -136,10 +107,7 @@ mod tests {
 
     #[test]
     fn markdown_escapes_bars_and_marks_number_columns() {
-        assert_eq!(
-            sample().markdown(),
-            "| step   |   s |\n| ------ | --: |\n| fmt    | 1.5 |\n| a\\|b c |     |\n"
-        );
+        assert_eq!(sample().markdown(), "| step   |   s |\n| ------ | --: |\n| fmt    | 1.5 |\n| a\\|b c |     |\n");
     }
 
     #[test]

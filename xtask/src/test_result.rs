@@ -23,15 +23,10 @@ pub struct TestResult {
 impl TestResult {
     /// Reads `test result: ok. 3 passed; 0 failed; 1 ignored; …`; `None` for any other line.
     pub fn parse(line: &str) -> Option<Self> {
-        let (_verdict, counts) = line
-            .trim()
-            .strip_prefix("test result: ")?
-            .split_once(". ")?;
+        let (_verdict, counts) = line.trim().strip_prefix("test result: ")?.split_once(". ")?;
         let count = |word: &str| {
             // The time at the end of the line has no count in front of its words.
-            counts
-                .split("; ")
-                .find_map(|part| part.strip_suffix(word)?.trim_end().parse::<u64>().ok())
+            counts.split("; ").find_map(|part| part.strip_suffix(word)?.trim_end().parse::<u64>().ok())
         };
         Some(Self {
             passed: count("passed")?,
@@ -55,31 +50,16 @@ impl TestResult {
 impl fmt::Display for TestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = if self.failed == 0 { "ok" } else { "FAILED" };
-        let Self {
-            passed,
-            failed,
-            ignored,
-            measured,
-            filtered,
-        } = self;
-        write!(
-            f,
-            "test result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; "
-        )?;
+        let Self { passed, failed, ignored, measured, filtered } = self;
+        write!(f, "test result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; ")?;
         write!(f, "{measured} measured; {filtered} filtered out")
     }
 }
 
 /// A test that the harness left out: its name, and the reason if one is written beside the mark.
 pub fn ignored_test(line: &str) -> Option<(&str, &str)> {
-    let (name, verdict) = line
-        .trim()
-        .strip_prefix("test ")?
-        .rsplit_once(" ... ignored")?;
-    Some((
-        name,
-        verdict.strip_prefix(", ").unwrap_or("marked to be ignored"),
-    ))
+    let (name, verdict) = line.trim().strip_prefix("test ")?.rsplit_once(" ... ignored")?;
+    Some((name, verdict.strip_prefix(", ").unwrap_or("marked to be ignored")))
 }
 
 #[cfg(test)]
@@ -94,35 +74,14 @@ mod tests {
             "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s",
         ];
         let mut sum = TestResult::default();
-        lines
-            .iter()
-            .filter_map(|line| TestResult::parse(line))
-            .for_each(|result| sum.add(result));
-        assert_eq!(
-            sum,
-            TestResult {
-                passed: 4,
-                failed: 2,
-                ignored: 1,
-                measured: 0,
-                filtered: 0
-            }
-        );
-        assert_eq!(
-            sum.to_string(),
-            "test result: FAILED. 4 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out"
-        );
+        lines.iter().filter_map(|line| TestResult::parse(line)).for_each(|result| sum.add(result));
+        assert_eq!(sum, TestResult { passed: 4, failed: 2, ignored: 1, measured: 0, filtered: 0 });
+        assert_eq!(sum.to_string(), "test result: FAILED. 4 passed; 2 failed; 1 ignored; 0 measured; 0 filtered out");
     }
 
     #[test]
     fn printed_result_reads_back() {
-        let result = TestResult {
-            passed: 7,
-            failed: 0,
-            ignored: 2,
-            measured: 1,
-            filtered: 3,
-        };
+        let result = TestResult { passed: 7, failed: 0, ignored: 2, measured: 1, filtered: 3 };
         assert_eq!(TestResult::parse(&result.to_string()), Some(result));
     }
 
@@ -134,14 +93,8 @@ mod tests {
 
     #[test]
     fn ignored_test_carries_its_reason() {
-        assert_eq!(
-            ignored_test("test a::b ... ignored, needs root"),
-            Some(("a::b", "needs root"))
-        );
-        assert_eq!(
-            ignored_test("test a::b ... ignored"),
-            Some(("a::b", "marked to be ignored"))
-        );
+        assert_eq!(ignored_test("test a::b ... ignored, needs root"), Some(("a::b", "needs root")));
+        assert_eq!(ignored_test("test a::b ... ignored"), Some(("a::b", "marked to be ignored")));
         assert_eq!(ignored_test("test a::b ... ok"), None);
     }
 }

@@ -18,18 +18,11 @@ pub struct Tool {
 }
 
 /// Checks an Ignition config the way a booting machine does.
-pub const IGNITION_VALIDATE: Tool = Tool {
-    program: "ignition-validate",
-    package: "ignition",
-    variable: "SEAWORTHY_IGNITION_VALIDATE",
-};
+pub const IGNITION_VALIDATE: Tool =
+    Tool { program: "ignition-validate", package: "ignition", variable: "SEAWORTHY_IGNITION_VALIDATE" };
 
 /// Counts instructions.
-pub const VALGRIND: Tool = Tool {
-    program: "valgrind",
-    package: "valgrind",
-    variable: "SEAWORTHY_VALGRIND",
-};
+pub const VALGRIND: Tool = Tool { program: "valgrind", package: "valgrind", variable: "SEAWORTHY_VALGRIND" };
 
 /// Where a tool is, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +43,7 @@ pub struct Toolbox {
 impl Toolbox {
     /// A toolbox that installs nothing when `may_install` is false.
     pub fn new(may_install: bool) -> Self {
-        Self {
-            may_install,
-            lists: None,
-            known: Vec::new(),
-        }
+        Self { may_install, lists: None, known: Vec::new() }
     }
 
     /// Finds the tool, installing it when that is needed and possible.
@@ -87,14 +76,10 @@ impl Toolbox {
             return Err(format!("not found, and --no-install was given; {by_hand}"));
         }
         if find("apt-get").is_none() {
-            return Err(format!(
-                "not found, and there is no apt-get here; on Debian {by_hand}"
-            ));
+            return Err(format!("not found, and there is no apt-get here; on Debian {by_hand}"));
         }
         if !nix::unistd::geteuid().is_root() {
-            return Err(format!(
-                "not found, and only root may install packages; as root {by_hand}"
-            ));
+            return Err(format!("not found, and only root may install packages; as root {by_hand}"));
         }
         println!("Installing {} (for {})", tool.package, tool.program);
         if self.lists.is_none() {
@@ -103,10 +88,7 @@ impl Toolbox {
         // A failed refresh alone decides nothing: the lists that are there may know the package.
         let refreshed = self.lists.clone().unwrap_or(Ok(()));
         apt_get(&["install", "--yes", "--no-install-recommends", tool.package]).map_err(|error| {
-            let why = refreshed
-                .err()
-                .map(|update| format!(" (before: {update})"))
-                .unwrap_or_default();
+            let why = refreshed.err().map(|update| format!(" (before: {update})")).unwrap_or_default();
             format!("not found, and {error}{why}; {by_hand}")
         })
     }
@@ -116,9 +98,7 @@ impl Toolbox {
         for (tool, availability) in &self.known {
             match availability {
                 Availability::At(path) => command.env(tool.variable, path),
-                Availability::Missing(reason) => {
-                    command.env(format!("{}_MISSING", tool.variable), reason)
-                }
+                Availability::Missing(reason) => command.env(format!("{}_MISSING", tool.variable), reason),
             };
         }
     }
@@ -127,47 +107,30 @@ impl Toolbox {
 /// The program's full path. Debian keeps some programs where only root's `PATH` looks.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    find_in(
-        env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]),
-        program,
-    )
+    find_in(env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]), program)
 }
 
 fn find_in(folders: impl Iterator<Item = PathBuf>, program: &str) -> Option<PathBuf> {
-    folders
-        .map(|folder| folder.join(program))
-        .find(|candidate| is_executable(candidate))
+    folders.map(|folder| folder.join(program)).find(|candidate| is_executable(candidate))
 }
 
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    path.metadata()
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 fn apt_get(args: &[&str]) -> Result<(), String> {
     let mut command = Command::new("apt-get");
     // Another package manager at work is waited for, and no question is asked.
-    command
-        .args(["--quiet", "--option", "DPkg::Lock::Timeout=120"])
-        .args(args);
+    command.args(["--quiet", "--option", "DPkg::Lock::Timeout=120"]).args(args);
     command.env("DEBIAN_FRONTEND", "noninteractive");
-    let output = command
-        .output()
-        .map_err(|error| format!("apt-get did not start: {error}"))?;
+    let output = command.output().map_err(|error| format!("apt-get did not start: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let last = stderr
-        .lines()
-        .rfind(|line| !line.trim().is_empty())
-        .unwrap_or("no message");
-    Err(format!(
-        "`{}` ended with {}: {last}",
-        shown(&command),
-        output.status
-    ))
+    let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+    Err(format!("`{}` ended with {}: {last}", shown(&command), output.status))
 }
 
 #[cfg(test)]
@@ -176,11 +139,7 @@ mod tests {
 
     use super::{Availability, Tool, Toolbox, find, find_in};
 
-    const ABSENT: Tool = Tool {
-        program: "no-such-program",
-        package: "no-such-package",
-        variable: "SEAWORTHY_ABSENT",
-    };
+    const ABSENT: Tool = Tool { program: "no-such-program", package: "no-such-package", variable: "SEAWORTHY_ABSENT" };
 
     #[test]
     fn folder_and_plain_file_are_not_programs() {
@@ -196,10 +155,7 @@ mod tests {
         let Availability::Missing(reason) = toolbox.ensure(&ABSENT) else {
             panic!("no-such-program was found");
         };
-        assert!(
-            reason.contains("apt-get install no-such-package"),
-            "{reason}"
-        );
+        assert!(reason.contains("apt-get install no-such-package"), "{reason}");
 
         let mut child = Command::new("true");
         toolbox.tell(&mut child);

@@ -21,14 +21,7 @@ impl Tree {
     /// run in the compiler and are left out.
     pub fn load(workspace: &Workspace, selection: &[&str]) -> Result<Self> {
         let mut command = workspace.cargo(&["tree", "--locked", "--target", PLATFORM]);
-        command.args([
-            "--edges",
-            "normal,no-proc-macro",
-            "--prefix",
-            "depth",
-            "--format",
-            "{p}",
-        ]);
+        command.args(["--edges", "normal,no-proc-macro", "--prefix", "depth", "--format", "{p}"]);
         command.args(selection);
         let text = stdout_of(&mut command)?;
         Self::parse(&String::from_utf8_lossy(&text))
@@ -39,17 +32,11 @@ impl Tree {
         let mut here: Vec<String> = Vec::new();
         let mut paths = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let digits = line
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(line.len());
+            let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(line.len());
             let (depth, rest) = line.split_at(digits);
-            let depth: usize = depth
-                .parse()
-                .with_context(|| format!("no depth in cargo tree's line {line:?}"))?;
-            let name = rest
-                .split_whitespace()
-                .next()
-                .with_context(|| format!("no name in cargo tree's line {line:?}"))?;
+            let depth: usize = depth.parse().with_context(|| format!("no depth in cargo tree's line {line:?}"))?;
+            let name =
+                rest.split_whitespace().next().with_context(|| format!("no name in cargo tree's line {line:?}"))?;
             here.truncate(depth);
             here.push(name.to_owned());
             paths.push(here.clone());
@@ -63,12 +50,8 @@ impl Tree {
         names: &'a [&'static str],
     ) -> impl Iterator<Item = (&'static str, &'a [String])> + 'a {
         names.iter().filter_map(|name| {
-            let ways = self
-                .paths
-                .iter()
-                .filter(|path| path.last().is_some_and(|last| last == name));
-            ways.min_by_key(|path| path.len())
-                .map(|path| (*name, path.as_slice()))
+            let ways = self.paths.iter().filter(|path| path.last().is_some_and(|last| last == name));
+            ways.min_by_key(|path| path.len()).map(|path| (*name, path.as_slice()))
         })
     }
 }

@@ -27,20 +27,13 @@ impl Workspace {
         let xtask = env::var_os("CARGO_MANIFEST_DIR")
             .map(PathBuf::from)
             .context("CARGO_MANIFEST_DIR is not set: start this as `cargo xtask`")?;
-        let root = xtask
-            .parent()
-            .with_context(|| format!("{} has no parent folder", xtask.display()))?
-            .to_path_buf();
+        let root = xtask.parent().with_context(|| format!("{} has no parent folder", xtask.display()))?.to_path_buf();
         let mut command = Command::new(cargo());
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
         command.current_dir(&root);
         let metadata = Metadata::parse(&stdout_of(&mut command)?)?;
         let target = PathBuf::from(&metadata.target_directory);
-        Ok(Self {
-            root,
-            target,
-            metadata,
-        })
+        Ok(Self { root, target, metadata })
     }
 
     /// A cargo call in the workspace's root.
@@ -53,17 +46,14 @@ impl Workspace {
     /// A folder below the target folder, made when it is not there.
     pub fn scratch(&self, name: &str) -> Result<PathBuf> {
         let folder = self.target.join(name);
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         Ok(folder)
     }
 }
 
 /// Runs a command whose output is wanted, and fails with what it said on stderr.
 pub fn stdout_of(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start {}", shown(command)))?;
+    let output = command.output().with_context(|| format!("cannot start {}", shown(command)))?;
     if !output.status.success() {
         bail!(
             "{} ended with {}:\n{}",
@@ -78,18 +68,9 @@ pub fn stdout_of(command: &mut Command) -> Result<Vec<u8>> {
 /// A command as a person would type it, for messages.
 pub fn shown(command: &Command) -> String {
     let program = PathBuf::from(command.get_program());
-    let name = program
-        .file_name()
-        .unwrap_or(command.get_program())
-        .to_string_lossy()
-        .into_owned();
-    let args = command
-        .get_args()
-        .map(|arg| arg.to_string_lossy().into_owned());
-    std::iter::once(name)
-        .chain(args)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let name = program.file_name().unwrap_or(command.get_program()).to_string_lossy().into_owned();
+    let args = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
+    std::iter::once(name).chain(args).collect::<Vec<_>>().join(" ")
 }
 
 fn cargo() -> OsString {

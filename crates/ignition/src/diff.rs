@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::node::{Node, Value};
 use crate::path::Path;
-use crate::schema::{CONFIG, Field, KeyBy, Kind, List, Object};
+use crate::schema::{CONFIG, Field, KeyBy, Kind, List, Mode, Object};
 
 /// One thing that differs.
 #[derive(Debug, Clone)]
@@ -127,7 +127,7 @@ pub fn diff<'n>(old: &'n Node<'_>, new: &'n Node<'_>) -> Vec<Change<'n>> {
     for field in CONFIG.fields {
         if let Kind::Object(object) = &field.kind {
             let mut section = Section { name: field.name, changes: &mut changes };
-            section.object(value_of(old, field), value_of(new, field), object, Path::of(&[field.name]));
+            section.object(values_of((Some(old), Some(new)), field), object, Path::of(&[field.name]));
         }
     }
     changes
@@ -144,107 +144,81 @@ impl<'n> Section<'_, 'n> {
     }
 
     /// An object that is not an entry of a list: its parts are looked at one by one.
-    fn object(&mut self, old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>>, object: &'static Object, path: Path) {
+    fn object(&mut self, pair: Pair<'n>, object: &'static Object, path: Path) {
         for field in object.fields {
-            let (before, after) = (old.and_then(|old| value_of(old, field)), new.and_then(|new| value_of(new, field)));
+            let values = values_of(pair, field);
             let here = path.clone().key(field.name);
-            match &field.kind {
-                Kind::Object(object) => self.object(before, after, object, here),
-                Kind::List(list) => match list.mode.key_by() {
-                    Some(key_by) if namer(field.name).is_some() => {
-                        self.entries(before, after, list, key_by, field.name, &others(old, new, object, field.name));
-                    }
-                    Some(key_by) => self.keyed(before, after, list, key_by, field.name, &here),
-                    None => self.value(before, after, field.name, here),
-                },
-                Kind::Str | Kind::Int | Kind::Bool => self.value(before, after, field.name, here),
-            }
-        }
-    }
-
-    /// A list of entries that have names of their own.
-    fn entries(
-        &mut self,
-        old: Option<&'n Node<'n>>,
-        new: Option<&'n Node<'n>>,
-        list: &'static List,
-        key_by: KeyBy,
-        name: &'static str,
-        others: &Others<'n>,
-    ) {
-        let Some(entry_named) = namer(name) else { return };
-        for (_, pair) in pairs(old, new, key_by) {
-            let Some(key) = pair.0.or(pair.1).map(|node| name_of(node, key_by)) else { continue };
-            let entry = entry_named(key);
-            match pair {
-                (Some(old), Some(new)) => self.entry(entry, old, new, list, name),
-                // It is reported where it stands now.
-                (Some(_), None) if others.is_new(key) => {}
-                (Some(old), None) => self.push(name, entry, What::Removed(old)),
-                (None, Some(new)) => match others.old(key) {
-                    Some((from, old)) => self.push(name, entry, What::Moved { from, to: name, old, new }),
-                    None => self.push(name, entry, What::Added(new)),
-                },
-                (None, None) => {}
-            }
-        }
-    }
-
-    fn entry(
-        &mut self,
-        entry: Entry<'n>,
-        old: &'n Node<'n>,
-        new: &'n Node<'n>,
-        list: &'static List,
-        name: &'static str,
-    ) {
-        // An entry that is a text is its own key, so two of them never differ.
-        let Kind::Object(object) = &list.item else { return };
-        let mut fields = Vec::new();
-        compare_fields(old, new, object, &Path::default(), name == "units", &mut fields);
-        if !fields.is_empty() {
-            self.push(name, entry, What::Changed { old, new, fields });
-        }
-        if name == "units"
-            && let Some(Field { kind: Kind::List(list), .. }) = object.field("dropins")
-            && let Some(key_by) = list.mode.key_by()
-        {
-            let unit = new.text_of("name");
-            for (_, pair) in pairs(old.get("dropins"), new.get("dropins"), key_by) {
-                let Some(name) = pair.0.or(pair.1).map(|dropin| dropin.text_of("name")) else { continue };
-                let entry = Entry::Dropin { unit, name };
-                match pair {
-                    (Some(old), Some(new)) => self.entry(entry, old, new, list, "dropins"),
-                    (Some(old), None) => self.push("dropins", entry, What::Removed(old)),
-                    (None, Some(new)) => self.push("dropins", entry, What::Added(new)),
-                    (None, None) => {}
+            match (&field.kind, namer(field.name)) {
+                (Kind::Object(object), _) => self.object(values, object, here),
+                (Kind::List(List { mode: Mode::Concat, .. }) | Kind::Str | Kind::Int | Kind::Bool, _) => {
+                    self.value(values, field.name, here);
+                }
+                (Kind::List(list), Some(named)) => {
+                    let others = others(pair, object, field.name);
+                    self.list(values, list, field.name, &others, |node, key_by| named(name_of(node, key_by)));
+                }
+                (Kind::List(list), None) => {
+                    self.list(values, list, field.name, &Others::default(), |node, key_by| {
+                        Entry::Field(here.clone().key(key_by.key_of(node)))
+                    });
                 }
             }
         }
     }
 
-    /// A keyed list whose entries are known by their path only.
-    fn keyed(
+    /// A keyed list.
+    fn list(
         &mut self,
-        old: Option<&'n Node<'n>>,
-        new: Option<&'n Node<'n>>,
+        lists: Pair<'n>,
         list: &'static List,
-        key_by: KeyBy,
         name: &'static str,
-        path: &Path,
+        others: &Others<'n>,
+        entry_of: impl Fn(&'n Node<'n>, KeyBy) -> Entry<'n>,
     ) {
-        for (key, pair) in pairs(old, new, key_by) {
-            let entry = Entry::Field(path.clone().key(key));
+        let Some(key_by) = list.mode.key_by() else { return };
+        for pair in pairs(lists, key_by).into_values() {
             match pair {
-                (Some(old), Some(new)) => self.entry(entry, old, new, list, name),
-                (Some(old), None) => self.push(name, entry, What::Removed(old)),
-                (None, Some(new)) => self.push(name, entry, What::Added(new)),
+                (Some(old), Some(new)) => self.entry(entry_of(new, key_by), (old, new), list, name),
+                // It is reported where it stands now.
+                (Some(old), None) if others.new.contains_key(name_of(old, key_by)) => {}
+                (Some(old), None) => self.push(name, entry_of(old, key_by), What::Removed(old)),
+                (None, Some(new)) => match others.old.get(name_of(new, key_by)) {
+                    Some((from, old)) => {
+                        self.push(name, entry_of(new, key_by), What::Moved { from, to: name, old, new });
+                    }
+                    None => self.push(name, entry_of(new, key_by), What::Added(new)),
+                },
                 (None, None) => {}
             }
         }
     }
 
-    fn value(&mut self, old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>>, name: &'static str, path: Path) {
+    /// An entry that both configs have.
+    fn entry(
+        &mut self,
+        entry: Entry<'n>,
+        (old, new): (&'n Node<'n>, &'n Node<'n>),
+        list: &'static List,
+        name: &'static str,
+    ) {
+        // An entry that is a text is its own key, so two of them never differ.
+        let Kind::Object(object) = &list.item else { return };
+        let is_unit = matches!(entry, Entry::Unit(_));
+        let mut fields = Vec::new();
+        compare_fields(old, new, object, &Path::default(), is_unit, &mut fields);
+        if !fields.is_empty() {
+            self.push(name, entry, What::Changed { old, new, fields });
+        }
+        if is_unit && let Some(Field { name, kind: Kind::List(list), .. }) = object.field("dropins") {
+            let unit = new.text_of("name");
+            self.list((old.get(name), new.get(name)), list, name, &Others::default(), |dropin, _| Entry::Dropin {
+                unit,
+                name: dropin.text_of("name"),
+            });
+        }
+    }
+
+    fn value(&mut self, (old, new): Pair<'n>, name: &'static str, path: Path) {
         let what = match (old, new) {
             (Some(old), Some(new)) if old != new => {
                 let field = FieldChange { path: Path::default(), old: Some(old), new: Some(new) };
@@ -283,22 +257,7 @@ struct Others<'n> {
     new: BTreeMap<&'n str, (&'static str, &'n Node<'n>)>,
 }
 
-impl<'n> Others<'n> {
-    fn old(&self, key: &str) -> Option<(&'static str, &'n Node<'n>)> {
-        self.old.get(key).copied()
-    }
-
-    fn is_new(&self, key: &str) -> bool {
-        self.new.contains_key(key)
-    }
-}
-
-fn others<'n>(
-    old: Option<&'n Node<'n>>,
-    new: Option<&'n Node<'n>>,
-    object: &'static Object,
-    list: &'static str,
-) -> Others<'n> {
+fn others<'n>((old, new): Pair<'n>, object: &'static Object, list: &'static str) -> Others<'n> {
     let mut others = Others::default();
     if !object.shared.contains(&list) {
         return others;
@@ -327,29 +286,21 @@ fn compare_fields<'n>(
     // Drop-ins are entries of their own.
     for field in object.fields.iter().filter(|field| !(is_unit && field.name == "dropins")) {
         let here = path.clone().key(field.name);
-        match (value_of(old, field), value_of(new, field), &field.kind) {
-            (None, None, _) => {}
-            (Some(old), Some(new), Kind::Object(object)) => compare_fields(old, new, object, &here, false, out),
-            (Some(old), Some(new), Kind::List(list)) => match list.mode.key_by() {
-                Some(key_by) => compare_keyed(old, new, list, key_by, &here, out),
-                None if old != new => out.push(FieldChange { path: here, old: Some(old), new: Some(new) }),
-                None => {}
-            },
-            (Some(old), Some(new), _) if old == new => {}
-            (old, new, _) => out.push(FieldChange { path: here, old, new }),
+        match (values_of((Some(old), Some(new)), field), &field.kind) {
+            ((None, None), _) => {}
+            ((Some(old), Some(new)), Kind::Object(object)) => compare_fields(old, new, object, &here, false, out),
+            ((Some(old), Some(new)), Kind::List(list)) if list.mode != Mode::Concat => {
+                compare_keyed((Some(old), Some(new)), list, &here, out);
+            }
+            ((Some(old), Some(new)), _) if old == new => {}
+            ((old, new), _) => out.push(FieldChange { path: here, old, new }),
         }
     }
 }
 
-fn compare_keyed<'n>(
-    old: &'n Node<'n>,
-    new: &'n Node<'n>,
-    list: &'static List,
-    key_by: KeyBy,
-    path: &Path,
-    out: &mut Vec<FieldChange<'n>>,
-) {
-    for (key, pair) in pairs(Some(old), Some(new), key_by) {
+fn compare_keyed<'n>(lists: Pair<'n>, list: &'static List, path: &Path, out: &mut Vec<FieldChange<'n>>) {
+    let Some(key_by) = list.mode.key_by() else { return };
+    for (key, pair) in pairs(lists, key_by) {
         let here = path.clone().key(key);
         match (pair, &list.item) {
             ((Some(old), Some(new)), Kind::Object(object)) => compare_fields(old, new, object, &here, false, out),
@@ -359,10 +310,11 @@ fn compare_keyed<'n>(
     }
 }
 
+/// The same value of the old and of the new config.
 type Pair<'n> = (Option<&'n Node<'n>>, Option<&'n Node<'n>>);
 
 /// The entries of two lists by key.
-fn pairs<'n>(old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>>, key_by: KeyBy) -> BTreeMap<Cow<'n, str>, Pair<'n>> {
+fn pairs<'n>((old, new): Pair<'n>, key_by: KeyBy) -> BTreeMap<Cow<'n, str>, Pair<'n>> {
     let mut pairs: BTreeMap<Cow<'n, str>, Pair<'n>> = BTreeMap::new();
     for node in old.and_then(Node::as_list).unwrap_or_default() {
         pairs.entry(key_by.key_of(node)).or_default().0 = Some(node);
@@ -379,6 +331,10 @@ fn name_of<'n>(node: &'n Node<'n>, key_by: KeyBy) -> &'n str {
         KeyBy::Field(field) => node.text_of(field),
         KeyBy::Text | KeyBy::Partition => node.as_str().unwrap_or_default(),
     }
+}
+
+fn values_of<'n>((old, new): Pair<'n>, field: &Field) -> Pair<'n> {
+    (old.and_then(|old| value_of(old, field)), new.and_then(|new| value_of(new, field)))
 }
 
 /// The value of a field; `None` also for values that say nothing.

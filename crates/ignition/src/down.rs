@@ -114,19 +114,21 @@ impl Down {
                         self.report.error(&here, child, "not-in-version", message);
                     }
                 }
-                Kind::Str if field.name == "source" && self.limit < Version::V3_4 => {
-                    if url::scheme(child.as_str().unwrap_or_default()).as_deref() == Some("arn") {
-                        let message = format!(
-                            "arn: sources exist only from version 3.4.0 on and cannot be said in {}; use s3:",
-                            self.to
-                        );
-                        self.report.error(&here, child, "not-in-version", message);
-                    }
+                Kind::Str if field.name == "source" && self.limit < Version::V3_4 && is_arn(child) => {
+                    let message = format!(
+                        "arn: sources exist only from version 3.4.0 on and cannot be said in {}; use s3:",
+                        self.to
+                    );
+                    self.report.error(&here, child, "not-in-version", message);
                 }
                 _ => {}
             }
         }
     }
+}
+
+fn is_arn(source: &Node<'_>) -> bool {
+    source.as_str().and_then(url::scheme).as_deref() == Some("arn")
 }
 
 fn is_empty_pin(custom: &Node<'_>) -> bool {

@@ -8,6 +8,7 @@ pub mod data_url;
 pub mod diff;
 mod down;
 pub mod gzip;
+mod json;
 pub mod locate;
 pub mod merge;
 pub mod node;

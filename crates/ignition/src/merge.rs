@@ -2,6 +2,10 @@
 //!
 //! The rules are those of Ignition's own merge (machineconfig.md, 3.8), read from the [schema](crate::schema). Keys of
 //! lists are indexed once for the whole run, so merging `n` configs costs the sum of their sizes.
+//!
+//! Merging is associative as long as nothing is taken away on the way: no header is removed or left behind with its
+//! host, no path changes between file, directory and link, no argument between wanted and unwanted. A merged config
+//! cannot remember what it would have taken from a parent that it never met.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -179,18 +183,13 @@ impl<'t> Acc<'t> {
         }
     }
 
-    /// Whether this entry has that key.
-    fn has_key(&self, key_by: KeyBy, key: &str) -> bool {
-        match (key_by, self) {
-            (KeyBy::Text, Acc::Leaf(node)) => node.as_str() == Some(key),
-            (KeyBy::Text, _) => false,
-            (KeyBy::Field(field), _) => self.text_of(field).unwrap_or_default() == key,
-            (KeyBy::Partition, _) => match (self.int_of("number").unwrap_or(0), self.text_of("label")) {
-                (0, Some(label)) => key.strip_prefix("label:") == Some(label),
-                (0, None) => key.is_empty(),
-                (number, _) => key.strip_prefix("number:").is_some_and(|text| text == number.to_string()),
-            },
-        }
+    /// The key of this entry.
+    fn key(&self, key_by: KeyBy) -> Cow<'_, str> {
+        let own = match self {
+            Acc::Leaf(node) => node.as_str(),
+            _ => None,
+        };
+        key_by.key_from(own, |field| self.text_of(field), |field| self.int_of(field))
     }
 
     /// Where the entry with that key stands, when this is a list that has it.
@@ -201,7 +200,7 @@ impl<'t> Acc<'t> {
         match index {
             Index::Long(table) => table.get(key).copied(),
             Index::Short => {
-                entries.iter().position(|entry| entry.as_ref().is_some_and(|entry| entry.has_key(*key_by, key)))
+                entries.iter().position(|entry| entry.as_ref().is_some_and(|entry| entry.key(*key_by) == key))
             }
         }
     }
@@ -306,25 +305,10 @@ fn append<'t>(acc: &mut Acc<'t>, item: &'t Node<'t>, key: Cow<'t, str>, list: &'
             let mut table = HashMap::with_capacity(2 * LONG);
             for (at, entry) in entries.iter().enumerate() {
                 if let Some(entry) = entry {
-                    table.insert(Cow::Owned(entry.key(*key_by)), at);
+                    table.insert(Cow::Owned(entry.key(*key_by).into_owned()), at);
                 }
             }
             *index = Index::Long(table);
-        }
-    }
-}
-
-impl Acc<'_> {
-    fn key(&self, key_by: KeyBy) -> String {
-        match (key_by, self) {
-            (KeyBy::Text, Acc::Leaf(node)) => node.as_str().unwrap_or_default().to_owned(),
-            (KeyBy::Text, _) => String::new(),
-            (KeyBy::Field(field), _) => self.text_of(field).unwrap_or_default().to_owned(),
-            (KeyBy::Partition, _) => match (self.int_of("number").unwrap_or(0), self.text_of("label")) {
-                (0, Some(label)) => format!("label:{label}"),
-                (0, None) => String::new(),
-                (number, _) => format!("number:{number}"),
-            },
         }
     }
 }

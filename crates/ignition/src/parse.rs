@@ -25,6 +25,9 @@ pub struct Parsed<'t> {
 /// Reads a config of any accepted version: checks its shape and its rules, and brings it up to spec 3.5.
 ///
 /// Paths in problems are those of the text, also where a rule was found broken only after the conversion from 2.x.
+///
+/// Differs: what a 3.4 config says of a tang server's advertisement stays, because nothing may be lost on the way up;
+/// upstream's translation forgets it.
 pub fn parse<'t>(config: &'t Node<'_>) -> Result<Parsed<'t>, Vec<Problem>> {
     let version = version_of(config).map_err(|problem| vec![problem])?;
     let mut report = Report::default();
@@ -56,9 +59,9 @@ pub fn parse<'t>(config: &'t Node<'_>) -> Result<Parsed<'t>, Vec<Problem>> {
     Ok(Parsed { config: parsed, version, warnings: problems })
 }
 
-/// Checks a config of spec 3.5 that the program has made.
+/// Checks a config of spec 3.5 that was made of valid ones: what they may break together, not what each source is.
 pub fn check(config: &Node<'_>) -> Vec<Problem> {
-    let mut check = Check::new(Version::INTERNAL);
+    let mut check = Check { looks_at_sources: false, ..Check::new(Version::INTERNAL) };
     validate(config, &mut check);
     check.report.problems
 }

@@ -4,6 +4,8 @@
 //! Shape checks, merging, pruning for older versions and comparison all read this table, so that a field
 //! is described once.
 
+use std::borrow::Cow;
+
 use crate::node::Node;
 use crate::validate::{Rule, device, file, nothing, resource, unit};
 use crate::version::Version::{self, *};
@@ -98,11 +100,21 @@ impl Object {
 
 impl KeyBy {
     /// The key of an entry. Entries that lack it have the empty one, as upstream's do.
-    pub fn key_of<'n>(self, node: &'n Node<'_>) -> std::borrow::Cow<'n, str> {
+    pub fn key_of<'n>(self, node: &'n Node<'_>) -> Cow<'n, str> {
+        self.key_from(node.as_str(), |field| node.str_of(field), |field| node.int_of(field))
+    }
+
+    /// The key of an entry that is a text, or whose fields are looked up.
+    pub(crate) fn key_from<'n>(
+        self,
+        own: Option<&'n str>,
+        text: impl Fn(&str) -> Option<&'n str>,
+        number: impl Fn(&str) -> Option<i64>,
+    ) -> Cow<'n, str> {
         match self {
-            KeyBy::Field(field) => node.text_of(field).into(),
-            KeyBy::Text => node.as_str().unwrap_or_default().into(),
-            KeyBy::Partition => match (node.int_of("number").unwrap_or(0), node.str_of("label")) {
+            KeyBy::Field(field) => text(field).unwrap_or_default().into(),
+            KeyBy::Text => own.unwrap_or_default().into(),
+            KeyBy::Partition => match (number("number").unwrap_or(0), text("label")) {
                 (0, Some(label)) => format!("label:{label}").into(),
                 (0, None) => "".into(),
                 (number, _) => format!("number:{number}").into(),
@@ -117,6 +129,11 @@ const fn field(name: &'static str, kind: Kind, since: Version) -> Field {
 
 const fn object(noun: &'static str, rule: Rule, fields: &'static [Field]) -> Object {
     Object { noun, fields, shared: &[], merge: Merge::Fields, rule }
+}
+
+/// An object whose source, hash, compression and headers belong together.
+const fn body(noun: &'static str, fields: &'static [Field]) -> Object {
+    Object { noun, fields, shared: &[], merge: Merge::Body, rule: resource::resource }
 }
 
 macro_rules! list {
@@ -193,45 +210,29 @@ static HEADER: Object =
 
 static VERIFICATION: Object = object("verification", resource::verification, &[field("hash", Kind::Str, V3_0)]);
 
+const REFERENCE_FIELDS: &[Field] = &[
+    field("compression", Kind::Str, V3_1),
+    field("httpHeaders", HEADERS, V3_1),
+    field("source", Kind::Str, V3_0),
+    field("verification", Kind::Object(&VERIFICATION), V3_0),
+];
+
 /// A reference to a config or a certificate, in a list keyed by source.
-static REFERENCE: Object = object(
-    "reference",
-    resource::resource,
-    &[
-        field("compression", Kind::Str, V3_1),
-        field("httpHeaders", HEADERS, V3_1),
-        field("source", Kind::Str, V3_0),
-        field("verification", Kind::Object(&VERIFICATION), V3_0),
-    ],
-);
+static REFERENCE: Object = object("reference", resource::resource, REFERENCE_FIELDS);
 
 /// The config that replaces this one.
-static REPLACE: Object = Object {
-    noun: "reference",
-    fields: &[
-        field("compression", Kind::Str, V3_1),
-        field("httpHeaders", HEADERS, V3_1),
-        field("source", Kind::Str, V3_0),
-        field("verification", Kind::Object(&VERIFICATION), V3_0),
-    ],
-    shared: &[],
-    merge: Merge::Body,
-    rule: resource::resource,
-};
+static REPLACE: Object = body("reference", REFERENCE_FIELDS);
 
 /// What goes into a file.
-static BODY: Object = Object {
-    noun: "contents",
-    fields: &[
+static BODY: Object = body(
+    "contents",
+    &[
         field("compression", Kind::Str, V3_0),
         field("httpHeaders", HEADERS, V3_1),
         field("source", Kind::Str, V3_0),
         field("verification", Kind::Object(&VERIFICATION), V3_0),
     ],
-    shared: &[],
-    merge: Merge::Body,
-    rule: resource::resource,
-};
+);
 
 static KERNEL_ARGUMENTS: Object = Object {
     noun: "kernelArguments section",

@@ -89,6 +89,8 @@ fn conform_map<'t>(
             && near.since <= version
         {
             // Compat: Ignition's reader takes a key in any case. What worked on machines so far goes on working.
+            // Differs: it also takes letters that fold to the same one (`ſ`, the Kelvin sign), because Go does; nobody
+            // writes them but to deceive.
             let message = format!("{key:?} is taken as {:?}; write it that way", near.name);
             report.warn(&here, child, "key-case", message);
             field = Some(near);

@@ -22,7 +22,7 @@ pub(crate) fn scheme(text: &str) -> Option<String> {
     let path = match rest.strip_prefix("//") {
         Some(after) if !after.starts_with('/') || !scheme.is_empty() => {
             let end = after.find('/').unwrap_or(after.len());
-            if !is_authority(&after[..end]) {
+            if !is_authority(&after[..end], &scheme) {
                 return None;
             }
             &after[end..]
@@ -44,9 +44,11 @@ pub(crate) fn query<'u>(text: &'u str, name: &str) -> Option<&'u str> {
 
 /// What a host is asked for a URL: scheme, host and port. `None` for URLs that name no host.
 pub(crate) fn host_of(text: &str) -> Option<&str> {
-    let end = text.find("://")? + 3;
-    let length = text[end..].find(['/', '?', '#']).unwrap_or(text.len() - end);
-    Some(&text[..end + length])
+    // The scheme ends at the first colon: a long `data:` URL is not searched for another.
+    let end = text.find(':')?;
+    let rest = text[end..].strip_prefix("://")?;
+    let length = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    Some(&text[..end + 3 + length])
 }
 
 fn split_scheme(text: &str) -> Option<(String, &str)> {
@@ -62,7 +64,7 @@ fn split_scheme(text: &str) -> Option<(String, &str)> {
     Some((String::new(), text))
 }
 
-fn is_authority(text: &str) -> bool {
+fn is_authority(text: &str, scheme: &str) -> bool {
     let (userinfo, host) = match text.rfind('@') {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => ("", text),
@@ -71,16 +73,17 @@ fn is_authority(text: &str) -> bool {
     if !userinfo.chars().all(is_userinfo) || !is_escaped(userinfo) {
         return false;
     }
-    let (name, port) = if host.starts_with('[') {
-        match host.rfind(']') {
-            Some(end) => (&host[1..end], &host[end + 1..]),
-            None => return false,
-        }
-    } else {
-        match host.rfind(':') {
-            Some(colon) => (&host[..colon], &host[colon..]),
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => match rest.rsplit_once(']') {
+            Some((address, port)) if is_address(address) => (address, port),
+            _ => return false,
+        },
+        None if host.contains('[') => return false,
+        // Only the web has a say in how many colons a host may have.
+        None => match if matches!(scheme, "http" | "https") { host.find(':') } else { host.rfind(':') } {
+            Some(colon) => host.split_at(colon),
             None => (host, ""),
-        }
+        },
     };
     let port_ok = match port.strip_prefix(':') {
         Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),
@@ -88,10 +91,16 @@ fn is_authority(text: &str) -> bool {
     };
     let is_host = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:[]<>\"%".contains(c);
     // A host may escape only bytes beyond ASCII, and an address the percent sign before its zone.
-    let is_address = host.starts_with('[');
+    let is_literal = host.starts_with('[');
     let escapes_ok =
-        host_escapes(name).all(|byte| byte.is_some_and(|byte| byte >= 0x80 || (is_address && byte == b'%')));
+        host_escapes(name).all(|byte| byte.is_some_and(|byte| byte >= 0x80 || (is_literal && byte == b'%')));
     port_ok && name.chars().all(is_host) && escapes_ok
+}
+
+/// What may stand in brackets: an IPv6 address, perhaps with a zone.
+fn is_address(text: &str) -> bool {
+    let (address, zone) = text.split_once("%25").map_or((text, None), |(address, zone)| (address, Some(zone)));
+    address.parse::<std::net::Ipv6Addr>().is_ok() && zone != Some("")
 }
 
 fn host_escapes(text: &str) -> impl Iterator<Item = Option<u8>> + '_ {
@@ -120,6 +129,13 @@ mod tests {
     #[case("/a/b", Some(""))]
     #[case("http://h/ blank", Some("http"))]
     #[case("http://[::1]:80/", Some("http"))]
+    #[case("http://[fe80::1%25eth0]/", Some("http"))]
+    #[case("http://[x]/", None)]
+    #[case("http://[127.0.0.1]/", None)]
+    #[case("http://a[b]/", None)]
+    #[case("http://a:1:2/", None)]
+    #[case("s3://a:1:2/", Some("s3"))]
+    #[case("http://a:/", Some("http"))]
     #[case("http://h:8x/", None)]
     #[case("http://[::1/", None)]
     #[case("http://h/%zz", None)]

@@ -75,6 +75,8 @@ impl Version {
     }
 
     /// Reads a version. Only the exact texts of [`Version::ALL`] are known: `3.5.1` or `3.5.0-experimental` are not.
+    ///
+    /// Differs: `3.05.0` and `3.5.0-` are not known either, because they are slips; upstream's reader takes them for 3.5.0.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         if let Some(version) = Version::ALL.into_iter().find(|version| version.as_str() == text) {
             return Ok(version);

@@ -1,5 +1,7 @@
 //! What holds for every config: merging, translating, comparing and tracing, over random inputs.
 
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -7,10 +9,14 @@ use proptest::sample::select;
 use seaworthy_ignition::diff::{Entry, What};
 use seaworthy_ignition::path::Step;
 use seaworthy_ignition::schema::{CONFIG, Kind, Mode};
-use seaworthy_ignition::{Change, Node, Origin, Path, Severity, Version, check, diff, merge, parse, translate_down};
+use seaworthy_ignition::{
+    Change, Node, Origin, Path, Severity, Version, check, data_url, diff, locate, merge, parse, translate_down, unit,
+};
 use serde_json::{Value, json};
 
-use crate::configs::{Variety, anything, config, config_v2, mutated};
+use crate::configs::arbitrary::{anything, mutated};
+use crate::configs::spec_2::config_v2;
+use crate::configs::{Variety, config};
 
 #[allow(dead_code, reason = "each suite uses its part")]
 mod configs;
@@ -148,10 +154,12 @@ fn merge_is_not_associative_when_a_path_changes_its_kind_and_back() {
 /// Configs that 2.2 can mostly say.
 fn lean() -> BoxedStrategy<Value> {
     let lean = Variety { headers: false, special_bits: false, devices: false, ..Variety::ALL };
-    config(Version::V3_0, lean).prop_map(|mut config| {
-        config["ignition"]["version"] = "3.5.0".into();
-        config
-    }).boxed()
+    config(Version::V3_0, lean)
+        .prop_map(|mut config| {
+            config["ignition"]["version"] = "3.5.0".into();
+            config
+        })
+        .boxed()
 }
 
 proptest! {
@@ -471,6 +479,19 @@ proptest! {
             }
             Err(problems) => prop_assert!(problems.iter().any(|problem| problem.severity == Severity::Error)),
         }
+    }
+
+    #[test]
+    fn any_text_is_decoded_scanned_or_refused(text in prop_oneof![any::<String>(), "(data:|\\[|http://)\\PC{0,30}"]) {
+        let _ = (data_url::decode(&text), unit::sections(&text));
+        let config = json!({
+            "ignition": {"version": "3.5.0", "proxy": {"httpProxy": text}},
+            "storage": {"files": [{"path": text, "contents": {"source": text, "verification": {"hash": text}}}]},
+            "systemd": {"units": [{"name": text, "contents": text}]},
+        });
+        let _ = parse(&Node::from_json(&config));
+        let position = locate(&text, &Path::of(&["a"]).index(0));
+        prop_assert!(position.offset <= text.len());
     }
 
     #[test]

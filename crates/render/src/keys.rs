@@ -1,19 +1,24 @@
-//! The labels and annotations that rendering reads and writes.
+//! The labels and annotations that rendering reads and writes, as the texts that stand in manifests.
+//!
+//! What they mean is said where they are defined, in [`seaworthy_api::vocabulary`].
 
-/// On a MachineConfig: the role it is for.
-pub const ROLE: &str = "machineconfiguration.openshift.io/role";
-/// On a MachineConfig: the controller that made it; not empty means that no user wrote it.
-pub const GENERATED_BY: &str = "machineconfiguration.openshift.io/generated-by-controller-version";
-/// On a ControllerConfig: the version of the operator that wrote it.
-pub const GENERATED_BY_VERSION: &str = "machineconfiguration.openshift.io/generated-by-version";
-/// On a rendered MachineConfig and a ControllerConfig: the release.
-pub const RELEASE_VERSION: &str = "machineconfiguration.openshift.io/release-image-version";
-/// On a rendered MachineConfig: `"true"` when an input chose the OS image.
-pub const OS_IMAGE_OVERRIDDEN: &str = "machineconfiguration.openshift.io/os-image-url-overridden";
-/// On a MachineConfig, ours: change it to fetch its remote content again.
-pub const REFRESH: &str = "seaworthy.dev/refresh";
-/// On a rendered MachineConfig, ours: what was fetched, from where, with which digest.
-pub const REMOTE_CONTENT: &str = "seaworthy.dev/remote-content";
+use seaworthy_api::vocabulary::machineconfiguration::{annotation, label};
+use seaworthy_api::vocabulary::seaworthy;
 
-/// The API version of all of these kinds.
-pub const API_VERSION: &str = "machineconfiguration.openshift.io/v1";
+/// The role of a MachineConfig.
+pub const ROLE: &str = label::ROLE.as_str();
+/// The controller that made a MachineConfig; not empty means that no user wrote it.
+pub const GENERATED_BY: &str = annotation::GENERATED_BY_CONTROLLER_VERSION.as_str();
+/// The version of the operator that wrote a ControllerConfig.
+pub const GENERATED_BY_VERSION: &str = annotation::GENERATED_BY_VERSION.as_str();
+/// The release.
+pub const RELEASE_VERSION: &str = annotation::RELEASE_IMAGE_VERSION.as_str();
+/// Whether an input chose the OS image.
+pub const OS_IMAGE_OVERRIDDEN: &str = annotation::OS_IMAGE_URL_OVERRIDDEN.as_str();
+/// Changed to fetch remote content again.
+pub const REFRESH: &str = seaworthy::annotation::REFRESH.as_str();
+/// What was fetched for a rendered MachineConfig.
+pub const REMOTE_CONTENT: &str = seaworthy::annotation::REMOTE_CONTENT.as_str();
+
+/// The API version of MachineConfigs, pools and ControllerConfigs.
+pub const API_VERSION: &str = seaworthy_api::machineconfiguration::API_VERSION;

@@ -40,9 +40,9 @@ impl Baseline {
     /// The recorded counts; `None` when there is no record.
     pub fn load(path: &Path) -> Result<Option<Self>> {
         match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .with_context(|| format!("cannot read {}", path.display())),
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map(Some).with_context(|| format!("cannot read {}", path.display()))
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
         }
@@ -129,17 +129,9 @@ mod tests {
 
     #[test]
     fn other_compiler_is_not_compared() {
-        assert_eq!(
-            baseline().mismatch("1.95.0", "x86_64-unknown-linux-gnu"),
-            None
-        );
-        let reason = baseline()
-            .mismatch("1.96.0", "x86_64-unknown-linux-gnu")
-            .unwrap();
-        assert!(
-            reason.contains("1.95.0") && reason.contains("1.96.0"),
-            "{reason}"
-        );
+        assert_eq!(baseline().mismatch("1.95.0", "x86_64-unknown-linux-gnu"), None);
+        let reason = baseline().mismatch("1.96.0", "x86_64-unknown-linux-gnu").unwrap();
+        assert!(reason.contains("1.95.0") && reason.contains("1.96.0"), "{reason}");
     }
 
     #[test]

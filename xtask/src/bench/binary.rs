@@ -25,9 +25,7 @@ const UNSETTLING: &[&str] = &[
 /// The program given by hand, or else a release build of the product.
 pub fn product(workspace: &Workspace, given: Option<&Path>) -> Result<PathBuf> {
     match given {
-        Some(path) => path
-            .canonicalize()
-            .with_context(|| format!("--binary {}: cannot find it", path.display())),
+        Some(path) => path.canonicalize().with_context(|| format!("--binary {}: cannot find it", path.display())),
         None => release(workspace, "seaworthy"),
     }
 }
@@ -36,19 +34,12 @@ pub fn product(workspace: &Workspace, given: Option<&Path>) -> Result<PathBuf> {
 /// features that the other asks of their common dependencies.
 pub fn release(workspace: &Workspace, package: &str) -> Result<PathBuf> {
     let mut command = workspace.cargo(&["build", "--release", "--package", package]);
-    command.args([
-        "--bin",
-        package,
-        "--message-format",
-        "json-render-diagnostics",
-    ]);
+    command.args(["--bin", package, "--message-format", "json-render-diagnostics"]);
     for variable in UNSETTLING {
         command.env_remove(variable);
     }
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("cannot start {}", shown(&command)))?;
+    let output =
+        command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {}", shown(&command)))?;
     if !output.status.success() {
         bail!("`{}` ended with {}", shown(&command), output.status);
     }
@@ -75,10 +66,7 @@ mod tests {
         let messages = b"{\"reason\":\"compiler-artifact\",\"executable\":null}\n\
             {\"reason\":\"compiler-artifact\",\"executable\":\"/t/release/seaworthy\"}\n\
             {\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(
-            executable(messages),
-            Some(PathBuf::from("/t/release/seaworthy"))
-        );
+        assert_eq!(executable(messages), Some(PathBuf::from("/t/release/seaworthy")));
         assert_eq!(executable(b"{\"reason\":\"build-finished\"}\n"), None);
     }
 }

@@ -43,20 +43,12 @@ pub struct Fleet {
 impl Fleet {
     /// A fleet in Ignition 3.5.0.
     pub const fn new(pools: usize, configs: usize) -> Self {
-        Self {
-            pools,
-            configs,
-            dialect: Dialect::V3,
-        }
+        Self { pools, configs, dialect: Dialect::V3 }
     }
 
     /// For example `3x50`.
     pub fn name(&self) -> String {
-        let dialect = if self.dialect == Dialect::V2 {
-            "-v2"
-        } else {
-            ""
-        };
+        let dialect = if self.dialect == Dialect::V2 { "-v2" } else { "" };
         format!("{}x{}{dialect}", self.pools, self.configs)
     }
 
@@ -74,10 +66,7 @@ impl Fleet {
     pub fn write(&self, path: &Path) -> Result<u64> {
         let attempt = || -> std::io::Result<u64> {
             let mut out = BufWriter::new(File::create(path)?);
-            write!(
-                out,
-                r#"{{"apiVersion":"v1","kind":"List","metadata":{{}},"items":["#
-            )?;
+            write!(out, r#"{{"apiVersion":"v1","kind":"List","metadata":{{}},"items":["#)?;
             serde_json::to_writer(&mut out, &controller_config())?;
             for pool in 0..self.pools {
                 out.write_all(b",")?;
@@ -99,23 +88,13 @@ impl Fleet {
     /// not win a race.
     pub fn check_rendered(&self, output: &[u8]) -> Result<()> {
         let list: Value = serde_json::from_slice(output).context("the output is not JSON")?;
-        let items = list["items"]
-            .as_array()
-            .context("the output is not a List")?;
-        ensure!(
-            items.len() == self.pools,
-            "{} pools, but {} rendered",
-            self.pools,
-            items.len()
-        );
+        let items = list["items"].as_array().context("the output is not a List")?;
+        ensure!(items.len() == self.pools, "{} pools, but {} rendered", self.pools, items.len());
         for item in items {
             let name = item["metadata"]["name"].as_str().unwrap_or("(no name)");
             let config = &item["spec"]["config"];
             let count = |list: &Value| list.as_array().map_or(0, Vec::len);
-            let (files, units) = (
-                count(&config["storage"]["files"]),
-                count(&config["systemd"]["units"]),
-            );
+            let (files, units) = (count(&config["storage"]["files"]), count(&config["systemd"]["units"]));
             ensure!(
                 (files, units) == (self.files_per_pool(), self.configs),
                 "{name}: {files} files and {units} units, but {} and {} were given",
@@ -167,9 +146,7 @@ fn machine_config_pool(pool: usize) -> Value {
 fn machine_config(pool: usize, index: usize, dialect: Dialect) -> Value {
     // A window of 20 paths that moves on by 10.
     let first = index * (FILES - SHARED);
-    let files = (first..first + FILES)
-        .map(|path| file(pool, index, path, dialect))
-        .collect();
+    let files = (first..first + FILES).map(|path| file(pool, index, path, dialect)).collect();
     json!({
         "apiVersion": API_VERSION, "kind": "MachineConfig",
         "metadata": {
@@ -194,10 +171,7 @@ fn ignition(files: Vec<Value>, units: Vec<Value>, dialect: Dialect) -> Value {
 
 fn file(pool: usize, index: usize, path: usize, dialect: Dialect) -> Value {
     let seed = ((pool as u64) << 40) | ((index as u64) << 20) | path as u64;
-    let source = format!(
-        "data:text/plain;charset=utf-8;base64,{}",
-        STANDARD.encode(text(seed))
-    );
+    let source = format!("data:text/plain;charset=utf-8;base64,{}", STANDARD.encode(text(seed)));
     let path = format!("/etc/seaworthy/bench/{:03}/{path:05}.conf", path / 100);
     match dialect {
         Dialect::V3 => {
@@ -228,8 +202,8 @@ fn unit(pool: usize, index: usize) -> Value {
 /// Exactly 1 KiB that looks like a settings file.
 fn text(seed: u64) -> String {
     const WORDS: [&str; 16] = [
-        "net", "core", "kernel", "vm", "audit", "limit", "timeout", "buffer", "queue", "cache",
-        "node", "log", "retry", "window", "weight", "mode",
+        "net", "core", "kernel", "vm", "audit", "limit", "timeout", "buffer", "queue", "cache", "node", "log", "retry",
+        "window", "weight", "mode",
     ];
     let mut random = SplitMix(seed);
     let mut word = || WORDS[(random.next() >> 60) as usize];
@@ -240,11 +214,7 @@ fn text(seed: u64) -> String {
     let mut text = String::with_capacity(FILE_SIZE + 64);
     for (first, second, third) in lines {
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{first}.{second}_{third} = {}",
-            random.next() % 100_000
-        );
+        let _ = writeln!(text, "{first}.{second}_{third} = {}", random.next() % 100_000);
     }
     text.truncate(FILE_SIZE - 1);
     text.push('\n');
@@ -273,28 +243,19 @@ mod tests {
     use super::{Dialect, Fleet, SplitMix, ignition_config, machine_config, text};
 
     fn paths(config: &Value) -> BTreeSet<String> {
-        let files = config["spec"]["config"]["storage"]["files"]
-            .as_array()
-            .unwrap();
-        files
-            .iter()
-            .map(|file| file["path"].as_str().unwrap().to_owned())
-            .collect()
+        let files = config["spec"]["config"]["storage"]["files"].as_array().unwrap();
+        files.iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect()
     }
 
     #[test]
     fn neighbours_share_half_of_their_paths_and_no_contents() {
-        let (a, b, c) = (
-            machine_config(0, 4, Dialect::V3),
-            machine_config(0, 5, Dialect::V3),
-            machine_config(0, 6, Dialect::V3),
-        );
+        let (a, b, c) =
+            (machine_config(0, 4, Dialect::V3), machine_config(0, 5, Dialect::V3), machine_config(0, 6, Dialect::V3));
         assert_eq!(paths(&a).len(), 20);
         assert_eq!(paths(&a).intersection(&paths(&b)).count(), 10);
         assert_eq!(paths(&a).intersection(&paths(&c)).count(), 0);
-        let source = |config: &Value, at: usize| {
-            config["spec"]["config"]["storage"]["files"][at]["contents"]["source"].clone()
-        };
+        let source =
+            |config: &Value, at: usize| config["spec"]["config"]["storage"]["files"][at]["contents"]["source"].clone();
         assert_ne!(source(&a, 10), source(&b, 0));
     }
 
@@ -338,10 +299,7 @@ mod tests {
             .to_string()
         };
         assert!(fleet.check_rendered(rendered(30).as_bytes()).is_ok());
-        let error = fleet
-            .check_rendered(rendered(40).as_bytes())
-            .unwrap_err()
-            .to_string();
+        let error = fleet.check_rendered(rendered(40).as_bytes()).unwrap_err().to_string();
         assert!(error.contains("rendered-a: 40 files"), "{error}");
         assert!(fleet.check_rendered(b"").is_err());
         assert!(fleet.check_rendered(br#"{"items": []}"#).is_err());

@@ -41,11 +41,7 @@ struct Case {
 }
 
 const CASES: &[Case] = &[
-    Case {
-        name: "render",
-        args: &["render", "-f", "render-3x50.json", "-o", "json"],
-        is_silent: false,
-    },
+    Case { name: "render", args: &["render", "-f", "render-3x50.json", "-o", "json"], is_silent: false },
     Case {
         name: "render from Ignition 2.2",
         args: &["render", "-f", "render-3x20-v2.json", "-o", "json"],
@@ -53,33 +49,15 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "convert 3.5 to 3.1",
-        args: &[
-            "ignition",
-            "convert",
-            "--to",
-            "3.1.0",
-            "-f",
-            "ignition-v3.json",
-        ],
+        args: &["ignition", "convert", "--to", "3.1.0", "-f", "ignition-v3.json"],
         is_silent: false,
     },
     Case {
         name: "convert 2.2 to 3.5",
-        args: &[
-            "ignition",
-            "convert",
-            "--to",
-            "3.5.0",
-            "-f",
-            "ignition-v2.json",
-        ],
+        args: &["ignition", "convert", "--to", "3.5.0", "-f", "ignition-v2.json"],
         is_silent: false,
     },
-    Case {
-        name: "lint",
-        args: &["lint", "-f", "render-3x50.json"],
-        is_silent: true,
-    },
+    Case { name: "lint", args: &["lint", "-f", "render-3x50.json"], is_silent: true },
 ];
 
 /// The command.
@@ -122,9 +100,7 @@ pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
 
 fn compare(workspace: &Workspace, valgrind: &Path, given: Option<&Path>) -> Result<Outcome> {
     let Some(recorded) = Baseline::load(&workspace.root.join(RECORD))? else {
-        return Ok(Outcome::Failed(format!(
-            "there is no {RECORD}: run `cargo xtask bench instructions --write`"
-        )));
+        return Ok(Outcome::Failed(format!("there is no {RECORD}: run `cargo xtask bench instructions --write`")));
     };
     let (rustc, platform) = machine::compiler()?;
     // Asked before the build, which takes minutes.
@@ -133,11 +109,7 @@ fn compare(workspace: &Workspace, valgrind: &Path, given: Option<&Path>) -> Resu
     }
     let fresh = count(workspace, valgrind, given)?;
     print!("{}", report(&recorded, &fresh));
-    let worse = fresh
-        .instructions
-        .iter()
-        .filter(|(case, count)| recorded.compare(case, **count).is_failure())
-        .count();
+    let worse = fresh.instructions.iter().filter(|(case, count)| recorded.compare(case, **count).is_failure()).count();
     Ok(match worse {
         0 => Outcome::Passed,
         _ => Outcome::Failed(format!("{worse} hot paths got longer; {NEXT}")),
@@ -153,10 +125,7 @@ fn report(recorded: &Baseline, fresh: &Baseline) -> String {
         ("verdict", Align::Left),
     ]);
     for (case, count) in &fresh.instructions {
-        let before = recorded
-            .instructions
-            .get(case)
-            .map_or_else(String::new, u64::to_string);
+        let before = recorded.instructions.get(case).map_or_else(String::new, u64::to_string);
         let [change, verdict] = recorded.compare(case, *count).cells();
         table.row([case.clone(), count.to_string(), before, change, verdict]);
     }
@@ -167,31 +136,16 @@ fn report(recorded: &Baseline, fresh: &Baseline) -> String {
 fn count(workspace: &Workspace, valgrind: &Path, given: Option<&Path>) -> Result<Baseline> {
     let program = binary::product(workspace, given)?;
     let folder = workspace.scratch("bench/instructions")?;
-    let fleets = [
-        Fleet::new(3, 50),
-        Fleet {
-            pools: 3,
-            configs: 20,
-            dialect: Dialect::V2,
-        },
-    ];
+    let fleets = [Fleet::new(3, 50), Fleet { pools: 3, configs: 20, dialect: Dialect::V2 }];
     for fleet in fleets {
         fleet.write(&folder.join(format!("render-{}.json", fleet.name())))?;
     }
-    for (name, dialect) in [
-        ("ignition-v3.json", Dialect::V3),
-        ("ignition-v2.json", Dialect::V2),
-    ] {
+    for (name, dialect) in [("ignition-v3.json", Dialect::V3), ("ignition-v2.json", Dialect::V2)] {
         let path = folder.join(name);
-        fs::write(&path, ignition_config(50, dialect))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, ignition_config(50, dialect)).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let (rustc, platform) = machine::compiler()?;
-    let mut fresh = Baseline {
-        rustc,
-        platform,
-        ..Baseline::default()
-    };
+    let mut fresh = Baseline { rustc, platform, ..Baseline::default() };
     for case in CASES {
         let counted = case.count(valgrind, &program, &folder)?;
         fresh.instructions.insert(case.name.to_owned(), counted);
@@ -204,20 +158,11 @@ impl Case {
         const PROFILE: &str = "callgrind.out";
         let mut command = Command::new(valgrind);
         command.args(["--tool=callgrind", "--quiet"]);
-        command
-            .arg(format!("--callgrind-out-file={PROFILE}"))
-            .arg(program)
-            .args(self.args);
+        command.arg(format!("--callgrind-out-file={PROFILE}")).arg(program).args(self.args);
         // The environment is part of what a process reads at its start: none, then, but what makes output plain.
-        command
-            .current_dir(folder)
-            .env_clear()
-            .env("LC_ALL", "C")
-            .env("NO_COLOR", "1");
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .with_context(|| format!("cannot start {}", valgrind.display()))?;
+        command.current_dir(folder).env_clear().env("LC_ALL", "C").env("NO_COLOR", "1");
+        let output =
+            command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", valgrind.display()))?;
         if !output.status.success() {
             bail!(
                 "`{}` ended with {}:\n{}",
@@ -232,19 +177,14 @@ impl Case {
             self.args.join(" ")
         );
         let profile = folder.join(PROFILE);
-        let text =
-            fs::read(&profile).with_context(|| format!("cannot read {}", profile.display()))?;
-        total(&String::from_utf8_lossy(&text))
-            .with_context(|| format!("{} has no total", profile.display()))
+        let text = fs::read(&profile).with_context(|| format!("cannot read {}", profile.display()))?;
+        total(&String::from_utf8_lossy(&text)).with_context(|| format!("{} has no total", profile.display()))
     }
 }
 
 /// The sum over all functions in a callgrind profile.
 fn total(profile: &str) -> Option<u64> {
-    let line = profile
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("totals:"))?;
+    let line = profile.lines().rev().find_map(|line| line.strip_prefix("totals:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
@@ -255,10 +195,7 @@ mod tests {
 
     #[test]
     fn total_is_read_from_a_profile() {
-        assert_eq!(
-            total("version: 1\nsummary: 7\n\nfn=(1) main\n1 7\n\ntotals: 1234567\n"),
-            Some(1_234_567)
-        );
+        assert_eq!(total("version: 1\nsummary: 7\n\nfn=(1) main\n1 7\n\ntotals: 1234567\n"), Some(1_234_567));
         assert_eq!(total("version: 1\n"), None);
     }
 
@@ -272,10 +209,7 @@ mod tests {
 
     #[test]
     fn report_shows_old_and_new() {
-        let counts = |count| Baseline {
-            instructions: [("render".to_owned(), count)].into(),
-            ..Baseline::default()
-        };
+        let counts = |count| Baseline { instructions: [("render".to_owned(), count)].into(), ..Baseline::default() };
         assert_eq!(
             report(&counts(1000), &counts(1100)),
             "hot path  instructions  recorded    change  verdict\n\

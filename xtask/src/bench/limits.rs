@@ -83,10 +83,7 @@ pub fn judge(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for row in rows {
         verdicts.push(Verdict {
-            what: format!(
-                "{}: time of the process / time of the mere parse",
-                row.fleet.name()
-            ),
+            what: format!("{}: time of the process / time of the mere parse", row.fleet.name()),
             ratio: row.time_ratio(),
             limit: TIME_FACTOR,
         });
@@ -106,11 +103,7 @@ pub fn judge(rows: &[Row]) -> Vec<Verdict> {
     let find = |fleet: Fleet| rows.iter().find(|row| row.fleet == fleet);
     if let (Some(from), Some(to)) = (find(small), find(large)) {
         verdicts.push(Verdict {
-            what: format!(
-                "time per MachineConfig, {} / {}",
-                large.name(),
-                small.name()
-            ),
+            what: format!("time per MachineConfig, {} / {}", large.name(), small.name()),
             ratio: to.micros_per_config() / from.micros_per_config(),
             limit: GROWTH_FACTOR,
         });
@@ -131,10 +124,7 @@ mod tests {
             fleet,
             input_bytes: 1_000_000,
             parse: Duration::from_millis(parse_ms),
-            render: Measurement {
-                nanoseconds: render_ms * 1_000_000,
-                peak_bytes,
-            },
+            render: Measurement { nanoseconds: render_ms * 1_000_000, peak_bytes },
         }
     }
 
@@ -144,22 +134,13 @@ mod tests {
 
     #[test]
     fn limits_are_inclusive() {
-        assert_eq!(
-            held(&[row(Fleet::new(30, 50), 10, 30, 24_000_000)]),
-            [true, true]
-        );
+        assert_eq!(held(&[row(Fleet::new(30, 50), 10, 30, 24_000_000)]), [true, true]);
     }
 
     #[test]
     fn slow_run_and_big_run_are_told_apart() {
-        assert_eq!(
-            held(&[row(Fleet::new(30, 50), 10, 31, 24_000_000)]),
-            [false, true]
-        );
-        assert_eq!(
-            held(&[row(Fleet::new(30, 50), 10, 30, 24_000_001)]),
-            [true, false]
-        );
+        assert_eq!(held(&[row(Fleet::new(30, 50), 10, 31, 24_000_000)]), [false, true]);
+        assert_eq!(held(&[row(Fleet::new(30, 50), 10, 30, 24_000_001)]), [true, false]);
     }
 
     #[test]
@@ -169,10 +150,7 @@ mod tests {
             let rows = [row(small, 10, 10, 0), row(large, 1000, large_ms, 0)];
             judge(&rows).pop().unwrap()
         };
-        assert!(
-            growth(208).is_held(),
-            "16 times the configs in 20.8 times the time"
-        );
+        assert!(growth(208).is_held(), "16 times the configs in 20.8 times the time");
         assert!(!growth(209).is_held());
         assert_eq!(growth(209).word(), "FAIL");
     }

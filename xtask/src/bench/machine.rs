@@ -19,17 +19,11 @@ fn describe(cores: usize, cpuinfo: &str, meminfo: &str) -> String {
     let model = value(cpuinfo, "model name").unwrap_or("an unnamed processor");
     let memory = value(meminfo, "MemTotal")
         .and_then(|text| text.strip_suffix(" kB")?.parse::<u64>().ok())
-        .map_or_else(String::new, |kib| {
-            format!(", {:.0} GB of memory", kib as f64 * 1024.0 / 1e9)
-        });
+        .map_or_else(String::new, |kib| format!(", {:.0} GB of memory", kib as f64 * 1024.0 / 1e9));
     let plural = if cores == 1 { "" } else { "s" };
     format!(
         "{cores} core{plural} of {model}{memory}, {} on {}",
-        if cfg!(target_os = "linux") {
-            "Linux"
-        } else {
-            std::env::consts::OS
-        },
+        if cfg!(target_os = "linux") { "Linux" } else { std::env::consts::OS },
         std::env::consts::ARCH
     )
 }
@@ -45,9 +39,7 @@ pub fn compiler() -> Result<(String, String)> {
     let text = stdout_of(Command::new("rustc").args(["--version", "--verbose"]))?;
     let text = String::from_utf8_lossy(&text);
     let field = |key| {
-        value(&text, key)
-            .map(str::to_owned)
-            .with_context(|| format!("`rustc --version --verbose` has no line {key:?}"))
+        value(&text, key).map(str::to_owned).with_context(|| format!("`rustc --version --verbose` has no line {key:?}"))
     };
     Ok((field("release")?, field("host")?))
 }
@@ -58,15 +50,8 @@ mod tests {
 
     #[test]
     fn facts_are_a_sentence() {
-        let facts = describe(
-            2,
-            "processor\t: 0\nmodel name\t: AMD EPYC\n",
-            "MemTotal: 24000000 kB\n",
-        );
-        assert!(
-            facts.starts_with("2 cores of AMD EPYC, 25 GB of memory, "),
-            "{facts}"
-        );
+        let facts = describe(2, "processor\t: 0\nmodel name\t: AMD EPYC\n", "MemTotal: 24000000 kB\n");
+        assert!(facts.starts_with("2 cores of AMD EPYC, 25 GB of memory, "), "{facts}");
     }
 
     #[test]

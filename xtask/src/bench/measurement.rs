@@ -35,10 +35,7 @@ pub struct Probe {
 impl Measurement {
     /// The better of two runs, each number by itself: noise only ever adds.
     pub fn best(self, other: Self) -> Self {
-        Self {
-            nanoseconds: self.nanoseconds.min(other.nanoseconds),
-            peak_bytes: self.peak_bytes.min(other.peak_bytes),
-        }
+        Self { nanoseconds: self.nanoseconds.min(other.nanoseconds), peak_bytes: self.peak_bytes.min(other.peak_bytes) }
     }
 }
 
@@ -55,35 +52,23 @@ impl Probe {
     pub fn parse(&self, file: &Path) -> Result<Duration> {
         let mut probe = Command::new(&self.program);
         probe.args(["bench", "parse-value"]).arg(file);
-        Ok(Duration::from_nanos(serde_json::from_slice(&stdout_of(
-            &mut probe,
-        )?)?))
+        Ok(Duration::from_nanos(serde_json::from_slice(&stdout_of(&mut probe)?)?))
     }
 }
 
 /// `bench measure`: prints a [`Measurement`] as JSON.
 pub fn measure(command: &[OsString]) -> Result<bool> {
-    let [program, args @ ..] = command else {
-        bail!("no command was given")
-    };
+    let [program, args @ ..] = command else { bail!("no command was given") };
     let mut child = Command::new(program);
-    child
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    child.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let begun = Instant::now();
-    let status = child
-        .status()
-        .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
+    let status = child.status().with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
     let took = begun.elapsed();
     if !status.success() {
         bail!("{} ended with {status}", program.to_string_lossy());
     }
     // This process has had one child only, so the most of all children is that child's. Linux counts in KiB.
-    let peak = getrusage(UsageWho::RUSAGE_CHILDREN)
-        .context("getrusage")?
-        .max_rss();
+    let peak = getrusage(UsageWho::RUSAGE_CHILDREN).context("getrusage")?.max_rss();
     let measurement = Measurement {
         nanoseconds: nanoseconds(took),
         peak_bytes: u64::try_from(peak).context("negative peak memory")? * 1024,
@@ -117,20 +102,8 @@ mod tests {
 
     #[test]
     fn best_takes_each_number_by_itself() {
-        let a = Measurement {
-            nanoseconds: 5,
-            peak_bytes: 10,
-        };
-        let b = Measurement {
-            nanoseconds: 7,
-            peak_bytes: 8,
-        };
-        assert_eq!(
-            a.best(b),
-            Measurement {
-                nanoseconds: 5,
-                peak_bytes: 8
-            }
-        );
+        let a = Measurement { nanoseconds: 5, peak_bytes: 10 };
+        let b = Measurement { nanoseconds: 7, peak_bytes: 8 };
+        assert_eq!(a.best(b), Measurement { nanoseconds: 5, peak_bytes: 8 });
     }
 }

@@ -54,13 +54,7 @@ pub fn verdicts(verdicts: &[Verdict]) -> Table {
 }
 
 /// The whole page.
-pub fn markdown(
-    rows: &[Row],
-    judged: &[Verdict],
-    machine: &str,
-    compiler: &str,
-    rounds: u32,
-) -> String {
+pub fn markdown(rows: &[Row], judged: &[Verdict], machine: &str, compiler: &str, rounds: u32) -> String {
     format!(
         "\
 # What rendering costs
@@ -104,10 +98,7 @@ mod tests {
             fleet: Fleet::new(3, 50),
             input_bytes: 4_500_000,
             parse: Duration::from_millis(10),
-            render: Measurement {
-                nanoseconds: 45_000_000,
-                peak_bytes: 21_000_000,
-            },
+            render: Measurement { nanoseconds: 45_000_000, peak_bytes: 21_000_000 },
         }];
         let page = markdown(&rows, &judge(&rows), "2 cores of something", "1.95.0", 7);
         assert!(page.contains("`cargo xtask bench render --write`"));

@@ -16,12 +16,7 @@ use super::{binary, machine, page};
 use crate::workspace::Workspace;
 
 /// The sizes that the limits are about.
-const FLEETS: &[Fleet] = &[
-    Fleet::new(3, 50),
-    Fleet::new(3, 200),
-    Fleet::new(3, 800),
-    Fleet::new(30, 50),
-];
+const FLEETS: &[Fleet] = &[Fleet::new(3, 50), Fleet::new(3, 200), Fleet::new(3, 800), Fleet::new(30, 50)];
 
 /// Where `--write` puts the result, below the workspace's root.
 const PAGE: &str = "docs/bench-render.md";
@@ -49,9 +44,7 @@ struct Candidate {
 
 /// Measures and reports; false when a limit is missed.
 pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
-    let probe = Probe {
-        program: binary::release(workspace, "xtask")?,
-    };
+    let probe = Probe { program: binary::release(workspace, "xtask")? };
     let program = binary::product(workspace, args.binary.as_deref())?;
     let folder = workspace.scratch("bench")?;
     let mut candidates = Vec::new();
@@ -59,12 +52,7 @@ pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
         let input = folder.join(format!("render-{}.json", fleet.name()));
         let input_bytes = fleet.write(&input)?;
         check(&program, fleet, &input)?;
-        candidates.push(Candidate {
-            fleet: *fleet,
-            input,
-            input_bytes,
-            best: None,
-        });
+        candidates.push(Candidate { fleet: *fleet, input, input_bytes, best: None });
     }
     for round in 1..=args.rounds {
         eprintln!("round {round} of {}", args.rounds);
@@ -81,21 +69,12 @@ pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
         .iter()
         .filter_map(|it| {
             let (parse, render) = it.best?;
-            Some(Row {
-                fleet: it.fleet,
-                input_bytes: it.input_bytes,
-                parse,
-                render,
-            })
+            Some(Row { fleet: it.fleet, input_bytes: it.input_bytes, parse, render })
         })
         .collect();
     let verdicts = judge(&rows);
     println!("{}", machine::facts());
-    println!(
-        "\n{}\n{}",
-        page::numbers(&rows).plain(),
-        page::verdicts(&verdicts).plain()
-    );
+    println!("\n{}\n{}", page::numbers(&rows).plain(), page::verdicts(&verdicts).plain());
     if args.write {
         let (compiler, _) = machine::compiler()?;
         let text = page::markdown(&rows, &verdicts, &machine::facts(), &compiler, args.rounds);
@@ -107,16 +86,8 @@ pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
 }
 
 fn command(program: &Path, input: &Path) -> Vec<OsString> {
-    let args: [&OsString; 5] = [
-        &"render".into(),
-        &"-f".into(),
-        &input.into(),
-        &"-o".into(),
-        &"json".into(),
-    ];
-    std::iter::once(program.as_os_str().to_owned())
-        .chain(args.into_iter().cloned())
-        .collect()
+    let args: [&OsString; 5] = [&"render".into(), &"-f".into(), &input.into(), &"-o".into(), &"json".into()];
+    std::iter::once(program.as_os_str().to_owned()).chain(args.into_iter().cloned()).collect()
 }
 
 /// One run that is not timed, to see that the program does the work.
@@ -124,16 +95,9 @@ fn check(program: &Path, fleet: &Fleet, input: &Path) -> Result<()> {
     let output = input.with_extension("out.json");
     let words = command(program, input);
     let mut child = Command::new(&words[0]);
-    child
-        .args(&words[1..])
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped());
-    child.stdout(
-        File::create(&output).with_context(|| format!("cannot write {}", output.display()))?,
-    );
-    let ended = child
-        .output()
-        .with_context(|| format!("cannot start {}", program.display()))?;
+    child.args(&words[1..]).stdin(Stdio::null()).stderr(Stdio::piped());
+    child.stdout(File::create(&output).with_context(|| format!("cannot write {}", output.display()))?);
+    let ended = child.output().with_context(|| format!("cannot start {}", program.display()))?;
     if !ended.status.success() {
         let stderr = String::from_utf8_lossy(&ended.stderr);
         let last: Vec<&str> = stderr.lines().rev().take(5).collect();
@@ -146,7 +110,5 @@ fn check(program: &Path, fleet: &Fleet, input: &Path) -> Result<()> {
         );
     }
     let bytes = fs::read(&output).with_context(|| format!("cannot read {}", output.display()))?;
-    fleet
-        .check_rendered(&bytes)
-        .with_context(|| format!("{} rendered {} wrongly", program.display(), fleet.name()))
+    fleet.check_rendered(&bytes).with_context(|| format!("{} rendered {} wrongly", program.display(), fleet.name()))
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::unset_zeroes;
+use super::{USER_ZEROES, unset_zeroes};
 use crate::node::{Map, Node, Value};
 use crate::version::Version;
 
@@ -18,21 +18,9 @@ pub(crate) fn from_v3<'t>(mut config: Node<'t>) -> Node<'t> {
     }
     if let Some(mut passwd) = map.remove("passwd") {
         for list in ["users", "groups"] {
-            for_each(&mut passwd, list, |entry| {
-                keep(entry, &[], &["shouldExist"]);
-                unset_zeroes(
-                    entry,
-                    &[
-                        "gecos",
-                        "homeDir",
-                        "noCreateHome",
-                        "noLogInit",
-                        "noUserGroup",
-                        "primaryGroup",
-                        "shell",
-                        "system",
-                    ],
-                );
+            passwd.list_of_mut(list).iter_mut().for_each(|entry| {
+                entry.take("shouldExist");
+                unset_zeroes(entry, &USER_ZEROES);
                 if list == "groups" {
                     unset_zeroes(entry, &["passwordHash"]);
                 }
@@ -44,17 +32,20 @@ pub(crate) fn from_v3<'t>(mut config: Node<'t>) -> Node<'t> {
         out.set("storage", storage_section(storage));
     }
     if let Some(mut systemd) = map.remove("systemd") {
-        for_each(&mut systemd, "units", |unit| {
+        systemd.list_of_mut("units").iter_mut().for_each(|unit| {
             unset_zeroes(unit, &["contents", "mask"]);
-            for_each(unit, "dropins", |dropin| unset_zeroes(dropin, &["contents"]));
+            unit.list_of_mut("dropins").iter_mut().for_each(|dropin| unset_zeroes(dropin, &["contents"]));
         });
         out.set("systemd", systemd);
     }
     let mut config = Node { value: Value::Map(out), origin };
+    // Differs: upstream writes an owner of which nothing is set as `{}`, because it has a pointer to it; it reads the same.
     crate::shape::prune(&mut config);
     config
 }
 
+/// Differs: the empty source of a replacement stays, because without it the replacement would be gone; upstream writes `{}`,
+/// which reads the same.
 fn ignition_section<'t>(mut section: Node<'t>) -> Node<'t> {
     let Some(map) = section.as_map_mut() else {
         return section;
@@ -78,16 +69,18 @@ fn storage_section<'t>(mut storage: Node<'t>) -> Node<'t> {
         .filter(|path| !path.is_empty())
         .map(str::to_owned)
         .collect();
-    for_each(&mut storage, "disks", |disk| {
+    storage.list_of_mut("disks").iter_mut().for_each(|disk| {
         unset_zeroes(disk, &["wipeTable"]);
-        for_each(disk, "partitions", |partition| {
-            keep(partition, &["label", "number", "typeGuid", "guid"], &[]);
+        disk.list_of_mut("partitions").iter_mut().for_each(|partition| {
+            for flag in ["resize", "shouldExist", "wipePartitionEntry"] {
+                partition.take(flag);
+            }
             unset_zeroes(partition, &["label", "typeGuid", "guid"]);
         });
     });
-    for_each(&mut storage, "raid", |raid| unset_zeroes(raid, &["spares"]));
+    storage.list_of_mut("raid").iter_mut().for_each(|raid| unset_zeroes(raid, &["spares"]));
     let mut unnamed = 0;
-    for_each(&mut storage, "filesystems", |filesystem| {
+    storage.list_of_mut("filesystems").iter_mut().for_each(|filesystem| {
         let Some(mut mount) = filesystem.as_map_mut().map(std::mem::take) else {
             return;
         };
@@ -102,7 +95,7 @@ fn storage_section<'t>(mut storage: Node<'t>) -> Node<'t> {
         unset_zeroes(filesystem, &["name"]);
     });
     for list in ["directories", "links"] {
-        for_each(&mut storage, list, |node| {
+        storage.list_of_mut(list).iter_mut().for_each(|node| {
             place_on_filesystem(node, &mounts);
             unset_zeroes(node, &["hard"]);
         });
@@ -186,18 +179,5 @@ fn place_on_filesystem(node: &mut Node<'_>, mounts: &[String]) {
             map.set("filesystem", Node::str_at(mount.clone(), origin));
         }
         None => map.set("filesystem", Node::str_at("root", origin)),
-    }
-}
-
-fn for_each<'t>(node: &mut Node<'t>, list: &str, mut change: impl FnMut(&mut Node<'t>)) {
-    if let Some(items) = node.as_map_mut().and_then(|map| map.get_mut(list)).and_then(Node::as_list_mut) {
-        items.iter_mut().for_each(&mut change);
-    }
-}
-
-/// Keeps only some fields (all when `only` is empty), and never those in `without`.
-fn keep(node: &mut Node<'_>, only: &[&str], without: &[&str]) {
-    if let Some(map) = node.as_map_mut() {
-        map.0.retain(|(key, _)| (only.is_empty() || only.contains(&key.as_ref())) && !without.contains(&key.as_ref()));
     }
 }

@@ -1,9 +1,12 @@
 //! Spec 2.0 to 2.2: the shape of such configs, and the way up to 3.x and down to 2.2.
 
 mod down;
+mod passwd;
 mod refuse;
 mod schema;
 mod source;
+mod storage;
+mod systemd;
 mod up;
 mod validate;
 
@@ -12,6 +15,10 @@ pub(crate) use refuse::refuse;
 pub(crate) use up::to_v3;
 
 use crate::node::{Node, Value};
+
+/// The fields of a user that say nothing when they are empty or false.
+const USER_ZEROES: [&str; 8] =
+    ["gecos", "homeDir", "noCreateHome", "noLogInit", "noUserGroup", "primaryGroup", "shell", "system"];
 
 /// Takes out what spec 2.x says for "not set" and spec 3 leaves out: `""`, `false` and `0` under these keys.
 fn unset_zeroes(node: &mut Node<'_>, keys: &[&str]) {

@@ -147,3 +147,82 @@ fn absolute(node: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
         check.report.error(&here, found, "path-not-absolute", message);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use crate::node::Node;
+    use crate::parse::parse;
+    use crate::problem::Severity;
+
+    fn errors(config: &serde_json::Value) -> Vec<String> {
+        let mut node = Node::from_json(config);
+        node.number(0);
+        let problems = parse(&node).map_or_else(|problems| problems, |parsed| parsed.warnings);
+        let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+        errors.map(|problem| format!("{} {}", problem.path, problem.code)).collect()
+    }
+
+    fn file(file: serde_json::Value) -> serde_json::Value {
+        json!({"storage": {"files": [file]}})
+    }
+
+    #[rstest]
+    #[case::scheme("2.0.0", file(json!({"filesystem": "root", "path": "/a", "contents": {"source": "s3://b/k"}})),
+        "storage.files[0].contents.source source-scheme")]
+    #[case::both("2.2.0", file(json!({"filesystem": "root", "path": "/a", "append": true, "overwrite": true})),
+        "storage.files[0].append v2-append-and-overwrite")]
+    #[case::no_filesystem("2.1.0", file(json!({"path": "/a"})), "storage.files[0].filesystem v2-filesystem-missing")]
+    #[case::relative("2.2.0", file(json!({"filesystem": "root", "path": "a"})), "storage.files[0].path path-not-absolute")]
+    #[case::key_as_written("2.2.0", json!({"Storage": {"Files": [{"filesystem": "root", "Path": "a"}]}}),
+        "Storage.Files[0].Path path-not-absolute")]
+    #[case::nowhere("2.2.0", json!({"storage": {"filesystems": [{"name": "root"}]}}),
+        "storage.filesystems[0] v2-filesystem-nowhere")]
+    #[case::twice("2.2.0",
+        json!({"storage": {"filesystems": [{"name": "root", "path": "/", "mount": {"device": "/d", "format": "ext4"}}]}}),
+        "storage.filesystems[0].path v2-filesystem-twice")]
+    #[case::format("2.0.0", json!({"storage": {"filesystems": [{"name": "root", "mount": {"device": "/d", "format": "swap"}}]}}),
+        "storage.filesystems[0].mount.format filesystem-format")]
+    #[case::label("2.1.0",
+        json!({"storage": {"filesystems": [{"name": "root", "mount": {"device": "/d", "format": "xfs", "label": "more than twelve"}}]}}),
+        "storage.filesystems[0].mount.label filesystem-label")]
+    #[case::wipe("2.2.0",
+        json!({"storage": {"filesystems": [
+            {"name": "root", "mount": {"device": "/d", "format": "ext4", "create": {}, "wipeFilesystem": true}}]}}),
+        "storage.filesystems[0].mount.wipeFilesystem v2-mount-create")]
+    #[case::create("2.2.0", json!({"passwd": {"users": [{"name": "core", "create": {}, "uid": 0}]}}),
+        "passwd.users[0].uid v2-user-create")]
+    #[case::negative("2.0.0", json!({"passwd": {"groups": [{"name": "g", "gid": -1}]}}), "passwd.groups[0].gid v2-negative")]
+    #[case::dropin_twice("2.2.0",
+        json!({"systemd": {"units": [{"name": "a.service", "dropins": [{"name": "x.conf"}, {"name": "x.conf"}]}]}}),
+        "systemd.units[0].dropins[1] duplicate")]
+    #[case::hash("2.2.0",
+        file(json!({"filesystem": "root", "path": "/a", "contents": {"verification": {"hash": "sha256-00"}}})),
+        "storage.files[0].contents.verification.hash hash")]
+    fn a_broken_rule_is_named_at_its_place_in_the_text(
+        #[case] version: &str,
+        #[case] mut config: serde_json::Value,
+        #[case] expected: &str,
+    ) {
+        config["ignition"] = json!({ "version": version });
+        assert_eq!(errors(&config), [expected]);
+    }
+
+    #[test]
+    fn what_the_conversion_drops_is_checked_too() {
+        let config = json!({
+            "ignition": {"version": "2.2.0"},
+            "storage": {"files": [
+                {"filesystem": "root", "path": "/a", "contents": {"source": "ftp://h"}},
+                {"filesystem": "root", "path": "/a"},
+            ]},
+            "systemd": {"units": [{"name": "a.service", "contents": "[Unit"}, {"name": "a.service"}]},
+        });
+        assert_eq!(
+            errors(&config),
+            ["storage.files[0].contents.source source-scheme", "systemd.units[0].contents unit-contents"]
+        );
+    }
+}

@@ -249,6 +249,7 @@ pub(crate) fn luks(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
             || clevis.int_of("threshold").unwrap_or(0) != 0
     });
     // Up to 3.2 a pin of the user's own is there as soon as its object is.
+    // Differs: an empty object was taken out before, because it says nothing in any version; 3.2 took it for a pin.
     let has_custom = match check.version {
         Version::V3_2 => clevis.is_some_and(|clevis| clevis.get("custom").is_some()),
         _ => custom.is_some(),
@@ -272,6 +273,7 @@ pub(crate) fn luks(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 pub(crate) fn clevis_custom(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let pin = node.text_of("pin");
     let config = node.text_of("config");
+    // Differs: 3.2 takes `needsNetwork` without a pin, because it looks at the texts only; 3.3 and later do not.
     if pin.is_empty() && config.is_empty() && node.bool_of("needsNetwork") != Some(true) {
         return;
     }
@@ -297,6 +299,7 @@ pub(crate) fn tang(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     }
     if let Some(advertisement) = node.get("advertisement") {
         let text = advertisement.as_str().unwrap_or_default();
+        // Differs: Ignition refuses numbers that no double can hold, because its reader turns them into one.
         if !text.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
             check.report.error(
                 &place.key("advertisement"),

@@ -23,13 +23,13 @@ pub(crate) type Rule = fn(&Node<'_>, &Place<'_>, &mut Check);
 pub(crate) struct Check {
     pub(crate) version: Version,
     pub(crate) report: Report,
-    /// Where bodies are decoded to, once and for all of them.
-    pub(crate) buffer: Vec<u8>,
+    /// Whether sources are looked at: those of a merged config come from inputs that were checked before.
+    pub(crate) looks_at_sources: bool,
 }
 
 impl Check {
     pub(crate) fn new(version: Version) -> Self {
-        Check { version, report: Report::default(), buffer: Vec::new() }
+        Check { version, report: Report::default(), looks_at_sources: true }
     }
 }
 

@@ -1,0 +1,348 @@
+//! Manifests in, an outcome out: what the tests of this crate build upon.
+
+// Every test binary has its own copy of this module and uses a part of it.
+#![allow(dead_code)]
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use seaworthy_fetch::{FetchError, Snapshot};
+use seaworthy_ignition::Node;
+use seaworthy_render::remote::{Answers, Embedded, Resolution, Wanted, resolve};
+use seaworthy_render::{
+    Context, ControllerConfig, Finding, MachineConfig, Place, Pool, Prepared, Rendered, keys, prepare, render,
+};
+use serde_json::{Value, json};
+
+/// The OS image of the rows of the table.
+pub const BASE: &str = "base@sha256:aa";
+
+// === Manifests ===
+
+/// A worker's MachineConfig.
+pub fn mc(name: &str, spec: Value) -> Value {
+    mc_of("worker", name, spec)
+}
+
+/// A MachineConfig of a role.
+pub fn mc_of(role: &str, name: &str, spec: Value) -> Value {
+    json!({
+        "apiVersion": keys::API_VERSION,
+        "kind": "MachineConfig",
+        "metadata": {"name": name, "labels": {keys::ROLE: role}},
+        "spec": spec,
+    })
+}
+
+/// A worker's MachineConfig with an Ignition config of 3.5.0 that has these sections.
+pub fn ign(name: &str, sections: Value) -> Value {
+    mc(name, json!({"config": with_version("3.5.0", sections)}))
+}
+
+/// A worker's MachineConfig with an Ignition config of 2.2.0 that has these sections.
+pub fn ign2(name: &str, sections: Value) -> Value {
+    mc(name, json!({"config": with_version("2.2.0", sections)}))
+}
+
+/// An Ignition config of a version with these sections.
+pub fn with_version(version: &str, mut sections: Value) -> Value {
+    sections["ignition"]["version"] = version.into();
+    sections
+}
+
+/// The sections of a config that has these files.
+pub fn files(files: Value) -> Value {
+    json!({"storage": {"files": files}})
+}
+
+/// The sections of a config that has these units.
+pub fn units(units: Value) -> Value {
+    json!({"systemd": {"units": units}})
+}
+
+/// A file with a body.
+pub fn file(path: &str, source: &str) -> Value {
+    json!({"path": path, "contents": {"source": source}})
+}
+
+/// The MachineConfig as a controller of that build would have written it.
+pub fn generated_by(build: &str, mut machine_config: Value) -> Value {
+    machine_config["metadata"]["annotations"][keys::GENERATED_BY] = build.into();
+    machine_config
+}
+
+/// The MachineConfig with a controller as its owner.
+pub fn owned_by(kind: &str, mut machine_config: Value) -> Value {
+    machine_config["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": keys::API_VERSION, "kind": kind, "name": "x", "uid": "1", "controller": true}]);
+    machine_config
+}
+
+/// A pool that selects MachineConfigs this way.
+pub fn pool(name: &str, selector: Value) -> Pool {
+    try_pool(name, selector).unwrap()
+}
+
+/// The same, when the selector may be wrong.
+pub fn try_pool(name: &str, selector: Value) -> Result<Pool, Finding> {
+    let object = json!({
+        "apiVersion": keys::API_VERSION,
+        "kind": "MachineConfigPool",
+        "metadata": {"name": name, "uid": format!("uid-of-{name}")},
+        "spec": {"machineConfigSelector": selector},
+    });
+    Pool::read(&Node::from_json(&object))
+}
+
+/// The pool of the workers.
+pub fn worker() -> Pool {
+    pool("worker", json!({"matchLabels": {keys::ROLE: "worker"}}))
+}
+
+/// A pool of the users' own, which inherits from the workers.
+pub fn infra() -> Pool {
+    pool("infra", json!({"matchExpressions": [{"key": keys::ROLE, "operator": "In", "values": ["worker", "infra"]}]}))
+}
+
+/// A context with [`BASE`] as the OS image.
+pub fn context() -> Context {
+    let controller_config = ControllerConfig { os_image: BASE.to_owned(), ..ControllerConfig::default() };
+    Context { controller_config, ..Context::default() }
+}
+
+// === Outcome ===
+
+/// Everything that a rendered config says about itself, for keeps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub name: String,
+    pub spec: Value,
+    pub object: Value,
+    pub annotations: BTreeMap<&'static str, String>,
+    pub inputs: Vec<String>,
+    pub findings: Vec<Finding>,
+    pub provenance: Vec<Line>,
+    pub embedded: Vec<Embedded>,
+    pub size: usize,
+}
+
+/// One value and its history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub subject: String,
+    pub field: String,
+    pub value: Value,
+    pub set_by: Option<Place>,
+    pub also: Vec<Place>,
+    pub overrode: Vec<(Place, Option<Value>)>,
+}
+
+impl Outcome {
+    pub fn of(rendered: &Rendered<'_, '_>) -> Self {
+        let mut json = Vec::new();
+        rendered.write_json(&mut json).unwrap();
+        let object: Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(rendered.object().to_json(), object, "the object written is the object given");
+        assert_eq!(rendered.size(), json.len(), "the size is that of what is written");
+        let line = |entry: &seaworthy_render::provenance::Entry<'_>| Line {
+            subject: entry.subject.to_string(),
+            field: entry.field.clone(),
+            value: entry.value.to_json(),
+            set_by: entry.set_by.clone(),
+            also: entry.also.clone(),
+            overrode: entry
+                .overrode
+                .iter()
+                .map(|lost| (lost.place.clone(), lost.value.as_ref().map(Node::to_json)))
+                .collect(),
+        };
+        Outcome {
+            name: rendered.name.clone(),
+            spec: rendered.spec.to_json(),
+            annotations: rendered.annotations.iter().cloned().collect(),
+            inputs: rendered.input_names().map(str::to_owned).collect(),
+            findings: rendered.findings(),
+            provenance: rendered.provenance().iter().map(line).collect(),
+            embedded: rendered.inputs.iter().flat_map(|input| input.embedded.clone()).collect(),
+            size: json.len(),
+            object,
+        }
+    }
+
+    pub fn config(&self) -> &Value {
+        &self.spec["config"]
+    }
+
+    pub fn files(&self) -> &Value {
+        &self.spec["config"]["storage"]["files"]
+    }
+
+    pub fn units(&self) -> &Value {
+        &self.spec["config"]["systemd"]["units"]
+    }
+
+    /// The hex digits of the name.
+    pub fn digest(&self) -> &str {
+        self.name.rsplit('-').next().unwrap()
+    }
+
+    /// The findings of a code.
+    pub fn coded(&self, code: &str) -> Vec<&Finding> {
+        self.findings.iter().filter(|finding| finding.code == code).collect()
+    }
+
+    /// The only finding of a code.
+    pub fn only(&self, code: &str) -> &Finding {
+        match self.coded(code)[..] {
+            [finding] => finding,
+            ref found => panic!("{} findings of {code}: {:#?}", found.len(), self.findings),
+        }
+    }
+
+    /// The history of a value.
+    pub fn line(&self, subject: &str, field: &str) -> &Line {
+        let found = self.provenance.iter().find(|line| line.subject == subject && line.field == field);
+        found.unwrap_or_else(|| panic!("no {subject} {field}: {:#?}", self.provenance))
+    }
+}
+
+// === Rendering ===
+
+/// Manifests as documents of their own.
+pub fn read(manifests: &[Value]) -> Vec<MachineConfig<'_>> {
+    let number = |(doc, json)| {
+        let mut node = Node::from_json(json);
+        node.number(u32::try_from(doc).unwrap());
+        MachineConfig::read(node)
+    };
+    manifests.iter().enumerate().map(number).collect()
+}
+
+/// Renders a pool; nothing is fetched.
+pub fn try_render(pool: &Pool, manifests: &[Value], context: &Context) -> Result<Outcome, Vec<Finding>> {
+    let sources = read(manifests);
+    let prepared: Vec<_> = sources.iter().map(prepare).collect();
+    render(pool, &prepared, context).map(|rendered| Outcome::of(&rendered))
+}
+
+/// Renders a pool that can be rendered.
+pub fn rendered(pool: &Pool, manifests: &[Value]) -> Outcome {
+    rendered_in(pool, manifests, &context())
+}
+
+/// The same in another context.
+pub fn rendered_in(pool: &Pool, manifests: &[Value], context: &Context) -> Outcome {
+    try_render(pool, manifests, context).unwrap_or_else(|findings| panic!("{}", shown(&findings)))
+}
+
+/// What is wrong with a pool that cannot be rendered.
+pub fn refused(pool: &Pool, manifests: &[Value]) -> Vec<Finding> {
+    refused_in(pool, manifests, &context())
+}
+
+/// The same in another context.
+pub fn refused_in(pool: &Pool, manifests: &[Value], context: &Context) -> Vec<Finding> {
+    match try_render(pool, manifests, context) {
+        Err(findings) => {
+            assert!(!findings.is_empty() && findings.iter().all(Finding::is_error), "{}", shown(&findings));
+            findings
+        }
+        Ok(outcome) => panic!("it is accepted: {}", outcome.spec),
+    }
+}
+
+/// The only thing that is wrong.
+pub fn one(findings: &[Finding]) -> &Finding {
+    match findings {
+        [finding] => finding,
+        _ => panic!("{} findings:\n{}", findings.len(), shown(findings)),
+    }
+}
+
+/// Findings as people read them.
+pub fn shown(findings: &[Finding]) -> String {
+    findings.iter().map(|finding| format!("[{}] {finding}\n", finding.code)).collect()
+}
+
+/// The places of a finding as `name path` or `name path (url)`.
+pub fn places(finding: &Finding) -> Vec<String> {
+    finding.places.iter().map(place).collect()
+}
+
+/// A place as `name path` or `name path (url)`.
+pub fn place(place: &Place) -> String {
+    match &place.remote {
+        Some(url) => format!("{} {} ({url})", place.name, place.path),
+        None => format!("{} {}", place.name, place.path),
+    }
+}
+
+// === Remote content ===
+
+/// When everything was fetched.
+pub fn fetch_time() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)
+}
+
+/// A server that answers for every wanted thing.
+pub type Server<'s> = dyn Fn(&Wanted) -> Result<Vec<u8>, FetchError> + 's;
+
+/// What was asked for, round by round.
+pub type Rounds = Vec<Vec<Wanted>>;
+
+/// Resolves the references of an input with the answers of a server, and tells what was asked for.
+pub fn resolved<'t>(
+    input: Prepared<'t>,
+    next_doc: &mut u32,
+    server: &Server<'_>,
+) -> (Result<Prepared<'t>, Vec<Finding>>, Rounds) {
+    let mut answers = Answers::default();
+    let mut rounds = Vec::new();
+    loop {
+        match resolve(&input, next_doc, &answers) {
+            Resolution::Unchanged => return (Ok(input), rounds),
+            Resolution::Resolved(resolved) => return (Ok(resolved), rounds),
+            Resolution::Failed(findings) => return (Err(findings), rounds),
+            Resolution::Missing(wanted) => {
+                assert!(rounds.len() < 40, "it never ends: {wanted:#?}");
+                for wanted in &wanted {
+                    let answer = server(wanted).map(|bytes| Snapshot::new(bytes, &wanted.request.url, fetch_time()));
+                    answers.insert(wanted.key, answer);
+                }
+                rounds.push(wanted);
+            }
+        }
+    }
+}
+
+/// Renders a pool whose inputs may refer to a server.
+pub fn try_render_with(
+    pool: &Pool,
+    manifests: &[Value],
+    context: &Context,
+    server: &Server<'_>,
+) -> (Result<Outcome, Vec<Finding>>, Rounds) {
+    let sources = read(manifests);
+    let mut next_doc = u32::try_from(sources.len()).unwrap();
+    let mut prepared = Vec::new();
+    let mut rounds = Vec::new();
+    let mut failures = Vec::new();
+    for source in &sources {
+        let input = prepare(source);
+        if !input.is_valid() {
+            prepared.push(input);
+            continue;
+        }
+        let (outcome, asked) = resolved(input, &mut next_doc, server);
+        rounds.extend(asked);
+        match outcome {
+            Ok(input) => prepared.push(input),
+            Err(findings) => failures.extend(findings),
+        }
+    }
+    if !failures.is_empty() {
+        return (Err(failures), rounds);
+    }
+    (render(pool, &prepared, context).map(|rendered| Outcome::of(&rendered)), rounds)
+}
