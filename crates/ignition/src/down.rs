@@ -110,7 +110,7 @@ impl Down {
                     let mode = child.as_int().unwrap_or_default();
                     if mode & 0o7000 != 0 {
                         let message =
-                            format!("the special bits of mode {mode:#o} cannot be said in {}; drop them", self.to);
+                            format!("the special bits of mode 0{mode:o} cannot be said in {}; drop them", self.to);
                         self.report.error(&here, child, "not-in-version", message);
                     }
                 }

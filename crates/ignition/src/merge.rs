@@ -283,7 +283,9 @@ fn merge_list<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event
         };
         match &list.item {
             Kind::Object(object) => {
-                kept(entry, item, object, key_by, item.origin, events);
+                if changes_values(item, object, key_by) {
+                    kept(entry, item, object, key_by, item.origin, events);
+                }
                 merge_object(entry, item, object, events);
             }
             // A text that stands in both lists stays where it was.
@@ -390,6 +392,13 @@ fn first_leaf(acc: &Acc<'_>) -> Origin {
         Acc::Object { fields, origin } => fields.first().map_or(*origin, |(_, acc)| first_leaf(acc)),
         other => other.origin(),
     }
+}
+
+/// Whether an entry sets values, rather than only adding to lists (a drop-in, a key), which takes nothing from anyone.
+fn changes_values(entry: &Node<'_>, object: &Object, key_by: KeyBy) -> bool {
+    let is_value = |field: &Field| !matches!(field.kind, Kind::List(_)) && key_by != KeyBy::Field(field.name);
+    let mut keys = entry.as_map().into_iter().flat_map(Map::iter);
+    keys.any(|(key, _)| object.field(key).is_some_and(is_value))
 }
 
 /// Records the values of an entry that stay although the child changes another part of it.

@@ -91,11 +91,9 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
             let text = argument.as_str().unwrap_or_default();
             text.split_whitespace().any(|word| word == "nosmt" || word.starts_with("nosmt="))
         })?;
-        let message = format!(
-            "nosmt turns off simultaneous multithreading on every machine of pool {}: only physical cores remain; make sure \
-             that the pods still fit",
-            self.pool.name
-        );
+        let message = "turns off simultaneous multithreading on every machine of the pool: only physical cores remain; make \
+                       sure that the pods still fit"
+            .to_owned();
         let places = locator.place(argument.origin).into_iter().collect();
         Some(self.finding(Severity::Warning, "nosmt", "kernel argument nosmt".to_owned(), places, message))
     }

@@ -1,7 +1,9 @@
 //! One MachineConfig, made ready for merging: its Ignition config brought to spec 3.5, its fields checked. Done once,
 //! however many pools select it.
 
-use seaworthy_ignition::node::{Node, Origin};
+use seaworthy_fetch::Digest;
+use seaworthy_ignition::body::bytes_of;
+use seaworthy_ignition::node::{Node, Origin, quote};
 use seaworthy_ignition::{Path, Severity, parse};
 
 use crate::finding::{Finding, Place};
@@ -17,6 +19,9 @@ pub const EXTENSIONS: [&str; 7] =
 
 /// The highest mode of a file: the daemon on the machine sets no others.
 const HIGHEST_FILE_MODE: i64 = 0o777;
+
+/// Embedded bodies are unpacked up to this size to compare their hash.
+const LARGEST_BODY: u64 = 64 * 1024 * 1024;
 
 /// A MachineConfig that is ready for merging, or the reasons why it is not.
 #[derive(Debug)]
@@ -68,7 +73,7 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
                     parsed.warnings.iter().map(|problem| Finding::of_problem(name, &["spec", "config"], problem)),
                 );
                 check_modes(source, &parsed.config, &mut findings);
-                check_plain_http(source, &parsed.config, &mut findings);
+                check_sources(source, &parsed.config, &mut findings);
                 config = Some(parsed.config);
             }
         }
@@ -85,7 +90,7 @@ fn check_modes(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec
         let number = mode.as_int().unwrap_or_default();
         if number > HIGHEST_FILE_MODE {
             let message = format!(
-                "invalid mode {number:#o} for {}, cannot exceed {HIGHEST_FILE_MODE:#o}: drop the setuid, setgid and sticky bits",
+                "invalid mode 0{number:o} for {}, cannot exceed 0{HIGHEST_FILE_MODE:o}: drop the setuid, setgid and sticky bits",
                 file.text_of("path")
             );
             findings.push(error(source, mode, "file-mode", message));
@@ -93,22 +98,41 @@ fn check_modes(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec
     }
 }
 
-/// Everything that would be fetched in the clear without a hash to tell what arrived.
-fn check_plain_http(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec<Finding>) {
+/// Bodies that a machine would not take, or should not trust: fetched in the clear without a hash to tell what arrived,
+/// or embedded with a hash that is not theirs.
+fn check_sources(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec<Finding>) {
     crate::remote::resources(config, &mut |resource| {
         let url = resource.text_of("source");
         let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
-        let has_hash = resource.dig(&["verification", "hash"]).is_some();
-        if matches!(scheme.as_str(), "http" | "tftp") && !has_hash {
-            let place = resource.get("source").unwrap_or(resource);
-            let message = format!(
-                "{} is fetched in the clear and without verification.hash: anyone on the way can change it; use https or add \
-                 the hash",
-                seaworthy_ignition::node::quote(&seaworthy_fetch::redact(url))
-            );
-            let mut finding = error(source, place, "plain-http-without-hash", message);
-            finding.severity = Severity::Warning;
-            findings.push(finding);
+        let hash = resource.dig(&["verification", "hash"]);
+        let mut warn = |node: &Node<'_>, code, message| {
+            findings.push(Finding { severity: Severity::Warning, ..error(source, node, code, message) });
+        };
+        match (scheme.as_str(), hash) {
+            ("http" | "tftp", None) => {
+                let message = format!(
+                    "{} is fetched in the clear and without verification.hash: anyone on the way can change it; use https or \
+                     add the hash",
+                    quote(&seaworthy_fetch::redact(url))
+                );
+                warn(resource.get("source").unwrap_or(resource), "plain-http-without-hash", message);
+            }
+            // Warned of, not refused: the daemon on a running machine never looks, so a cluster may live with it. The
+            // next machine does not boot.
+            ("data", Some(hash)) => {
+                let expected = hash.as_str().and_then(|hash| hash.parse::<Digest>().ok());
+                if let (Some(expected), Ok(bytes)) = (expected, bytes_of(resource, LARGEST_BODY))
+                    && expected.of_same_kind(&bytes) != expected
+                {
+                    let message = format!(
+                        "the content is {}, but verification.hash says {expected}: new machines refuse it at first boot; \
+                         correct the hash",
+                        expected.of_same_kind(&bytes)
+                    );
+                    warn(hash, "hash-mismatch", message);
+                }
+            }
+            _ => {}
         }
     });
 }

@@ -77,7 +77,7 @@ pub(crate) fn mode(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         let message = format!("illegal file mode {number}; accepted are 0 to 4095 (octal 7777)");
         check.report.error(&place.key("mode"), mode, "mode", message);
     } else if number & 0o7000 != 0 {
-        let message = format!("the setuid, setgid and sticky bits of mode {number:#o} do nothing before version 3.6.0");
+        let message = format!("the setuid, setgid and sticky bits of mode 0{number:o} do nothing before version 3.6.0");
         check.report.warn(&place.key("mode"), mode, "mode-special-bits", message);
     }
 }

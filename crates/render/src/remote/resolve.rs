@@ -306,7 +306,7 @@ impl Resolver<'_, '_> {
         if is_embedded(url) {
             return self.inline(url, source, is_packed, verification.as_ref());
         }
-        if url.starts_with("tftp:") {
+        if url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("tftp:")) {
             self.fail(
                 source,
                 "remote-scheme",

@@ -279,7 +279,7 @@ fn write_change(out: &mut impl std::io::Write, change: &Change<'_>) -> std::io::
 fn facts(node: &Node<'_>) -> String {
     let mut facts = Vec::new();
     if let Some(mode) = node.int_of("mode") {
-        facts.push(format!("mode {mode:#o}"));
+        facts.push(format!("mode 0{mode:o}"));
     }
     if let Some(target) = node.str_of("target") {
         facts.push(format!("to {target}"));
@@ -306,7 +306,7 @@ fn write_field_change(out: &mut impl std::io::Write, change: &FieldChange<'_>) -
     let shown = |node: Option<&Node<'_>>| match node {
         None => "(unset)".to_owned(),
         Some(node) => match (node.as_int(), path.as_str()) {
-            (Some(mode), "mode") => format!("{mode:#o}"),
+            (Some(mode), "mode") => format!("0{mode:o}"),
             _ => short(node),
         },
     };

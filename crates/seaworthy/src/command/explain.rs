@@ -183,7 +183,7 @@ fn print_full(entries: &[Entry<'_>]) -> Result<(), Failure> {
 
 fn shown(field: &str, node: &Node<'_>) -> String {
     match (&node.value, field) {
-        (Value::Int(mode), "mode") => format!("{mode} ({mode:#o})"),
+        (Value::Int(mode), "mode") => format!("{mode} (0{mode:o})"),
         (Value::Str(text), _) if text.starts_with("data:") => match data_url::decode(text) {
             Ok(bytes) => format!("{} bytes", bytes.len()),
             Err(_) => quote(text),

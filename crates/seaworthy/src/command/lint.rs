@@ -1,6 +1,6 @@
 //! `seaworthy lint`.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::Write as _;
 
 use seaworthy_ignition::Severity;
@@ -26,72 +26,108 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
         .flat_map(|input| input.findings.iter().cloned())
         .collect();
     findings.extend(set.broken_pools.iter().cloned());
+    // One finding of several pools is said once.
+    let mut places: HashMap<String, usize> =
+        findings.iter().enumerate().map(|(at, finding)| (finding.to_string(), at)).collect();
     let of_pools = parallel::map_few(&pools, |pool| match render(pool, &prepared, &context) {
         Ok(rendered) => rendered.findings(),
         Err(findings) => findings,
     });
-    let known: HashSet<String> = findings.iter().map(|finding| finding.to_string()).collect();
+    let mut reports: Vec<Report> = findings.into_iter().map(|finding| Report { finding, pools: Vec::new() }).collect();
     for mut finding in of_pools.into_iter().flatten() {
         let pool = finding.pool.take();
-        if !known.contains(&finding.to_string()) {
-            finding.pool = pool;
-            findings.push(finding);
+        match places.get(&finding.to_string()) {
+            Some(at) => reports[*at].pools.extend(pool),
+            None => {
+                places.insert(finding.to_string(), reports.len());
+                reports.push(Report { finding, pools: pool.into_iter().collect() });
+            }
         }
     }
-    findings.retain(|finding| !options.allow.iter().any(|code| code == finding.code));
-    findings.sort_by(|a, b| {
-        let key = |finding: &Finding| (std::cmp::Reverse(finding.severity), finding.places.first().cloned());
+    reports.retain(|report| !options.allow.iter().any(|code| code == report.finding.code));
+    reports.sort_by(|a, b| {
+        let key = |report: &Report| (std::cmp::Reverse(report.finding.severity), report.finding.places.first().cloned());
         key(a).cmp(&key(b))
     });
 
     match options.output {
-        ReportFormat::Json => print_json(&findings, &set)?,
-        ReportFormat::Text => print_text(&findings, &set)?,
+        ReportFormat::Json => print_json(&reports, &set)?,
+        ReportFormat::Text => print_text(&reports, &set)?,
     }
-    let is_bad = |finding: &Finding| options.strict || finding.is_error();
-    Ok(if findings.iter().any(is_bad) { WRONG } else { OK })
+    let is_bad = |report: &Report| options.strict || report.finding.is_error();
+    Ok(if reports.iter().any(is_bad) { WRONG } else { OK })
 }
 
-fn print_json(findings: &[Finding], set: &Set<'_>) -> Result<(), Failure> {
-    let list: Vec<serde_json::Value> = findings
+/// A finding, and the pools that have it.
+struct Report {
+    finding: Finding,
+    pools: Vec<String>,
+}
+
+fn print_json(reports: &[Report], set: &Set<'_>) -> Result<(), Failure> {
+    let list: Vec<serde_json::Value> = reports
         .iter()
-        .map(|finding| {
-            let mut json = finding.to_json();
-            let file = finding.places.first().and_then(|place| set.file_of(place, &parse_path(&place.path)));
-            if let Some(file) = file {
-                json["file"] = file.into();
+        .map(|report| {
+            let mut json = report.finding.to_json();
+            if !report.pools.is_empty() {
+                json["pools"] = report.pools.clone().into();
+            }
+            for (place, json) in report.finding.places.iter().zip(json["places"].as_array_mut().into_iter().flatten()) {
+                if let Some(found) = set.file_of(place, &parse_path(&place.path)) {
+                    json["file"] = found.file.into();
+                    if let Some((line, column)) = found.position {
+                        json["line"] = line.into();
+                        json["column"] = column.into();
+                    }
+                }
             }
             json
         })
         .collect();
-    let json = serde_json::json!({"findings": list, "summary": summary_json(findings)});
-    let mut out = std::io::stdout().lock();
-    // A value always has a JSON form.
-    writeln!(out, "{}", serde_json::to_string_pretty(&json).unwrap_or_default())?;
+    let summary = serde_json::json!({
+        "errors": count(reports, Severity::Error),
+        "warnings": count(reports, Severity::Warning),
+        "infos": count(reports, Severity::Info),
+    });
+    let json = serde_json::json!({"findings": list, "summary": summary});
+    let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
+    writeln!(std::io::stdout().lock(), "{json}")?;
     Ok(())
 }
 
-fn summary_json(findings: &[Finding]) -> serde_json::Value {
-    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    serde_json::json!({
-        "errors": count(Severity::Error),
-        "warnings": count(Severity::Warning),
-        "infos": count(Severity::Info),
-    })
-}
-
-fn print_text(findings: &[Finding], set: &Set<'_>) -> Result<(), Failure> {
+fn print_text(reports: &[Report], set: &Set<'_>) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    for finding in findings {
+    for Report { finding, pools } in reports {
         let style = paint::style(finding.severity);
-        let file = finding.places.first().and_then(|place| set.file_of(place, &parse_path(&place.path)));
-        let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
-        writeln!(out, "{style}{}{style:#}[{}]: {file}{finding}", finding.severity, finding.code)?;
+        let subject = match finding.subject.as_str() {
+            subject if !subject.is_empty() && !finding.message.contains(subject) => format!("{subject}: "),
+            _ => String::new(),
+        };
+        writeln!(out, "{style}{}[{}]{style:#}: {subject}{}", finding.severity, finding.code, finding.message)?;
+        for place in &finding.places {
+            match set.file_of(place, &parse_path(&place.path)) {
+                Some(file) => writeln!(out, "  {file}: {place}")?,
+                None => writeln!(out, "  {place}")?,
+            }
+        }
+        match pools.as_slice() {
+            [] => {}
+            [pool] => writeln!(out, "  in pool {pool}")?,
+            pools => writeln!(out, "  in pools {}", pools.join(", "))?,
+        }
     }
-    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    let (errors, warnings, infos) = (count(Severity::Error), count(Severity::Warning), count(Severity::Info));
-    writeln!(out, "{}, {}, {infos} worth knowing", counted(errors, "error"), counted(warnings, "warning"))?;
+    writeln!(
+        out,
+        "{}, {}, {} worth knowing",
+        counted(count(reports, Severity::Error), "error"),
+        counted(count(reports, Severity::Warning), "warning"),
+        count(reports, Severity::Info)
+    )?;
     Ok(())
+}
+
+fn count(reports: &[Report], severity: Severity) -> usize {
+    reports.iter().filter(|report| report.finding.severity == severity).count()
 }
 
 fn counted(count: usize, noun: &str) -> String {

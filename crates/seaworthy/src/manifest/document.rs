@@ -9,6 +9,8 @@ use seaworthy_ignition::path::{Path, Step};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
+use super::yaml;
+
 /// A text that manifests come in.
 #[derive(Debug)]
 pub struct Text {
@@ -67,23 +69,25 @@ impl Text {
     }
 
     fn yaml(&self) -> Result<Vec<Node<'_>>, String> {
-        if let Some(at) = self.content().find('\0') {
-            let line = self.content()[..at].matches('\n').count() + 1;
+        let content = self.content();
+        if let Some(at) = content.find('\0') {
+            let line = content[..at].matches('\n').count() + 1;
             return Err(format!("{}:{line}: there is a NUL character; manifests are texts", self.name));
         }
-        serde_saphyr::from_multiple_with_options::<Owned>(self.content(), options())
+        serde_saphyr::from_multiple_with_options::<Owned>(content, yaml::options(content.len()))
             .map(|documents| documents.into_iter().map(|document| document.0).collect())
             .map_err(|error| {
                 let bare = error.without_snippet();
                 let (line, column) = bare.location().map_or((0, 0), |location| (location.line(), location.column()));
-                let message = bare.to_string();
-                let message = message.split(" at line ").next().unwrap_or_default();
-                self.syntax_error(line as usize, column as usize, message)
+                self.syntax_error(line as usize, column as usize, &yaml::message(bare))
             })
     }
 
     /// `file:line:column: message`, and the line with a mark.
     fn syntax_error(&self, line: usize, column: usize, message: &str) -> String {
+        if line == 0 {
+            return format!("{}: {message}", self.name);
+        }
         let mut text = format!("{}:{line}:{column}: {message}", self.name);
         if let Some(snippet) = self.snippet(line, column) {
             text.push('\n');
@@ -95,7 +99,9 @@ impl Text {
     /// A line of the text with a mark below a column.
     pub fn snippet(&self, line: usize, column: usize) -> Option<String> {
         const SHOWN: usize = 100;
-        let content = self.content().lines().nth(line.checked_sub(1)?)?;
+        // What is missing at the end is reported behind it: then the last line is shown, marked at its end.
+        let (nth, content) = self.content().lines().enumerate().take(line).last()?;
+        let (line, column) = if nth + 1 == line { (line, column) } else { (nth + 1, usize::MAX) };
         // Of a long line the part around the column is shown.
         let chars: Vec<char> = content.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let column = column.clamp(1, chars.len() + 1);
@@ -116,7 +122,9 @@ impl Text {
             return Some((position.line, position.column));
         }
         let documents = self.spanned.get_or_init(|| {
-            serde_saphyr::from_multiple_with_options::<SpannedNode>(self.content(), options()).unwrap_or_default()
+            let content = self.content();
+            serde_saphyr::from_multiple_with_options::<SpannedNode>(content, yaml::options(content.len()))
+                .unwrap_or_default()
         });
         let mut node = documents.get(document)?;
         for step in &path.0 {
@@ -134,15 +142,6 @@ impl Text {
         }
         let location = node.0.referenced;
         (location.line() > 0).then(|| (location.line() as usize, location.column() as usize))
-    }
-}
-
-/// YAML as kubectl reads it: 1.1, with `yes` for true and `0644` for an octal number; two equal keys are an error.
-fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
-        with_snippet: false,
     }
 }
 

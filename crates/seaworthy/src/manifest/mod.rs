@@ -3,6 +3,7 @@
 mod document;
 mod read;
 mod set;
+mod yaml;
 
 pub use document::Text;
 pub use read::{Inputs, load};

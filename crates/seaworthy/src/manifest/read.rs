@@ -1,5 +1,6 @@
 //! Finds and reads the texts that manifests come in.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -41,15 +42,14 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
         match std::fs::metadata(path) {
             Err(error) => errors.push(format!("cannot read {shown}: {error}")),
             Ok(metadata) if metadata.is_dir() => {
-                let mut files = Vec::new();
-                if let Err(error) = list(path, inputs.recursive, 0, &mut files) {
-                    errors.push(error);
+                let mut listing = Listing { recursive: inputs.recursive, ..Listing::default() };
+                match listing.add(path, 0) {
+                    Err(error) => errors.push(error),
+                    Ok(()) if listing.files.is_empty() => errors
+                        .push(format!("there is no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs))),
+                    Ok(()) => {}
                 }
-                if files.is_empty() {
-                    errors
-                        .push(format!("there is no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs)));
-                }
-                for file in files {
+                for file in listing.files {
                     match read_file(&file, limit) {
                         Ok(text) => texts.push(text),
                         Err(error) => errors.push(error),
@@ -66,8 +66,8 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
 }
 
 fn hint(folder: &Path, inputs: &Inputs<'_>) -> &'static str {
-    let mut below = Vec::new();
-    let found = !inputs.recursive && list(folder, true, 0, &mut below).is_ok() && !below.is_empty();
+    let mut below = Listing { recursive: true, ..Listing::default() };
+    let found = !inputs.recursive && below.add(folder, 0).is_ok() && !below.files.is_empty();
     if found { "; there are some in the folders below it: add -R" } else { "" }
 }
 
@@ -96,31 +96,51 @@ fn read(source: impl std::io::Read, name: &str, limit: u64, size: u64) -> Result
 }
 
 /// The manifests of a folder, by name.
-fn list(folder: &Path, recursive: bool, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), String> {
-    let shown = folder.display();
-    if depth > DEEPEST {
-        return Err(format!("the folders below {shown} are nested deeper than {DEEPEST}"));
-    }
-    let entries = std::fs::read_dir(folder).map_err(|error| format!("cannot read the folder {shown}: {error}"))?;
-    let mut paths = Vec::new();
-    for entry in entries {
-        paths.push(entry.map_err(|error| format!("cannot read the folder {shown}: {error}"))?.path());
-    }
-    paths.sort();
-    for path in paths {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if name.starts_with('.') {
-            continue;
+#[derive(Default)]
+struct Listing {
+    recursive: bool,
+    files: Vec<PathBuf>,
+    /// The folders that were looked into: links may lead to the same one again and again.
+    seen: HashSet<PathBuf>,
+}
+
+impl Listing {
+    fn add(&mut self, folder: &Path, depth: usize) -> Result<(), String> {
+        let shown = folder.display();
+        let cannot = |error: std::io::Error| format!("cannot read the folder {shown}: {error}");
+        if depth > DEEPEST {
+            return Err(format!("the folders below {shown} are nested deeper than {DEEPEST}"));
         }
-        let is_manifest =
-            matches!(path.extension().and_then(|extension| extension.to_str()), Some("yaml" | "yml" | "json"));
-        if path.is_dir() {
-            if recursive {
-                list(&path, recursive, depth + 1, files)?;
+        if !self.seen.insert(folder.canonicalize().map_err(cannot)?) {
+            return Ok(());
+        }
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(cannot)? {
+            paths.push(entry.map_err(cannot)?.path());
+        }
+        paths.sort();
+        for path in paths {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if name.starts_with('.') {
+                continue;
             }
-        } else if is_manifest {
-            files.push(path);
+            let is_manifest =
+                matches!(path.extension().and_then(|extension| extension.to_str()), Some("yaml" | "yml" | "json"));
+            match std::fs::metadata(&path) {
+                Ok(metadata) if metadata.is_dir() => {
+                    if self.recursive {
+                        self.add(&path, depth + 1)?;
+                    }
+                }
+                _ if !is_manifest => {}
+                // A pipe in a folder would be waited for until somebody writes into it.
+                Ok(metadata) if !metadata.is_file() => {
+                    return Err(format!("{} is not a file; remove it from the folder", path.display()));
+                }
+                // What cannot be looked at is said when it is read.
+                _ => self.files.push(path),
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

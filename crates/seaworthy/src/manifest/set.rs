@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::path::Path;
@@ -115,32 +116,42 @@ impl<'t> Set<'t> {
     }
 
     fn take(&mut self, object: Node<'t>, item_kind: &str, path: Path, reading: &mut Reading<'_>) {
-        let kind = match object.str_of("kind") {
-            Some(kind) => kind.to_owned(),
+        let kind = match object.get("kind").filter(|kind| !kind.is_null()) {
+            Some(kind) => kind.as_str().unwrap_or_default().to_owned(),
             None => item_kind.to_owned(),
         };
         let api_version = object.text_of("apiVersion");
         if kind.is_empty() {
             let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-            let message = format!(
-                "{}: an object{} has no kind; a manifest has apiVersion and kind",
-                reading.text.name,
-                named(name)
-            );
+            let found = match object.get("kind").filter(|kind| !kind.is_null()) {
+                Some(kind) => format!("the kind is {}", kind.describe()),
+                None => "there is no kind".to_owned(),
+            };
+            let message =
+                format!("{}: an object{}: {found}; a manifest has apiVersion and kind", reading.text.name, named(name));
             reading.errors.push(message);
             return;
         }
-        let is_ours = api_version.starts_with(GROUP) || (api_version.is_empty() && !item_kind.is_empty());
+        // The items of a typed list need not repeat what the list says.
+        let is_item = api_version.is_empty() && !item_kind.is_empty();
+        let is_ours = api_version.starts_with(GROUP) || is_item;
+        let is_current = api_version == keys::API_VERSION || is_item;
         if let Some(item_kind) = kind.strip_suffix("List")
             && object.get("items").is_some()
         {
             let item_kind = if is_ours { item_kind.to_owned() } else { String::new() };
             let Value::Map(mut map) = object.value else { return };
-            let Some(Node { value: Value::List(items), .. }) = map.remove("items") else {
-                if map.get("items").is_some_and(|items| !items.is_null()) {
-                    reading.errors.push(format!("{}: items of a {kind} is not a list", reading.text.name));
+            let items = match map.remove("items") {
+                Some(Node { value: Value::List(items), .. }) => items,
+                Some(other) if !other.is_null() => {
+                    let found = other.describe();
+                    reading.errors.push(format!(
+                        "{}: items of a {kind} is {found}; accepted is a list of objects",
+                        reading.text.name
+                    ));
+                    return;
                 }
-                return;
+                _ => return,
             };
             for (index, item) in items.into_iter().enumerate() {
                 if is_object(&item) {
@@ -153,7 +164,7 @@ impl<'t> Set<'t> {
             return;
         }
         match kind.as_str() {
-            kinds::MACHINE_CONFIG if is_ours => {
+            kinds::MACHINE_CONFIG if is_current => {
                 let machine_config = MachineConfig::read(object);
                 let origin = machine_config.object().origin;
                 self.by_name.insert(machine_config.name().to_owned(), origin);
@@ -162,15 +173,18 @@ impl<'t> Set<'t> {
                 }
                 self.machine_configs.push(machine_config);
             }
-            kinds::MACHINE_CONFIG_POOL if is_ours => match Pool::read(&object) {
+            kinds::MACHINE_CONFIG_POOL if is_current => match Pool::read(&object) {
                 Ok(pool) => {
                     // Applying manifests one after the other leaves the last one.
+                    if self.pools.iter().any(|known| known.name == pool.name && *known != pool) {
+                        paint::note(&format!("MachineConfigPool {} is given twice; the last one counts", pool.name));
+                    }
                     self.pools.retain(|known| known.name != pool.name);
                     self.pools.push(pool);
                 }
                 Err(finding) => self.broken_pools.push(finding),
             },
-            kinds::CONTROLLER_CONFIG if is_ours => {
+            kinds::CONTROLLER_CONFIG if is_current => {
                 *reading.controller_configs += 1;
                 self.controller_config = ControllerConfig::read(&object);
             }
@@ -210,7 +224,7 @@ impl<'t> Set<'t> {
     pub fn pools(&self, wanted: &[String]) -> Result<Vec<Pool>, Failure> {
         let mut pools = self.pools.clone();
         if pools.is_empty() && self.broken_pools.is_empty() {
-            pools = self.assumed_pools(wanted);
+            pools = self.assumed_pools();
         }
         if wanted.is_empty() {
             return Ok(pools);
@@ -218,21 +232,25 @@ impl<'t> Set<'t> {
         let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
         let broken =
             |name: &str| self.broken_pools.iter().any(|finding| finding.places.iter().any(|place| place.name == name));
-        for name in wanted.iter().filter(|name| !names.contains(&name.as_str()) && !broken(name)) {
+        let is_missing = |name: &&String| !names.contains(&name.as_str()) && !broken(name);
+        let missing: Vec<String> = wanted.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
+        if !missing.is_empty() {
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(Failure::unreadable(format!("there is no pool {name:?} in the input; the pools are: {known}")));
+            return Err(Failure::unreadable(format!(
+                "there is no pool {} in the input; the pools are: {known}; correct the name, or add its MachineConfigPool",
+                missing.join(" and no pool ")
+            )));
         }
         pools.retain(|pool| wanted.contains(&pool.name));
         Ok(pools)
     }
 
-    fn assumed_pools(&self, wanted: &[String]) -> Vec<Pool> {
+    fn assumed_pools(&self) -> Vec<Pool> {
         let mut roles: Vec<&str> = self
             .machine_configs
             .iter()
             .filter(|machine_config| !machine_config.is_rendered())
             .filter_map(MachineConfig::role)
-            .chain(wanted.iter().map(String::as_str))
             .collect();
         roles.sort_unstable();
         roles.dedup();
@@ -251,18 +269,33 @@ impl<'t> Set<'t> {
         self.pools.iter().find(|pool| pool.name == "worker")?.os_image_stream.clone()
     }
 
-    /// `file:line:column` of a place, as far as it can be told.
-    pub fn file_of(&self, place: &Place, path: &Path) -> Option<String> {
+    /// The file of a place, and the line in it as far as it can be told.
+    pub fn file_of(&self, place: &Place, path: &Path) -> Option<FilePlace<'t>> {
         let origin = match place.kind {
             kinds::MACHINE_CONFIG if place.remote.is_none() => *self.by_name.get(&place.name)?,
             _ => return None,
         };
         let document = self.origins.get(origin.doc as usize)?;
         let start = self.items.get(&origin).cloned().unwrap_or_default();
-        Some(match document.text.locate(document.nth, &start.join(path), &self.budget) {
-            Some((line, column)) => format!("{}:{line}:{column}", document.text.name),
-            None => document.text.name.clone(),
-        })
+        let position = document.text.locate(document.nth, &start.join(path), &self.budget);
+        Some(FilePlace { file: &document.text.name, position })
+    }
+}
+
+/// A place in a file.
+pub struct FilePlace<'t> {
+    /// The file.
+    pub file: &'t str,
+    /// Line and column, counted from 1.
+    pub position: Option<(usize, usize)>,
+}
+
+impl fmt::Display for FilePlace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.position {
+            Some((line, column)) => write!(f, "{}:{line}:{column}", self.file),
+            None => f.write_str(self.file),
+        }
     }
 }
 

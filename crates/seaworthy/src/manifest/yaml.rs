@@ -1,0 +1,74 @@
+//! How YAML is read: which dialect, how much of it, and what is said when it cannot be.
+
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{DefaultMessageFormatter, Error, MessageFormatter as _};
+
+/// Lists and objects may not be nested deeper than this; the same bound as for JSON.
+const DEEPEST: usize = 128;
+
+/// YAML as kubectl reads it: 1.1, with `yes` for true and `0644` for an octal number; two equal keys are an error.
+///
+/// What a text says outright is bounded by its own size, so the budget grows with it; the fixed part is what aliases
+/// may add to a short one.
+pub fn options(size: usize) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            flow_nesting_limit: DEEPEST,
+            max_documents: 1_000 + size / 4,
+            max_nodes: 250_000 + size / 4,
+            max_events: 1_000_000 + size / 2,
+            max_total_scalar_bytes: (64 << 20) + size,
+            // How often a value is referred to is nobody's business; what comes of it is counted above.
+            enforce_alias_anchor_ratio: false,
+        },
+    }
+}
+
+/// What is wrong, for people who write manifests rather than parsers.
+pub fn message(error: &Error) -> String {
+    match error {
+        Error::AliasError { error, .. } => message(error),
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("the key {key:?} is given twice in one object; keep one of them")
+        }
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
+        Error::Budget { breach, .. } => match breach {
+            BudgetBreach::Documents { .. } => "there are too many documents; split the text".to_owned(),
+            _ => "the text is too large when its aliases (*name) are replaced by what they stand for; write it out, or \
+                  split it"
+                .to_owned(),
+        },
+        Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayStackDepthExceeded { .. } => {
+            "too many aliases (*name) lead to further ones; write out what they stand for".to_owned()
+        }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            "the alias stands for something that it is a part of itself; write out what is meant".to_owned()
+        }
+        Error::UnknownAnchor { .. } => {
+            "the alias stands for nothing: there is no anchor (&name) of that name above it; a text that starts with * \
+             needs quotes"
+                .to_owned()
+        }
+        Error::NonFiniteFloat { .. } => "not a number that JSON knows; quote it if it is meant as a text".to_owned(),
+        Error::Unexpected { expected: "string scalar", .. } => {
+            "found a list or an object where a key or a text is expected; fill in templates such as {{ name }} first, and \
+             quote texts that start with a bracket"
+                .to_owned()
+        }
+        other => match DefaultMessageFormatter.format_message(other).as_ref() {
+            "recursion limit exceeded" => too_deep(),
+            "invalid indentation in multiline quoted scalar" => {
+                "a quoted text is not closed, or goes on without being indented".to_owned()
+            }
+            message => message.to_owned(),
+        },
+    }
+}
+
+fn too_deep() -> String {
+    format!("nested deeper than {DEEPEST} levels; no manifest is nested that deep")
+}
