@@ -32,5 +32,5 @@ pub use node::{Node, Origin, Value};
 pub use parse::{Parsed, check, parse, version_of};
 pub use path::Path;
 pub use problem::{Problem, Severity};
-pub use validate::unit::{dropin_path, unit_path};
+pub use validate::unit::{UNITS, dropin_path, unit_path};
 pub use version::{Version, VersionError};

@@ -6,7 +6,7 @@ use seaworthy_ignition::Severity;
 use seaworthy_ignition::merge::EventKind;
 use seaworthy_ignition::node::{Node, Origin, quote};
 use seaworthy_ignition::path::Step;
-use seaworthy_ignition::{dropin_path, unit_path};
+use seaworthy_ignition::{UNITS, dropin_path, unit_path};
 
 use crate::finding::{Finding, Place};
 use crate::locator::{Found, Locator};
@@ -30,9 +30,6 @@ const REPEATABLE: [&str; 12] = [
     "systemd.wants",
     "rd.driver.blacklist",
 ];
-
-/// Where units are written.
-const UNITS: &str = "/etc/systemd/system/";
 
 impl<'r, 't: 'r> Rendered<'r, 't> {
     /// Everything worth knowing, the worst first: what inputs have to say themselves, and what they do to each other.

@@ -1,5 +1,7 @@
 //! Which MachineConfigs feed a pool, and the order in which they are merged.
 
+use std::collections::HashSet;
+
 use seaworthy_ignition::Severity;
 
 use crate::finding::{Finding, Place};
@@ -7,27 +9,29 @@ use crate::keys;
 use crate::pool::Pool;
 use crate::prepare::Prepared;
 
-/// The inputs of a pool in merge order: later ones win.
+/// The inputs of a pool in merge order: later ones win. Beside them what keeps some of them from being merged.
 ///
 /// The platform's own come first, then the workers', then the rest; by name, byte by byte, in each.
 ///
 /// Differs: upstream orders by role and name alone, because its platform configs happen to be called `00-…`; a user's
 /// `0-x` would sort before them and lose. Where nobody does that the order is the same.
-pub(crate) fn inputs<'r, 't>(pool: &Pool, all: &'r [Prepared<'t>]) -> Result<Vec<&'r Prepared<'t>>, Vec<Finding>> {
-    let error = |code, message: String| {
-        vec![Finding {
-            severity: Severity::Error,
-            code,
-            pool: Some(pool.name.clone()),
-            subject: String::new(),
-            places: vec![Place::pool(&pool.name, "spec.machineConfigSelector")],
-            message,
-        }]
+pub(crate) fn inputs<'r, 't>(
+    pool: &Pool,
+    all: &'r [Prepared<'t>],
+) -> Result<(Vec<&'r Prepared<'t>>, Vec<Finding>), Finding> {
+    let error = |code, message: String, place: Place| Finding {
+        severity: Severity::Error,
+        code,
+        pool: Some(pool.name.clone()),
+        subject: String::new(),
+        places: vec![place],
+        message,
     };
+    let of_selector = || Place::pool(&pool.name, "spec.machineConfigSelector");
     let Some(selector) = &pool.selector else {
         let message =
             "there is no machineConfigSelector, so no MachineConfigs are found; select some by label".to_owned();
-        return Err(error("no-machine-configs", message));
+        return Err(error("no-machine-configs", message, of_selector()));
     };
     if selector.is_empty() {
         let message = format!(
@@ -35,7 +39,7 @@ pub(crate) fn inputs<'r, 't>(pool: &Pool, all: &'r [Prepared<'t>]) -> Result<Vec
             keys::ROLE,
             pool.name
         );
-        return Err(error("empty-selector", message));
+        return Err(error("empty-selector", message, of_selector()));
     }
     // Differs: upstream takes rendered configs for inputs when a selector matches them (`NotIn`, `DoesNotExist`) and
     // fails on them, because it never excludes its own results.
@@ -44,48 +48,28 @@ pub(crate) fn inputs<'r, 't>(pool: &Pool, all: &'r [Prepared<'t>]) -> Result<Vec
     if selected.is_empty() {
         let message =
             format!("no MachineConfigs found matching selector {selector}; label some, or change the selector");
-        return Err(error("no-machine-configs", message));
-    }
-    let unlabelled: Vec<Finding> = selected
-        .iter()
-        .filter(|input| !input.source.has_labels())
-        .map(|input| Finding {
-            severity: Severity::Error,
-            code: "no-role-label",
-            pool: Some(pool.name.clone()),
-            subject: String::new(),
-            places: vec![Place {
-                kind: "MachineConfig",
-                name: input.source.name().to_owned(),
-                path: "metadata.labels".to_owned(),
-                remote: None,
-            }],
-            message: format!("cannot find label in MachineConfig {}: it needs {}", input.source.name(), keys::ROLE),
-        })
-        .collect();
-    if !unlabelled.is_empty() {
-        return Err(unlabelled);
+        return Err(error("no-machine-configs", message, of_selector()));
     }
     selected.sort_by(|a, b| rank(a).cmp(&rank(b)));
-    let twice: Vec<Finding> = selected
-        .windows(2)
-        .filter(|pair| pair[0].source.name() == pair[1].source.name())
-        .map(|pair| Finding {
-            severity: Severity::Error,
-            code: "duplicate-name",
-            pool: Some(pool.name.clone()),
-            subject: String::new(),
-            places: vec![Place {
-                kind: "MachineConfig",
-                name: pair[1].source.name().to_owned(),
-                path: "metadata.name".to_owned(),
-                remote: None,
-            }],
-            message: "two MachineConfigs in the input have this name; a cluster has one of them, remove the other"
-                .to_owned(),
-        })
-        .collect();
-    if twice.is_empty() { Ok(selected) } else { Err(twice) }
+
+    let of_input = |input: &Prepared<'_>, path: &str| Place {
+        kind: "MachineConfig",
+        name: input.source.name().to_owned(),
+        path: path.to_owned(),
+        remote: None,
+    };
+    let mut findings = Vec::new();
+    for input in selected.iter().filter(|input| !input.source.has_labels()) {
+        let message = format!("cannot find label in MachineConfig {}: it needs {}", input.source.name(), keys::ROLE);
+        findings.push(error("no-role-label", message, of_input(input, "metadata.labels")));
+    }
+    // Of two with one name neither need stand beside the other: roles come before names in the order.
+    let mut seen = HashSet::new();
+    for input in selected.iter().filter(|input| !seen.insert(input.source.name())) {
+        let message = "two MachineConfigs in the input have this name; a cluster has one of them, remove the other";
+        findings.push(error("duplicate-name", message.to_owned(), of_input(input, "metadata.name")));
+    }
+    Ok((selected, findings))
 }
 
 fn rank<'r>(input: &'r Prepared<'_>) -> (bool, bool, &'r str) {

@@ -106,25 +106,18 @@ pub(crate) fn config(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         return;
     };
     let units = node.get("systemd").map(|systemd| systemd.list_of("units")).unwrap_or_default();
-    let mut written: HashMap<String, &Node<'_>> = HashMap::new();
-    for unit in units {
-        let name = unit.text_of("name");
-        if !unit.text_of("contents").is_empty() {
-            written.insert(unit_path(name), unit);
-        }
-        for dropin in unit.list_of("dropins") {
-            if !dropin.text_of("contents").is_empty() {
-                written.insert(dropin_path(name, dropin.text_of("name")), dropin);
-            }
-        }
-    }
-    if written.is_empty() {
+    if units.is_empty() {
         return;
     }
+    // Few paths lie where units are written, so the units are looked up only when one does.
+    let mut written: Option<HashMap<String, &Node<'_>>> = None;
     for list in ["files", "directories", "links"] {
         for (index, item) in storage.list_of(list).iter().enumerate() {
             let path = item.text_of("path");
-            if let Some(unit) = written.get(path) {
+            if !path.starts_with(UNITS) {
+                continue;
+            }
+            if let Some(unit) = written.get_or_insert_with(|| written_by(units)).get(path) {
                 let message =
                     format!("path conflicts with a systemd unit or drop-in: both write {}; keep one", quote(path));
                 let here = place.key("storage");
@@ -136,12 +129,32 @@ pub(crate) fn config(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     }
 }
 
+/// The units and drop-ins that write something, by path.
+fn written_by<'n, 'a>(units: &'n [Node<'a>]) -> HashMap<String, &'n Node<'a>> {
+    let mut written = HashMap::new();
+    for unit in units {
+        let name = unit.text_of("name");
+        if !unit.text_of("contents").is_empty() {
+            written.insert(unit_path(name), unit);
+        }
+        for dropin in unit.list_of("dropins") {
+            if !dropin.text_of("contents").is_empty() {
+                written.insert(dropin_path(name, dropin.text_of("name")), dropin);
+            }
+        }
+    }
+    written
+}
+
+/// Where units are written.
+pub const UNITS: &str = "/etc/systemd/system/";
+
 /// Where a unit is written.
 pub fn unit_path(unit: &str) -> String {
-    format!("/etc/systemd/system/{unit}")
+    format!("{UNITS}{unit}")
 }
 
 /// Where a drop-in is written.
 pub fn dropin_path(unit: &str, dropin: &str) -> String {
-    format!("/etc/systemd/system/{unit}.d/{dropin}")
+    format!("{UNITS}{unit}.d/{dropin}")
 }
