@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use seaworthy_ignition::{Path, Problem, Severity};
+use seaworthy_ignition::path::Step;
+use seaworthy_ignition::{Node, Path, Problem, Severity};
 use serde::Serialize;
 
 /// One thing to say about the inputs or the result. Findings never change the result; those with the severity `error`
@@ -85,9 +86,9 @@ impl fmt::Display for Finding {
 }
 
 impl Finding {
-    /// A problem of one MachineConfig's own.
-    pub(crate) fn of_problem(machine_config: &str, prefix: &[&str], problem: &Problem) -> Self {
-        let path = Path::of(prefix).join(&problem.path);
+    /// A problem of one MachineConfig's own, whose Ignition config that is.
+    pub(crate) fn of_problem(machine_config: &str, config: &Node<'_>, problem: &Problem) -> Self {
+        let path = Path::of(&["spec", "config"]).join(&as_written(config, &problem.path));
         Finding {
             severity: problem.severity,
             code: problem.code,
@@ -119,4 +120,27 @@ impl Finding {
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
+}
+
+/// A path with its keys in the case that their author gave them, which is taken in any.
+pub(crate) fn as_written(config: &Node<'_>, path: &Path) -> Path {
+    let mut node = Some(config);
+    let step = |step: &Step| {
+        let here = node.take();
+        let (key, child) = match step {
+            Step::Index(index) => (step.clone(), here.and_then(|here| here.as_list()?.get(*index))),
+            Step::Key(key) => {
+                let entries = here.and_then(Node::as_map);
+                let exact = entries.and_then(|map| map.iter().find(|(name, _)| name == key));
+                let near = || entries.and_then(|map| map.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)));
+                match exact.or_else(near) {
+                    Some((name, child)) => (Step::Key(name.to_owned()), Some(child)),
+                    None => (step.clone(), None),
+                }
+            }
+        };
+        node = child;
+        key
+    };
+    Path(path.0.iter().map(step).collect())
 }

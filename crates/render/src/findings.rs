@@ -84,14 +84,20 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
     }
 
     fn without_threads(&self, locator: &Locator<'_, '_>) -> Option<Finding> {
-        let argument = self.spec.list_of("kernelArguments").iter().find(|argument| {
-            let text = argument.as_str().unwrap_or_default();
-            text.split_whitespace().any(|word| word == "nosmt" || word.starts_with("nosmt="))
-        })?;
-        let message = "turns off simultaneous multithreading on every machine of the pool: only physical cores remain; make \
-                       sure that the pods still fit"
-            .to_owned();
-        let places = locator.place(argument.origin).into_iter().collect();
+        let ignition = self.spec.dig(&["config", "kernelArguments", "shouldExist"]).and_then(Node::as_list);
+        let arguments = self.spec.list_of("kernelArguments").iter().chain(ignition.unwrap_or_default());
+        let is_meant = |argument: &&Node<'_>| {
+            let mut words = argument.as_str().unwrap_or_default().split_whitespace();
+            words.any(|word| word == "nosmt" || word.starts_with("nosmt="))
+        };
+        let mut found = arguments.filter(is_meant).peekable();
+        found.peek()?;
+        let places = found.filter_map(|argument| locator.place(argument.origin)).collect();
+        let message = format!(
+            "nosmt turns off simultaneous multithreading on every machine of pool {}: only physical cores remain; make sure \
+             that the pods still fit",
+            self.pool.name
+        );
         Some(self.finding(Severity::Warning, "nosmt", "kernel argument nosmt".to_owned(), places, message))
     }
 

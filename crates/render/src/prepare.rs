@@ -3,6 +3,7 @@
 
 use seaworthy_fetch::Digest;
 use seaworthy_ignition::body::bytes_of;
+use seaworthy_ignition::merge::Event;
 use seaworthy_ignition::node::{Node, Origin, quote};
 use seaworthy_ignition::{Path, Severity, parse};
 
@@ -36,6 +37,8 @@ pub struct Prepared<'t> {
     pub remotes: Vec<RemoteConfig>,
     /// Everything that was fetched for it.
     pub embedded: Vec<Embedded>,
+    /// Where its own config and remote ones met each other.
+    pub events: Vec<Event>,
 }
 
 /// A config that was fetched and became part of a MachineConfig's.
@@ -66,23 +69,28 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
     if let Some(node) = source.config().filter(|node| node.as_map().is_some()) {
         match parse(node) {
             Err(problems) => {
-                findings.extend(problems.iter().map(|problem| Finding::of_problem(name, &["spec", "config"], problem)));
+                findings.extend(problems.iter().map(|problem| Finding::of_problem(name, node, problem)));
             }
             Ok(parsed) => {
-                findings.extend(
-                    parsed.warnings.iter().map(|problem| Finding::of_problem(name, &["spec", "config"], problem)),
-                );
-                check_modes(source, &parsed.config, &mut findings);
-                check_sources(source, &parsed.config, &mut findings);
+                findings.extend(parsed.warnings.iter().map(|problem| Finding::of_problem(name, node, problem)));
+                check_config(&parsed.config, &mut |severity, node, code, message| {
+                    findings.push(Finding { severity, ..error(source, node, code, message) });
+                });
                 config = Some(parsed.config);
             }
         }
     }
     check_fields(source, &mut findings);
-    Prepared { source, config, findings, remotes: Vec::new(), embedded: Vec::new() }
+    Prepared { source, config, findings, remotes: Vec::new(), embedded: Vec::new(), events: Vec::new() }
 }
 
-fn check_modes(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec<Finding>) {
+/// Checks what is asked of a config beyond the rules of Ignition, wherever the config comes from.
+pub(crate) fn check_config(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
+    check_modes(config, found);
+    check_sources(config, found);
+}
+
+fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
     for file in config.get("storage").map(|storage| storage.list_of("files")).unwrap_or_default() {
         let Some(mode) = file.get("mode") else {
             continue;
@@ -93,21 +101,18 @@ fn check_modes(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec
                 "invalid mode 0{number:o} for {}, cannot exceed 0{HIGHEST_FILE_MODE:o}: drop the setuid, setgid and sticky bits",
                 file.text_of("path")
             );
-            findings.push(error(source, mode, "file-mode", message));
+            found(Severity::Error, mode, "file-mode", message);
         }
     }
 }
 
 /// Bodies that a machine would not take, or should not trust: fetched in the clear without a hash to tell what arrived,
 /// or embedded with a hash that is not theirs.
-fn check_sources(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut Vec<Finding>) {
+fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
     crate::remote::resources(config, &mut |resource| {
         let url = resource.text_of("source");
         let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let hash = resource.dig(&["verification", "hash"]);
-        let mut warn = |node: &Node<'_>, code, message| {
-            findings.push(Finding { severity: Severity::Warning, ..error(source, node, code, message) });
-        };
         match (scheme.as_str(), hash) {
             ("http" | "tftp", None) => {
                 let message = format!(
@@ -115,7 +120,8 @@ fn check_sources(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut V
                      add the hash",
                     quote(&seaworthy_fetch::redact(url))
                 );
-                warn(resource.get("source").unwrap_or(resource), "plain-http-without-hash", message);
+                let place = resource.get("source").unwrap_or(resource);
+                found(Severity::Warning, place, "plain-http-without-hash", message);
             }
             // Warned of, not refused: the daemon on a running machine never looks, so a cluster may live with it. The
             // next machine does not boot.
@@ -129,7 +135,7 @@ fn check_sources(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut V
                          correct the hash",
                         expected.of_same_kind(&bytes)
                     );
-                    warn(hash, "hash-mismatch", message);
+                    found(Severity::Warning, hash, "hash-mismatch", message);
                 }
             }
             _ => {}
@@ -138,19 +144,18 @@ fn check_sources(source: &MachineConfig<'_>, config: &Node<'_>, findings: &mut V
 }
 
 fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
+    // What is no string at all has been said already, with the types.
     if let Some(kernel) = source.field("kernelType")
-        && !KERNEL_TYPES.contains(&kernel.as_str().unwrap_or_default())
+        && let Some(text) = kernel.as_str()
+        && !KERNEL_TYPES.contains(&text)
     {
-        let message = format!(
-            "kernelType={} is invalid; accepted are \"\", default, realtime, 64k-pages",
-            kernel.as_str().unwrap_or_default()
-        );
+        let message = format!("kernelType={text} is invalid; accepted are \"\", default, realtime, 64k-pages");
         findings.push(error(source, kernel, "kernel-type", message));
     }
     let unknown: Vec<&Node<'_>> = source
         .list("extensions")
         .iter()
-        .filter(|extension| !EXTENSIONS.contains(&extension.as_str().unwrap_or_default()))
+        .filter(|extension| extension.as_str().is_some_and(|extension| !EXTENSIONS.contains(&extension)))
         .collect();
     if let Some(first) = unknown.first() {
         let names: Vec<&str> = unknown.iter().filter_map(|node| node.as_str()).collect();

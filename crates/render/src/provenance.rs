@@ -221,57 +221,83 @@ impl<'r, 't: 'r> History<'r, 't> {
     }
 
     fn config(&self, config: &'r Node<'r>, entries: &mut Vec<Entry<'r>>) {
-        self.walk(config, config, Path::default(), entries);
+        self.walk(config, config, Path::default(), Origin::NONE, entries);
     }
 
-    fn walk(&self, config: &'r Node<'r>, node: &'r Node<'r>, path: Path, entries: &mut Vec<Entry<'r>>) {
+    /// `holder` is the object that the node is part of.
+    fn walk(&self, config: &'r Node<'r>, node: &'r Node<'r>, path: Path, holder: Origin, entries: &mut Vec<Entry<'r>>) {
         match &node.value {
             Value::Map(map) => {
+                let first = entries.len();
                 for (key, child) in &map.0 {
-                    self.walk(config, child, path.clone().key(key.as_ref()), entries);
+                    self.walk(config, child, path.clone().key(key.as_ref()), node.origin, entries);
                 }
+                self.taken_out(node.origin, &mut entries[first..]);
             }
             Value::List(list) => {
                 for (index, child) in list.iter().enumerate() {
-                    self.walk(config, child, path.clone().index(index), entries);
+                    self.walk(config, child, path.clone().index(index), holder, entries);
                 }
             }
             _ => {
                 let (subject, field) = subject_at(config, &path);
-                entries.push(self.entry(subject, field, node));
+                // What is filled in where an object says nothing has the object's own origin, and no history.
+                let entry = if node.origin == holder {
+                    let set_by = self.locator.place(node.origin);
+                    Entry { subject, field, value: node.borrowed(), set_by, also: Vec::new(), overrode: Vec::new() }
+                } else {
+                    self.entry(subject, field, node)
+                };
+                entries.push(entry);
             }
+        }
+    }
+
+    /// An entry that took another out of the config says so where it says its path.
+    fn taken_out(&self, winner: Origin, entries: &mut [Entry<'r>]) {
+        if winner.is_some()
+            && self.by_winner.contains_key(&winner)
+            && let Some(entry) = entries.iter_mut().find(|entry| entry.field == "path")
+        {
+            self.losers(winner, &mut entry.overrode, &mut entry.also);
         }
     }
 
     fn entry(&self, subject: Subject, field: String, node: &'r Node<'r>) -> Entry<'r> {
         let mut overrode = Vec::new();
         let mut also = Vec::new();
-        self.losers(node.origin, &mut overrode, &mut also, 0);
-        // A text that several inputs list stays with the first; the others repeat it.
-        for event in self.by_loser.get(&node.origin).into_iter().flatten() {
-            if event.kind == EventKind::Repeated {
-                also.extend(self.locator.place(event.winner));
+        // Values that no document contains share one origin, but no history.
+        if node.origin.is_some() {
+            self.losers(node.origin, &mut overrode, &mut also);
+            // A text that several inputs list stays with the first; the others repeat it.
+            for event in self.by_loser.get(&node.origin).into_iter().flatten() {
+                if event.kind == EventKind::Repeated {
+                    also.extend(self.locator.place(event.winner));
+                }
             }
+            also.dedup();
         }
-        also.dedup();
         Entry { subject, field, value: node.borrowed(), set_by: self.locator.place(node.origin), also, overrode }
     }
 
-    fn losers(&self, winner: Origin, overrode: &mut Vec<Overridden<'r>>, also: &mut Vec<Place>, depth: usize) {
-        // An input overrides at most every earlier one, so the chain is finite; the bound keeps it so come what may.
-        if depth > 10_000 {
-            return;
-        }
-        for event in self.by_winner.get(&winner).into_iter().flatten() {
-            let Some(place) = self.locator.place(event.loser) else { continue };
-            match event.kind {
-                EventKind::Repeated => also.push(place),
-                _ => {
+    /// Whom a value overrode, and whom those had overridden, the latest first.
+    fn losers(&self, winner: Origin, overrode: &mut Vec<Overridden<'r>>, also: &mut Vec<Place>) {
+        // The second tells whether the value is still the winner's.
+        let mut left = vec![(winner, true)];
+        while let Some((winner, is_same)) = left.pop() {
+            let next = left.len();
+            for event in self.by_winner.get(&winner).into_iter().flatten() {
+                let Some(place) = self.locator.place(event.loser) else { continue };
+                let is_same = is_same && event.kind == EventKind::Repeated;
+                if is_same {
+                    also.push(place);
+                } else {
                     let value = self.locator.value(event.loser).filter(|value| value.as_map().is_none());
                     overrode.push(Overridden { place, value: value.map(Node::borrowed) });
                 }
+                left.push((event.loser, is_same));
             }
-            self.losers(event.loser, overrode, also, depth + 1);
+            left[next..].reverse();
         }
     }
 }

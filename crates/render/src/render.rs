@@ -82,12 +82,9 @@ pub fn merge<'r, 't: 'r>(
     all: &'r [Prepared<'t>],
     context: &Context,
 ) -> Result<Merged<'r, 't>, Vec<Finding>> {
-    let inputs = order::inputs(pool, all)?;
-    let mut findings: Vec<Finding> = inputs
-        .iter()
-        .flat_map(|input| input.findings.iter().filter(|finding| finding.is_error()).cloned())
-        .map(|finding| Finding { pool: Some(pool.name.clone()), ..finding })
-        .collect();
+    let (inputs, mut findings) = order::inputs(pool, all).map_err(|finding| vec![finding])?;
+    let broken = inputs.iter().flat_map(|input| input.findings.iter().filter(|finding| finding.is_error()).cloned());
+    findings.extend(broken.map(|finding| Finding { pool: Some(pool.name.clone()), ..finding }));
     findings.extend(skew(pool, &inputs, context));
     if !findings.is_empty() {
         return Err(findings);
@@ -96,21 +93,13 @@ pub fn merge<'r, 't: 'r>(
     let locator = Locator::new(&inputs);
     let mut events = Vec::new();
     let config = merge_configs(&inputs, &mut events);
-    let fields = merge_fields(pool, &inputs, context, &mut events).map_err(|finding| vec![finding])?;
-    let broken: Vec<Finding> = check(&config)
-        .into_iter()
-        .filter(|problem| problem.severity == Severity::Error)
-        .map(|problem| merged_error(pool, &config, &problem, &locator))
-        .collect();
-    if !broken.is_empty() {
-        return Err(broken);
-    }
-    let remote = unresolved(pool, &config, context, &locator);
-    if !remote.is_empty() {
-        return Err(remote);
-    }
-    if let Some(finding) = runtime::refused(pool, &config, &fields, context, &locator) {
-        return Err(vec![finding]);
+    let fields = merge_fields(pool, &inputs, context, &mut events, &mut findings);
+    let broken = check(&config).into_iter().filter(|problem| problem.severity == Severity::Error);
+    findings.extend(broken.map(|problem| merged_error(pool, &config, &problem, &locator)));
+    findings.extend(unresolved(pool, &config, context, &locator));
+    findings.extend(runtime::refused(pool, &config, &fields, context, &locator));
+    if !findings.is_empty() {
+        return Err(findings);
     }
 
     let mut annotations = vec![
@@ -129,28 +118,29 @@ pub fn merge<'r, 't: 'r>(
 
 /// References that nobody has resolved: a machine would fetch them, and not all of them the same.
 fn unresolved(pool: &Pool, config: &Node<'_>, context: &Context, locator: &Locator<'_, '_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
     if context.keeps_references {
-        return findings;
+        return Vec::new();
     }
-    remote::resources(config, &mut |resource| {
-        let url = resource.text_of("source");
-        if !remote::is_embedded(url) {
-            let place = resource.get("source").and_then(|source| locator.place(source.origin));
-            findings.push(Finding {
-                severity: Severity::Error,
-                code: "RemoteFetchFailed",
-                pool: Some(pool.name.clone()),
-                subject: String::new(),
-                places: place.into_iter().collect(),
-                message: format!(
-                    "{} is not embedded; a rendered config has no references, so its content must be fetched first",
-                    seaworthy_fetch::redact(url)
-                ),
-            });
+    let mut left: Vec<&Node<'_>> = Vec::new();
+    // Of another config not even one stays that the reference itself carries as a data URL.
+    remote::references(config, &mut |reference| left.push(reference));
+    remote::bodies(config, &mut |body| {
+        if !remote::is_embedded(body.text_of("source")) {
+            left.push(body);
         }
     });
-    findings
+    let refused = |resource: &Node<'_>| Finding {
+        severity: Severity::Error,
+        code: "RemoteFetchFailed",
+        pool: Some(pool.name.clone()),
+        subject: String::new(),
+        places: resource.get("source").and_then(|source| locator.place(source.origin)).into_iter().collect(),
+        message: format!(
+            "{} is not embedded; a rendered config has no references, so its content must be fetched first",
+            remote::shown(resource.text_of("source"))
+        ),
+    };
+    left.into_iter().map(refused).collect()
 }
 
 /// What was fetched for a pool, as JSON: from where, with which digest, when, for whom.
@@ -228,6 +218,7 @@ fn merge_configs<'r>(inputs: &[&'r Prepared<'_>], events: &mut Vec<Event>) -> No
     let mut merged_any = false;
     for (nth, input) in inputs.iter().enumerate() {
         if let Some(config) = &input.config {
+            events.extend_from_slice(&input.events);
             merger.add(config);
             merged_any |= nth > 0;
         }
@@ -276,8 +267,12 @@ fn merge_fields<'r, 't: 'r>(
     inputs: &[&'r Prepared<'t>],
     context: &Context,
     events: &mut Vec<Event>,
-) -> Result<Fields<'r>, Finding> {
-    let default_images = default_images(pool, context)?;
+    findings: &mut Vec<Finding>,
+) -> Fields<'r> {
+    let default_images = default_images(pool, context).unwrap_or_else(|finding| {
+        findings.push(finding);
+        Default::default()
+    });
     let mut fields = Fields {
         fips: Node::made(Value::Bool(false)),
         kernel_type: Node::str_at("default", Origin::NONE),
@@ -316,7 +311,7 @@ fn merge_fields<'r, 't: 'r>(
     let devel = fields.extensions.iter().find(|extension| extension.as_str() == Some("kernel-devel"));
     if let Some(devel) = devel.filter(|_| fields.kernel_type.as_str() != Some("default")) {
         let kernel = fields.kernel_type.as_str().unwrap_or_default();
-        return Err(Finding {
+        findings.push(Finding {
             severity: Severity::Error,
             code: "kernel-devel",
             pool: Some(pool.name.clone()),
@@ -333,7 +328,7 @@ fn merge_fields<'r, 't: 'r>(
     if let (true, Some(stream)) = (fields.image_overridden, &pool.os_image_stream) {
         let mut places: Vec<Place> = locator.place(fields.os_image.origin).into_iter().collect();
         places.push(Place::pool(&pool.name, "spec.osImageStream.name"));
-        return Err(Finding {
+        findings.push(Finding {
             severity: Severity::Error,
             code: "os-image-and-stream",
             pool: Some(pool.name.clone()),
@@ -345,7 +340,7 @@ fn merge_fields<'r, 't: 'r>(
             ),
         });
     }
-    Ok(fields)
+    fields
 }
 
 fn replace<'r>(old: &mut Node<'r>, new: Node<'r>, events: &mut Vec<Event>) {
@@ -413,21 +408,19 @@ fn merged_error(
     let contributors = contributors(config, problem, locator);
     for origin in std::iter::once(problem.origin).chain(problem.related.iter().copied()).chain(contributors) {
         if let Some(place) = locator.place(origin)
-            && !places.iter().any(|known| known.name == place.name)
+            && !places.iter().any(|known| known.name == place.name && known.remote == place.remote)
         {
             places.push(place);
         }
     }
+    let who = if places.len() > 1 { "together they make" } else { "it makes" };
     Finding {
         severity: Severity::Error,
         code: problem.code,
         pool: Some(pool.name.clone()),
         subject: subject_at(config, &problem.path).0.to_string(),
         places,
-        message: format!(
-            "together they make an invalid config, and a machine would not boot with it: {}",
-            problem.message
-        ),
+        message: format!("{who} an invalid config, and a machine would not boot with it: {}", problem.message),
     }
 }
 

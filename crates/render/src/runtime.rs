@@ -1,7 +1,7 @@
 //! The container runtime that a config asks for, on OS streams that no longer have it.
 
 use seaworthy_ignition::Severity;
-use seaworthy_ignition::data_url;
+use seaworthy_ignition::body_of;
 use seaworthy_ignition::node::Node;
 
 use crate::finding::Finding;
@@ -14,6 +14,9 @@ const DROPINS: &str = "/etc/crio/crio.conf.d/";
 
 /// Streams whose OS has no `runc`.
 const WITHOUT_RUNC: [&str; 2] = ["rhel-10", "centos-10"];
+
+/// No settings of CRI-O are longer.
+const LARGEST_DROPIN: u64 = 1 << 20;
 
 /// A config whose effective default runtime is one that the pool's OS does not have.
 pub(crate) fn refused(
@@ -52,7 +55,7 @@ fn default_runtime<'n, 'a>(config: &'n Node<'a>) -> Option<(String, &'n Node<'a>
         .collect();
     dropins.sort_by_key(|file| file.text_of("path"));
     dropins.into_iter().rev().find_map(|file| {
-        let body = data_url::decode(file.dig(&["contents", "source"])?.as_str()?).ok()?;
+        let body = body_of(file, LARGEST_DROPIN).ok()?;
         Some((default_runtime_of(std::str::from_utf8(&body).ok()?)?, file))
     })
 }

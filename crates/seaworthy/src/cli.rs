@@ -31,7 +31,7 @@ pub enum Command {
     /// Compare what two sets of manifests, or two rendered MachineConfigs, put on a machine
     ///
     /// Exit code: 0 when there is no difference, 1 when there is one, 2 when an input cannot be understood.
-    #[command(after_help = DIFF_EXAMPLES)]
+    #[command(after_help = DIFF_EXAMPLES, override_usage = "seaworthy diff [OPTIONS] -f <OLD> -f <NEW>")]
     Diff(Diff),
     /// Check manifests: errors, conflicts between MachineConfigs, and other things worth knowing
     ///

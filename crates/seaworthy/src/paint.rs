@@ -1,5 +1,6 @@
 //! Messages for people, on standard error; colours only where a terminal shows them.
 
+use std::fmt::Display;
 use std::io::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -30,6 +31,32 @@ pub fn note(message: &str) {
 }
 
 fn say(style: Style, word: &str, message: &str) {
+    let lines: Vec<String> = message.split('\n').map(plain).collect();
     // Where standard error is gone there is nobody to tell.
-    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#}: {message}");
+    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#}: {}", lines.join("\n"));
+}
+
+/// A line of text that may quote a manifest: what is written there must not command the terminal.
+pub fn plain(text: impl Display) -> String {
+    let harmless = |c: char| match c {
+        '\t' => '\t',
+        // Some characters change the order in which the rest of the line is shown.
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.to_string().chars().map(harmless).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn a_line_keeps_its_letters_and_loses_its_commands() {
+        assert_eq!(
+            plain("zoë\t→ \u{1b}[2J\u{9b}\u{7}\n\u{202e}x"),
+            "zoë\t→ \u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}\u{fffd}x"
+        );
+    }
 }

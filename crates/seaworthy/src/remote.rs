@@ -75,14 +75,20 @@ struct Source {
 
 impl Source {
     fn open(options: &cli::Remote) -> Result<Self, Failure> {
-        let folder = match &options.snapshots {
-            _ if options.no_snapshots => None,
-            Some(folder) => Some(folder.clone()),
-            None => default_folder(),
-        };
-        let snapshots: Box<dyn Snapshots> = match folder {
-            Some(folder) => Box::new(FolderSnapshots::open(folder, MOST_SNAPSHOTS).map_err(Failure::unreadable)?),
-            None => Box::new(MemorySnapshots::new(MOST_SNAPSHOTS)),
+        let memory = || -> Box<dyn Snapshots> { Box::new(MemorySnapshots::new(MOST_SNAPSHOTS)) };
+        let open = |folder: PathBuf| FolderSnapshots::open(folder, MOST_SNAPSHOTS);
+        let snapshots: Box<dyn Snapshots> = match (&options.snapshots, default_folder()) {
+            _ if options.no_snapshots => memory(),
+            (Some(folder), _) => Box::new(open(folder.clone()).map_err(Failure::unreadable)?),
+            (None, Some(folder)) => match open(folder) {
+                Ok(snapshots) => Box::new(snapshots),
+                // Nobody asked for this folder, so the work goes on without it.
+                Err(error) => {
+                    paint::warning(&format!("{error}; what is fetched is not kept: name a folder with --snapshots"));
+                    memory()
+                }
+            },
+            (None, None) => memory(),
         };
         let fetcher = (!options.offline).then(|| {
             let policy = Policy::allowing(options.allow_host.iter().cloned());

@@ -8,8 +8,8 @@ mod resolve;
 
 use std::collections::HashMap;
 
-use seaworthy_fetch::{FetchError, Request, Snapshot, SnapshotKey};
-use seaworthy_ignition::node::Node;
+use seaworthy_fetch::{FetchError, Request, Snapshot, SnapshotKey, redact};
+use seaworthy_ignition::node::{Node, quote};
 
 use crate::finding::Place;
 
@@ -45,15 +45,23 @@ impl Answers {
 
 /// Calls back for every reference and body of a config that names a source.
 pub(crate) fn resources<'n, 'a>(config: &'n Node<'a>, found: &mut impl FnMut(&'n Node<'a>)) {
-    let mut look = |node: Option<&'n Node<'a>>| {
-        if let Some(node) = node.filter(|node| !node.text_of("source").is_empty()) {
-            found(node);
-        }
-    };
-    for reference in list(config, &["ignition", "config", "merge"]) {
-        look(Some(reference));
-    }
-    look(config.dig(&["ignition", "config", "replace"]));
+    references(config, found);
+    bodies(config, found);
+}
+
+/// Calls back for every reference to another config that names a source.
+pub(crate) fn references<'n, 'a>(config: &'n Node<'a>, found: &mut impl FnMut(&'n Node<'a>)) {
+    let replace = config.dig(&["ignition", "config", "replace"]);
+    list(config, &["ignition", "config", "merge"])
+        .iter()
+        .chain(replace)
+        .filter(|node| has_source(node))
+        .for_each(found);
+}
+
+/// Calls back for everything else that names a source: certificates, bodies of files, key files.
+pub(crate) fn bodies<'n, 'a>(config: &'n Node<'a>, found: &mut impl FnMut(&'n Node<'a>)) {
+    let mut look = |node: Option<&'n Node<'a>>| node.filter(|node| has_source(node)).into_iter().for_each(&mut *found);
     for authority in list(config, &["ignition", "security", "tls", "certificateAuthorities"]) {
         look(Some(authority));
     }
@@ -68,6 +76,10 @@ pub(crate) fn resources<'n, 'a>(config: &'n Node<'a>, found: &mut impl FnMut(&'n
     }
 }
 
+fn has_source(node: &Node<'_>) -> bool {
+    !node.text_of("source").is_empty()
+}
+
 fn list<'n, 'a>(config: &'n Node<'a>, keys: &[&str]) -> &'n [Node<'a>] {
     config.dig(keys).and_then(Node::as_list).unwrap_or_default()
 }
@@ -75,6 +87,11 @@ fn list<'n, 'a>(config: &'n Node<'a>, keys: &[&str]) -> &'n [Node<'a>] {
 /// Whether a source is part of the config already.
 pub(crate) fn is_embedded(source: &str) -> bool {
     source.is_empty() || source.starts_with("data:")
+}
+
+/// A URL for people: without credentials, and a `data:` URL without its body.
+pub(crate) fn shown(url: &str) -> String {
+    if is_embedded(url) { quote(url) } else { redact(url) }
 }
 
 /// Whether a config refers to anything outside itself, or to another config at all.

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
-use seaworthy_fetch::{Accept, Category, Compression, Digest, Proxy, Request, Settings, Snapshot, SnapshotKey, redact};
-use seaworthy_ignition::node::{Map, Node, Origin, Value, quote};
+use seaworthy_fetch::{Accept, Category, Compression, Digest, Proxy, Request, Settings, Snapshot, SnapshotKey};
+use seaworthy_ignition::merge::Event;
+use seaworthy_ignition::node::{Map, Node, Origin, Value};
 use seaworthy_ignition::{Path, Severity, data_url, gzip, merge, parse};
 
-use super::{Answers, Wanted, is_embedded, is_remote};
-use crate::finding::{Finding, Place};
+use super::{Answers, Wanted, has_source, is_embedded, is_remote, shown};
+use crate::finding::{Finding, Place, as_written};
 use crate::keys;
-use crate::prepare::{Prepared, RemoteConfig};
+use crate::prepare::{Prepared, RemoteConfig, check_config};
 use crate::yaml;
 
 /// How deep configs may refer to configs.
@@ -64,19 +65,22 @@ pub fn resolve<'t>(prepared: &Prepared<'t>, next_doc: &mut u32, answers: &Answer
         findings: Vec::new(),
         remotes: Vec::new(),
         embedded: Vec::new(),
+        events: Vec::new(),
         references: 0,
     };
     let resolved = resolver.config(config.clone().into_owned(), &mut Vec::new(), &Settings::default());
-    let Resolver { wanted, findings, remotes, embedded, .. } = resolver;
-    if findings.iter().any(Finding::is_error) {
-        return Resolution::Failed(findings);
-    }
+    let Resolver { wanted, findings, remotes, embedded, events, .. } = resolver;
+    // What is missing comes before what has failed: a report that is complete is worth a few fetches in vain.
     if !wanted.is_empty() {
         return Resolution::Missing(wanted);
     }
+    if findings.iter().any(Finding::is_error) {
+        return Resolution::Failed(findings);
+    }
     let mut all = prepared.findings.clone();
     all.extend(findings);
-    Resolution::Resolved(Prepared { source: prepared.source, config: Some(resolved), findings: all, remotes, embedded })
+    let source = prepared.source;
+    Resolution::Resolved(Prepared { source, config: Some(resolved), findings: all, remotes, embedded, events })
 }
 
 struct Resolver<'r, 't> {
@@ -88,6 +92,7 @@ struct Resolver<'r, 't> {
     findings: Vec<Finding>,
     remotes: Vec<RemoteConfig>,
     embedded: Vec<Embedded>,
+    events: Vec<Event>,
     references: usize,
 }
 
@@ -109,7 +114,9 @@ impl Content {
 impl Resolver<'_, '_> {
     /// Resolves a config whose own settings apply to what it refers to. `chain` has the URLs that led here.
     fn config(&mut self, mut config: Node<'static>, chain: &mut Vec<String>, inherited: &Settings) -> Node<'static> {
-        let settings = self.settings(&mut config, inherited);
+        // Without its certificates nothing that the config refers to may be asked for: the answer to come would be a
+        // refusal, and it would stay.
+        let Some(settings) = self.settings(&mut config, inherited) else { return config };
         let section = config.as_map_mut().and_then(|map| map.get_mut("ignition")).and_then(Node::as_map_mut);
         let references = section.and_then(|ignition| ignition.remove("config"));
         if let Some(replace) = references.as_ref().and_then(|references| references.get("replace"))
@@ -128,14 +135,16 @@ impl Resolver<'_, '_> {
             return config;
         }
         // What is referred to wins over what refers, as it does when a machine resolves it at first boot.
-        let all = std::iter::once(&config).chain(&children);
-        merge(all).config.into_owned()
+        let merged = merge(std::iter::once(&config).chain(&children));
+        self.events.extend(merged.events);
+        merged.config.into_owned()
     }
 
-    /// Timeouts, proxy and certificates of a config, with the certificates fetched where they are remote.
-    fn settings(&mut self, config: &mut Node<'static>, inherited: &Settings) -> Settings {
+    /// Timeouts, proxy and certificates of a config, with the certificates fetched where they are remote. `None` while
+    /// one of these is missing.
+    fn settings(&mut self, config: &mut Node<'static>, inherited: &Settings) -> Option<Settings> {
         let mut settings = inherited.clone();
-        let Some(ignition) = config.get("ignition") else { return settings };
+        let Some(ignition) = config.get("ignition") else { return Some(settings) };
         let seconds = |key: &str| {
             let number = ignition.get("timeouts").and_then(|timeouts| timeouts.int_of(key))?;
             Some(Duration::from_secs(u64::try_from(number).unwrap_or(0)))
@@ -164,12 +173,14 @@ impl Resolver<'_, '_> {
             .and_then(|map| map.get_mut("certificateAuthorities"))
             .and_then(Node::as_list_mut);
         let reaching = settings.clone();
-        for authority in authorities.into_iter().flatten() {
-            if let Some(content) = self.embed(authority, &reaching) {
-                settings.certificate_authorities.push(content);
+        let mut is_complete = true;
+        for authority in authorities.into_iter().flatten().filter(|authority| has_source(authority)) {
+            match self.embed(authority, &reaching) {
+                Some(content) => settings.certificate_authorities.push(content),
+                None => is_complete = false,
             }
         }
-        settings
+        is_complete.then_some(settings)
     }
 
     /// The config that a reference stands for, itself resolved.
@@ -216,14 +227,14 @@ impl Resolver<'_, '_> {
             }
         };
         *self.next_doc = self.next_doc.saturating_add(1);
-        let parsed = match parse(&tree) {
-            Ok(parsed) => parsed.config.into_owned(),
+        let (parsed, warnings) = match parse(&tree) {
+            Ok(parsed) => (parsed.config.into_owned(), parsed.warnings),
             Err(problems) => {
                 for problem in problems.iter().filter(|problem| problem.severity == Severity::Error) {
                     let message = format!(
                         "the config from {} is not valid at {}: {}",
                         shown(&url),
-                        problem.path,
+                        as_written(&tree, &problem.path),
                         problem.message
                     );
                     self.fail(source, problem.code, message);
@@ -234,7 +245,17 @@ impl Resolver<'_, '_> {
         if let Content::Snapshot(snapshot) = &content {
             self.record(snapshot, source.origin);
         }
+        for problem in &warnings {
+            let mut place = Place::machine_config(self.prepared.source.name(), &as_written(&tree, &problem.path));
+            place.remote = Some(shown(&url));
+            self.findings.push(finding(problem.severity, problem.code, place, problem.message.clone()));
+        }
         self.remotes.push(RemoteConfig { doc, url: shown(&url), referred_by: source.origin, tree });
+        let mut more = Vec::new();
+        check_config(&parsed, &mut |severity, node, code, message| {
+            more.push(finding(severity, code, self.place(node.origin), message));
+        });
+        self.findings.append(&mut more);
         chain.push(url);
         let resolved = self.config(parsed, chain, settings);
         chain.pop();
@@ -392,15 +413,8 @@ impl Resolver<'_, '_> {
     }
 
     fn fail(&mut self, node: &Node<'_>, code: &'static str, message: String) {
-        let places = vec![self.place(node.origin)];
-        self.findings.push(Finding {
-            severity: Severity::Error,
-            code,
-            pool: None,
-            subject: String::new(),
-            places,
-            message,
-        });
+        let place = self.place(node.origin);
+        self.findings.push(finding(Severity::Error, code, place, message));
     }
 
     /// The place of a reference: in the MachineConfig, or in the remote config that has it.
@@ -418,6 +432,10 @@ impl Resolver<'_, '_> {
     }
 }
 
+fn finding(severity: Severity, code: &'static str, place: Place, message: String) -> Finding {
+    Finding { severity, code, pool: None, subject: String::new(), places: vec![place], message }
+}
+
 fn read_config(bytes: &[u8], doc: u32) -> Result<Node<'static>, String> {
     if bytes.is_empty() {
         return Err("it is empty; an Ignition config is a JSON object with ignition.version".to_owned());
@@ -425,9 +443,4 @@ fn read_config(bytes: &[u8], doc: u32) -> Result<Node<'static>, String> {
     let mut tree = serde_json::from_slice::<Node<'_>>(bytes).map_err(|error| error.to_string())?.into_owned();
     tree.number(doc);
     Ok(tree)
-}
-
-/// A URL for people: without credentials, and a `data:` URL without its body.
-fn shown(url: &str) -> String {
-    if is_embedded(url) { quote(url) } else { redact(url) }
 }

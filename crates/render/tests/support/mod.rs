@@ -219,6 +219,13 @@ pub fn read(manifests: &[Value]) -> Vec<MachineConfig<'_>> {
     manifests.iter().enumerate().map(number).collect()
 }
 
+/// The items of one manifest, which is a list of others.
+pub fn read_list(list: &Value) -> Vec<MachineConfig<'_>> {
+    let mut node = Node::from_json(list);
+    node.number(0);
+    node.take("items").unwrap().into_list().into_iter().map(MachineConfig::read).collect()
+}
+
 /// Renders a pool; nothing is fetched.
 pub fn try_render(pool: &Pool, manifests: &[Value], context: &Context) -> Result<Outcome, Vec<Finding>> {
     let sources = read(manifests);
@@ -323,12 +330,20 @@ pub fn try_render_with(
     context: &Context,
     server: &Server<'_>,
 ) -> (Result<Outcome, Vec<Finding>>, Rounds) {
-    let sources = read(manifests);
+    try_render_sources(pool, &read(manifests), context, server)
+}
+
+/// The same, of manifests that were read. Their documents have lower numbers than there are manifests.
+pub fn try_render_sources(
+    pool: &Pool,
+    sources: &[MachineConfig<'_>],
+    context: &Context,
+    server: &Server<'_>,
+) -> (Result<Outcome, Vec<Finding>>, Rounds) {
     let mut next_doc = u32::try_from(sources.len()).unwrap();
     let mut prepared = Vec::new();
     let mut rounds = Vec::new();
-    let mut failures = Vec::new();
-    for source in &sources {
+    for source in sources {
         let input = prepare(source);
         if !input.is_valid() {
             prepared.push(input);
@@ -336,13 +351,12 @@ pub fn try_render_with(
         }
         let (outcome, asked) = resolved(input, &mut next_doc, server);
         rounds.extend(asked);
-        match outcome {
-            Ok(input) => prepared.push(input),
-            Err(findings) => failures.extend(findings),
-        }
-    }
-    if !failures.is_empty() {
-        return (Err(failures), rounds);
+        // What fails is a finding of its MachineConfig, as it is for whoever renders.
+        prepared.push(outcome.unwrap_or_else(|findings| {
+            let mut input = prepare(source);
+            input.findings.extend(findings);
+            input
+        }));
     }
     (render(pool, &prepared, context).map(|rendered| Outcome::of(&rendered)), rounds)
 }

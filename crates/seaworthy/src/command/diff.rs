@@ -35,10 +35,11 @@ struct Outcome {
 
 pub fn run(options: &Diff) -> Result<u8, Failure> {
     let [old, new] = options.files.as_slice() else {
-        return Err(Failure::unreadable(format!(
-            "-f is given {} times; give it twice: the old side and the new one",
-            options.files.len()
-        )));
+        let times = match options.files.len() {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        return Err(Failure::unreadable(format!("-f is given {times}; give it twice: the old side and the new one")));
     };
     let (old, new) = match (side(options, old)?, side(options, new)?) {
         (Some(old), Some(new)) => (old, new),
@@ -227,7 +228,8 @@ fn print_text(reports: &[Report<'_>]) -> Result<bool, Failure> {
             writeln!(out)?;
         }
         let name = |outcome: Option<&Outcome>| outcome.map_or("(none)".to_owned(), |outcome| outcome.name.clone());
-        writeln!(out, "{bold}{}: {} → {}{bold:#}", report.pool, name(report.old), name(report.new))?;
+        let heading = format!("{}: {} → {}", report.pool, name(report.old), name(report.new));
+        writeln!(out, "{bold}{}{bold:#}", paint::plain(heading))?;
         for field in &fields {
             write_field(&mut out, field)?;
         }
@@ -247,7 +249,7 @@ fn write_field(out: &mut impl std::io::Write, field: &FieldDifference<'_>) -> st
         FieldDifference::Scalar { field, old, new } => writeln!(out, "~ {field}: {} → {}", shown(old), shown(new)),
         FieldDifference::Item { list, sign, text } => {
             let style = line_style(*sign);
-            writeln!(out, "{style}{sign} {} {}{style:#}", noun(list), printable(text))
+            writeln!(out, "{style}{sign} {} {}{style:#}", noun(list), paint::plain(text))
         }
         FieldDifference::Order { list } => writeln!(out, "~ {}s: the same ones in another order", noun(list)),
     }
@@ -256,7 +258,7 @@ fn write_field(out: &mut impl std::io::Write, field: &FieldDifference<'_>) -> st
 fn write_change(out: &mut impl std::io::Write, change: &Change<'_>) -> std::io::Result<()> {
     let heading = |out: &mut dyn std::io::Write, sign: char, more: &str| {
         let style = line_style(sign);
-        writeln!(out, "{style}{sign} {}{style:#}{more}", printable(&change.entry.to_string()))
+        writeln!(out, "{style}{sign} {}{style:#}{more}", paint::plain(&change.entry.to_string()))
     };
     match &change.what {
         What::Added(node) => {
@@ -454,13 +456,8 @@ pub fn write_text_difference(
             };
             let style = line_style(sign);
             let line = change.value().trim_end_matches('\n');
-            writeln!(out, "{indent}{style}{sign}{}{style:#}", printable(line))?;
+            writeln!(out, "{indent}{style}{sign}{}{style:#}", paint::plain(line))?;
         }
     }
     Ok(())
-}
-
-/// A line of a file for a terminal: control characters must not reach it.
-fn printable(line: &str) -> String {
-    line.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }

@@ -13,6 +13,7 @@ use super::workspace;
 use crate::cli::{Explain, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::Set;
+use crate::paint;
 use crate::table::Table;
 
 pub fn run(options: &Explain) -> Result<u8, Failure> {
@@ -28,8 +29,11 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
         )));
     }
     let Some(pool) = pools.pop() else {
-        workspace::report(&set.broken_pools, &set);
-        return Err(Failure::unreadable("there is no pool to explain in the input"));
+        if !set.broken_pools.is_empty() {
+            workspace::report(&set.broken_pools, &set);
+            return Ok(WRONG);
+        }
+        return Err(Failure::unreadable(set.lacks_pools()));
     };
     let prepared = workspace::prepared(&set, Some(&options.remote))?;
     let context = workspace::context(&set, false);
@@ -114,7 +118,7 @@ fn print_table(entries: &[Entry<'_>]) -> Result<(), Failure> {
     }
     let mut out = anstream::stdout().lock();
     for line in table.lines() {
-        writeln!(out, "{line}")?;
+        writeln!(out, "{}", paint::plain(line))?;
     }
     Ok(())
 }
@@ -157,21 +161,21 @@ fn print_full(entries: &[Entry<'_>]) -> Result<(), Failure> {
             if last.is_some() {
                 writeln!(out)?;
             }
-            writeln!(out, "{bold}{}{bold:#}", entry.subject)?;
+            writeln!(out, "{bold}{}{bold:#}", paint::plain(&entry.subject))?;
             last = Some(&entry.subject);
         }
         let field = if entry.field.is_empty() { "value" } else { &entry.field };
-        writeln!(out, "  {field}: {}", shown(&entry.field, &entry.value))?;
+        writeln!(out, "  {}", paint::plain(format!("{field}: {}", shown(&entry.field, &entry.value))))?;
         match &entry.set_by {
-            Some(place) => writeln!(out, "    set by {place}")?,
+            Some(place) => writeln!(out, "    set by {}", paint::plain(place))?,
             None => writeln!(out, "    set by rendering itself")?,
         }
         for place in &entry.also {
-            writeln!(out, "    the same in {place}")?;
+            writeln!(out, "    the same in {}", paint::plain(place))?;
         }
         let mut newer = Some(&entry.value);
         for lost in &entry.overrode {
-            writeln!(out, "    overrides {}", lost.place)?;
+            writeln!(out, "    overrides {}", paint::plain(&lost.place))?;
             if let (Some(old), Some(new)) = (&lost.value, newer) {
                 write_difference(&mut out, &entry.field, old, new)?;
             }

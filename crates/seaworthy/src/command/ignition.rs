@@ -107,12 +107,12 @@ fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
                     "{style}{}{style:#}[{}]: {}",
                     problem.severity,
                     problem.code,
-                    line(problem, &text, &budget)
+                    paint::plain(line(problem, &text, &budget))
                 )?;
             }
             if is_valid {
                 let version = version.map_or("", Version::as_str);
-                writeln!(out, "{}: valid Ignition config of version {version}", text.name)?;
+                writeln!(out, "{}: valid Ignition config of version {version}", paint::plain(&text.name))?;
             }
         }
     }

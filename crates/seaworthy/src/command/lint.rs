@@ -16,6 +16,9 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
     let texts = workspace::texts(&options.input)?;
     let set = Set::read(&texts)?;
     let pools = set.pools(&options.pool)?;
+    if set.machine_configs.is_empty() {
+        paint::note("there is no MachineConfig in the input; nothing was checked");
+    }
     let prepared = workspace::prepared(&set, None)?;
     let context = workspace::context(&set, true);
 
@@ -44,9 +47,15 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
             }
         }
     }
+    for code in &options.allow {
+        if !reports.iter().any(|report| report.finding.code == code) {
+            paint::note(&format!("--allow {code}: no finding has this code"));
+        }
+    }
     reports.retain(|report| !options.allow.iter().any(|code| code == report.finding.code));
     reports.sort_by(|a, b| {
-        let key = |report: &Report| (std::cmp::Reverse(report.finding.severity), report.finding.places.first().cloned());
+        let key =
+            |report: &Report| (std::cmp::Reverse(report.finding.severity), report.finding.places.first().cloned());
         key(a).cmp(&key(b))
     });
 
@@ -103,17 +112,18 @@ fn print_text(reports: &[Report], set: &Set<'_>) -> Result<(), Failure> {
             subject if !subject.is_empty() && !finding.message.contains(subject) => format!("{subject}: "),
             _ => String::new(),
         };
-        writeln!(out, "{style}{}[{}]{style:#}: {subject}{}", finding.severity, finding.code, finding.message)?;
+        let message = paint::plain(format!("{subject}{}", finding.message));
+        writeln!(out, "{style}{}[{}]{style:#}: {message}", finding.severity, finding.code)?;
         for place in &finding.places {
             match set.file_of(place, &parse_path(&place.path)) {
-                Some(file) => writeln!(out, "  {file}: {place}")?,
-                None => writeln!(out, "  {place}")?,
+                Some(file) => writeln!(out, "  {}: {}", paint::plain(file), paint::plain(place))?,
+                None => writeln!(out, "  {}", paint::plain(place))?,
             }
         }
         match pools.as_slice() {
             [] => {}
-            [pool] => writeln!(out, "  in pool {pool}")?,
-            pools => writeln!(out, "  in pools {}", pools.join(", "))?,
+            [pool] => writeln!(out, "  in pool {}", paint::plain(pool))?,
+            pools => writeln!(out, "  in pools {}", paint::plain(pools.join(", ")))?,
         }
     }
     writeln!(

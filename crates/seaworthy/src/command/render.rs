@@ -23,9 +23,7 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     let set = ManuallyDrop::new(Set::read(&texts)?);
     let pools = set.pools(&options.pool)?;
     if pools.is_empty() && set.broken_pools.is_empty() {
-        return Err(Failure::unreadable(
-            "there is nothing to render: no MachineConfigPool, and no MachineConfig with a role, in the input",
-        ));
+        return Err(Failure::unreadable(set.lacks_pools()));
     }
     let prepared = ManuallyDrop::new(workspace::prepared(&set, Some(&options.remote))?);
     let context = workspace::context(&set, false);

@@ -43,7 +43,7 @@ pub fn report(findings: &[Finding], set: &Set<'_>) {
         let file = finding.places.first().and_then(|place| set.file_of(place, &parse_path(&place.path)));
         let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
         // Where standard error is gone there is nobody to tell.
-        let _ = writeln!(errors, "{style}{}{style:#}: {file}{finding}", finding.severity);
+        let _ = writeln!(errors, "{style}{}{style:#}: {}", finding.severity, paint::plain(format!("{file}{finding}")));
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Text {
     /// The file's name, or `standard input`.
     pub name: String,
     content: String,
+    /// Set when a text that looks like JSON turned out to be YAML.
+    is_yaml: OnceLock<()>,
     /// Where everything stands in a YAML text; found out when somebody asks.
     spanned: OnceLock<Vec<SpannedNode>>,
 }
@@ -25,7 +27,9 @@ impl Text {
     /// Takes the bytes of a text.
     pub fn new(name: &str, bytes: Vec<u8>) -> Result<Self, String> {
         match String::from_utf8(bytes) {
-            Ok(content) => Ok(Text { name: name.to_owned(), content, spanned: OnceLock::new() }),
+            Ok(content) => {
+                Ok(Text { name: name.to_owned(), content, is_yaml: OnceLock::new(), spanned: OnceLock::new() })
+            }
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
                 let bytes = error.into_bytes();
@@ -45,12 +49,15 @@ impl Text {
 
     /// Whether the text is JSON: YAML manifests never start with a bracket in practice.
     pub fn is_json(&self) -> bool {
-        self.content().trim_start().starts_with(['{', '['])
+        self.is_yaml.get().is_none() && self.content().trim_start().starts_with(['{', '['])
     }
 
     /// The documents of the text with their places in it; empty ones are left out.
     pub fn documents(&self) -> Result<Vec<(usize, Node<'_>)>, String> {
-        let documents = if self.is_json() { self.json() } else { self.yaml() }?;
+        let documents = match self.is_json() {
+            true => self.json().or_else(|error| self.separated_json().ok_or(error)),
+            false => self.yaml(),
+        }?;
         Ok(documents.into_iter().enumerate().filter(|(_, document)| !document.is_null()).collect())
     }
 
@@ -61,11 +68,22 @@ impl Text {
             documents.push(document.map_err(|error| {
                 let message = error.to_string();
                 let message = message.split(" at line ").next().unwrap_or_default();
+                let message = message.replace("EOF while parsing", "the text ends within");
                 let hint = if message.contains("recursion limit") { "; no manifest is nested that deep" } else { "" };
                 self.syntax_error(error.line(), error.column(), &format!("{message}{hint}"))
             })?);
         }
         Ok(documents)
+    }
+
+    /// JSON documents with `---` between them, which YAML is too.
+    fn separated_json(&self) -> Option<Vec<Node<'_>>> {
+        if !self.content().contains("\n---") {
+            return None;
+        }
+        let documents = self.yaml().ok()?;
+        self.is_yaml.get_or_init(|| ());
+        Some(documents)
     }
 
     fn yaml(&self) -> Result<Vec<Node<'_>>, String> {
@@ -81,6 +99,14 @@ impl Text {
                 let (line, column) = bare.location().map_or((0, 0), |location| (location.line(), location.column()));
                 self.syntax_error(line as usize, column as usize, &yaml::message(bare))
             })
+    }
+
+    /// `file:line:column: message` about a value of a document, and the line with a mark.
+    pub fn complaint(&self, document: usize, path: &Path, budget: &Cell<usize>, message: &str) -> String {
+        match self.locate(document, path, budget) {
+            Some((line, column)) => self.syntax_error(line, column, message),
+            None => format!("{}: document {}: {message}", self.name, document + 1),
+        }
     }
 
     /// `file:line:column: message`, and the line with a mark.

@@ -63,6 +63,14 @@ struct Reading<'r> {
     controller_configs: &'r mut usize,
     errors: &'r mut Vec<String>,
     text: &'r Text,
+    nth: usize,
+    budget: &'r Cell<usize>,
+}
+
+impl Reading<'_> {
+    fn complain(&mut self, path: &Path, message: &str) {
+        self.errors.push(self.text.complaint(self.nth, path, self.budget, message));
+    }
 }
 
 impl<'t> Set<'t> {
@@ -72,18 +80,18 @@ impl<'t> Set<'t> {
         let mut errors = Vec::new();
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         let mut controller_configs = 0;
+        let budget = Cell::new(LOCATE_BUDGET);
         for (text, documents) in texts.iter().zip(parallel::map_few(texts, Text::documents)) {
             match documents {
                 Err(error) => errors.push(error),
                 Ok(documents) => {
                     for (nth, mut document) in documents {
                         if !is_object(&document) {
-                            errors.push(format!(
-                                "{}: document {}: found {}; a manifest is an object with apiVersion and kind",
-                                text.name,
-                                nth + 1,
+                            let message = format!(
+                                "found {}; a manifest is an object with apiVersion and kind",
                                 document.describe()
-                            ));
+                            );
+                            errors.push(text.complaint(nth, &Path::default(), &budget, &message));
                             continue;
                         }
                         document.number(set.documents);
@@ -94,6 +102,8 @@ impl<'t> Set<'t> {
                             controller_configs: &mut controller_configs,
                             errors: &mut errors,
                             text,
+                            nth,
+                            budget: &budget,
                         };
                         set.take(document, "", Path::default(), &mut reading);
                     }
@@ -127,9 +137,8 @@ impl<'t> Set<'t> {
                 Some(kind) => format!("the kind is {}", kind.describe()),
                 None => "there is no kind".to_owned(),
             };
-            let message =
-                format!("{}: an object{}: {found}; a manifest has apiVersion and kind", reading.text.name, named(name));
-            reading.errors.push(message);
+            let message = format!("an object{}: {found}; a manifest has apiVersion and kind", named(name));
+            reading.complain(&path.key("kind"), &message);
             return;
         }
         // The items of a typed list need not repeat what the list says.
@@ -144,21 +153,19 @@ impl<'t> Set<'t> {
             let items = match map.remove("items") {
                 Some(Node { value: Value::List(items), .. }) => items,
                 Some(other) if !other.is_null() => {
-                    let found = other.describe();
-                    reading.errors.push(format!(
-                        "{}: items of a {kind} is {found}; accepted is a list of objects",
-                        reading.text.name
-                    ));
+                    let message = format!("items of a {kind} is {}; accepted is a list of objects", other.describe());
+                    reading.complain(&path.key("items"), &message);
                     return;
                 }
                 _ => return,
             };
             for (index, item) in items.into_iter().enumerate() {
+                let path = path.clone().key("items").index(index);
                 if is_object(&item) {
-                    self.take(item, &item_kind, path.clone().key("items").index(index), reading);
+                    self.take(item, &item_kind, path, reading);
                 } else {
                     let message = format!("an item of a {kind} is {}; accepted are objects", item.describe());
-                    reading.errors.push(format!("{}: {message}", reading.text.name));
+                    reading.complain(&path, &message);
                 }
             }
             return;
@@ -191,13 +198,12 @@ impl<'t> Set<'t> {
             kinds::OS_IMAGE_STREAM if is_ours => self.streams = Some(OsImageStreams::read(&object)),
             kinds::MACHINE_CONFIG | kinds::MACHINE_CONFIG_POOL | kinds::CONTROLLER_CONFIG => {
                 let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-                reading.errors.push(format!(
-                    "{}: {kind}{} has the apiVersion {:?}; accepted is {}",
-                    reading.text.name,
-                    named(name),
-                    api_version,
-                    keys::API_VERSION
-                ));
+                let found = match object.get("apiVersion").filter(|version| !version.is_null()) {
+                    Some(version) => format!("the apiVersion is {}", version.describe()),
+                    None => "there is no apiVersion".to_owned(),
+                };
+                let message = format!("{kind}{}: {found}; accepted is {}", named(name), keys::API_VERSION);
+                reading.complain(&path.key("apiVersion"), &message);
             }
             _ => *reading.others.entry(kind).or_default() += 1,
         }
@@ -243,6 +249,22 @@ impl<'t> Set<'t> {
         }
         pools.retain(|pool| wanted.contains(&pool.name));
         Ok(pools)
+    }
+
+    /// Why there is no pool to work on.
+    pub fn lacks_pools(&self) -> String {
+        const NAMED: usize = 3;
+        let without: Vec<&str> = self.machine_configs.iter().map(MachineConfig::name).collect();
+        let more = if without.len() > NAMED { ", …" } else { "" };
+        let found = match without.as_slice() {
+            [] => "and no MachineConfig".to_owned(),
+            some => format!(
+                "and no MachineConfig with the label {} ({}{more})",
+                keys::ROLE,
+                some[..some.len().min(NAMED)].join(", ")
+            ),
+        };
+        format!("there is no MachineConfigPool in the input, {found}; nothing says which machines are meant")
     }
 
     fn assumed_pools(&self) -> Vec<Pool> {

@@ -64,6 +64,9 @@ pub fn message(error: &Error) -> String {
             "invalid indentation in multiline quoted scalar" => {
                 "a quoted text is not closed, or goes on without being indented".to_owned()
             }
+            message if message.starts_with("tabs disallowed") => {
+                "a tab is used for indentation; YAML is indented with blanks".to_owned()
+            }
             message => message.to_owned(),
         },
     }

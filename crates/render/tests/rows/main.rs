@@ -1,0 +1,17 @@
+//! The rows of the test table (machineconfig.md, section 8) that MachineConfigs and pools show. Their numbers are those of
+//! the table. Where the table calls a row an upstream defect, it is tested as it is done here.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod examples;
+mod fields;
+mod merging;
+mod metadata;
+mod reading;
+mod references;
+mod selection;
+mod spec_2;
+mod streams;
