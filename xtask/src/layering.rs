@@ -114,7 +114,8 @@ const IMPURE: &[&str] = &[
     "fastrand",
 ];
 
-/// Crates that are compiled nowhere, with the reason. `deny.toml` says the same to cargo-deny.
+/// Crates that are compiled nowhere, with the reason. `deny.toml` has the same list for cargo-deny, and chrono in
+/// addition: that one may come along with crates that need it, but has no place in a manifest, see [`CONFINED`].
 const BANNED: &[(&str, &str)] = &[
     ("openssl", "one crypto provider: rustls with aws-lc-rs"),
     ("openssl-sys", "one crypto provider: rustls with aws-lc-rs"),
@@ -122,15 +123,17 @@ const BANNED: &[(&str, &str)] = &[
     ("ring", "one crypto provider: choose the aws-lc-rs feature of whatever brings it in"),
     ("serde_yaml", "abandoned by its author; one YAML library: serde-saphyr"),
     ("serde_yml", "known to be unsound; one YAML library: serde-saphyr"),
+    ("async-std", "no longer maintained; one async runtime: tokio"),
 ];
 
-/// Crates that only some of ours may name in their manifest, so that each has one owner.
+/// Crates that only some of ours may name in their manifest, so that each has one owner, or none.
 const CONFINED: &[(&str, &[&str], &str)] = &[
     ("reqwest", &["seaworthy-fetch"], "remote content has one door"),
     ("object_store", &["seaworthy-fetch"], "remote content has one door"),
     ("redb", &["seaworthy-store"], "the store's engine stays behind its trait"),
     ("zbus", &["seaworthy-host"], "the machine is touched through the Host trait"),
     ("rustix", &["seaworthy-host"], "the machine is touched through the Host trait"),
+    ("chrono", &[], "one time library: jiff"),
     ("clap", &["seaworthy", "xtask"], "libraries have no command line"),
     ("anyhow", &["seaworthy", "xtask"], "libraries have typed errors: use thiserror"),
 ];
@@ -279,6 +282,9 @@ fn broken_confinement(layer: &Layer, dependency: &Dependency) -> Option<String> 
         }
     }
     let (_, owners, why) = CONFINED.iter().find(|(name, ..)| *name == dependency.name)?;
+    if owners.is_empty() {
+        return Some(format!("in none of ours: {why}"));
+    }
     (!owners.contains(&layer.name)).then(|| format!("only in {}: {why}", owners.join(", ")))
 }
 
@@ -303,7 +309,9 @@ fn banned(tree: &Tree) -> Vec<Violation> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bare, LAYERS, Violation, Whole, banned, declared, impure, layer, pure_selections};
+    use std::collections::BTreeSet;
+
+    use super::{BANNED, Bare, CONFINED, LAYERS, Violation, Whole, banned, declared, impure, layer, pure_selections};
     use crate::metadata::Metadata;
     use crate::tree::Tree;
 
@@ -439,5 +447,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn cargo_deny_bans_the_same_crates() {
+        let lines = include_str!("../../deny.toml").lines();
+        let denied = lines.filter_map(|line| line.trim().strip_prefix("{ crate = \"")?.split('"').next());
+        let denied: BTreeSet<&str> = denied.collect();
+        let unowned = CONFINED.iter().filter(|(_, owners, _)| owners.is_empty()).map(|(name, ..)| *name);
+        let ours: BTreeSet<&str> = BANNED.iter().map(|(name, _)| *name).chain(unowned).collect();
+        assert_eq!(denied, ours);
+    }
+
+    #[test]
+    fn a_crate_that_nobody_owns_is_refused_to_all() {
+        let metadata = metadata("seaworthy-fetch", &dependency("chrono", "null", true, ""));
+        assert_eq!(shown(&declared(&metadata)), ["seaworthy-fetch → chrono: in none of ours: one time library: jiff"]);
     }
 }

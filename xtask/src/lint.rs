@@ -1,4 +1,4 @@
-//! Formatting, clippy and cargo-deny as steps.
+//! Formatting, clippy, the pure half alone and cargo-deny as steps.
 
 use std::process::Stdio;
 
@@ -16,6 +16,22 @@ pub fn fmt(run: &mut Run<'_>) -> Result<Outcome> {
         return Ok(Outcome::Skipped("not installed: run `rustup component add rustfmt`".to_owned()));
     }
     check(run.workspace, &["fmt", "--all", "--check"], "run `cargo fmt --all`")
+}
+
+/// What the pure half is compiled from by itself. In a build of the whole workspace, a feature that one crate switches
+/// on is on for all, so that a pure crate could lean on what the program brings along and nobody would see it.
+const PURE_BUILDS: &[&[&str]] =
+    &[&["check", "--package", "seaworthy-render"], &["check", "--package", "seaworthy-fetch", "--no-default-features"]];
+
+/// The pure half compiles without the rest.
+pub fn pure(run: &mut Run<'_>) -> Result<Outcome> {
+    for args in PURE_BUILDS {
+        let outcome = check(run.workspace, args, "see the errors above: it needs a feature that it does not ask for")?;
+        if outcome != Outcome::Passed {
+            return Ok(outcome);
+        }
+    }
+    Ok(Outcome::Passed)
 }
 
 /// No warning of the compiler or of clippy, in tests and benches either.

@@ -22,6 +22,7 @@ pub const STEPS: &[Step] = &[
     Step { name: "fmt", group: "lint", needs: &[], run: lint::fmt },
     Step { name: "layering", group: "lint", needs: &[], run: layering::step },
     Step { name: "deny", group: "lint", needs: &[], run: lint::deny },
+    Step { name: "pure", group: "lint", needs: &[], run: lint::pure },
     Step { name: "clippy", group: "lint", needs: &[], run: lint::clippy },
     Step { name: "instructions", group: "bench", needs: &[&VALGRIND], run: bench::instructions::step },
     Step { name: "unit", group: "cargo-test", needs: &[&IGNITION_VALIDATE], run: unit },
@@ -31,7 +32,7 @@ pub const STEPS: &[Step] = &[
 /// What `cargo xtask test` takes.
 #[derive(Args)]
 pub struct TestArgs {
-    /// Run only these steps or groups: fmt, layering, deny, clippy (together: lint), instructions (bench),
+    /// Run only these steps or groups: fmt, layering, deny, pure, clippy (together: lint), instructions (bench),
     /// unit, doc (together: cargo-test).
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<String>,
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn group_and_step_select_in_the_suites_order() {
-        assert_eq!(names(&["doc", "lint"]), ["fmt", "layering", "deny", "clippy", "doc"]);
+        assert_eq!(names(&["doc", "lint"]), ["fmt", "layering", "deny", "pure", "clippy", "doc"]);
     }
 
     #[test]

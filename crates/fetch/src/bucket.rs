@@ -23,7 +23,10 @@ const GOOGLE_STORAGE: &str = "https://storage.googleapis.com";
 /// Asks object stores on behalf of one fetch.
 pub(crate) struct Bucket<'a> {
     pub(crate) transport: &'a Arc<Transport>,
+    /// For requests without credentials: as the config says.
     pub(crate) link: &'a Arc<Link>,
+    /// For requests with credentials: as the operator says.
+    pub(crate) operator_link: &'a Arc<Link>,
     pub(crate) environment: &'a Environment,
     /// The largest object.
     pub(crate) limit: u64,
@@ -156,7 +159,7 @@ impl Bucket<'_> {
         let (builder, operator) = self.s3_credentials(builder)?;
         let is_anonymous = operator.is_none();
         let builder = builder.with_skip_signature(is_anonymous);
-        let exchange = self.exchange(&endpoint, operator.unwrap_or_default())?;
+        let exchange = self.exchange(&endpoint, operator)?;
         let store = builder
             .with_http_connector(Connector(exchange.clone()))
             .build()
@@ -248,7 +251,7 @@ impl Bucket<'_> {
                 (builder, "the GOOGLE_ variables of the environment")
             }
         };
-        let exchange = self.exchange(&endpoint, Vec::new())?;
+        let exchange = self.exchange(&endpoint, found.map(|_| Vec::new()))?;
         let store = builder
             .with_http_connector(Connector(exchange.clone()))
             .build()
@@ -256,8 +259,12 @@ impl Bucket<'_> {
         Ok(Prepared { store: Box::new(store), exchange, is_anonymous: found.is_none() })
     }
 
-    fn exchange(&self, endpoint: &Url, operator: Vec<Target>) -> Result<Arc<Exchange>, FailureKind> {
-        Ok(Exchange::new(self.transport.clone(), self.link.clone(), Target::from_url(endpoint)?, operator, self.limit))
+    /// Requests with credentials, whose endpoints the operator names (`Some`), take the operator's
+    /// way; anonymous ones (`None`) take the config's.
+    fn exchange(&self, endpoint: &Url, operator: Option<Vec<Target>>) -> Result<Arc<Exchange>, FailureKind> {
+        let link = if operator.is_some() { self.operator_link } else { self.link };
+        let data = Target::from_url(endpoint)?;
+        Ok(Exchange::new(self.transport.clone(), link.clone(), data, operator.unwrap_or_default(), self.limit))
     }
 }
 

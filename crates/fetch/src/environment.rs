@@ -1,9 +1,9 @@
-//! The [`Environment`] holds what the operator has set for object stores.
+//! The [`Environment`] holds what the operator has set for object stores and the way to them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::FailureKind;
+use crate::{FailureKind, Proxy};
 
 /// The variables that object stores are configured by. Given to the fetcher rather than looked
 /// up, so that nothing else of the process's environment has a say.
@@ -19,6 +19,9 @@ use crate::FailureKind;
 /// `GOOGLE_APPLICATION_CREDENTIALS`, `GOOGLE_BASE_URL`, `GOOGLE_ALLOW_HTTP`,
 /// `GOOGLE_SKIP_SIGNATURE`, `STORAGE_EMULATOR_HOST`.
 ///
+/// For both: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, in upper or lower case. Requests with
+/// credentials use these proxies and no others; all other requests use those of their config.
+///
 /// Without credentials, objects are asked for anonymously. The credentials that a cloud gives to
 /// its machines are never used: any config could otherwise read what the machine may read.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -26,7 +29,7 @@ pub struct Environment {
     variables: BTreeMap<String, String>,
 }
 
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 30] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_ALLOW_HTTP",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
@@ -50,7 +53,13 @@ const NAMES: [&str; 24] = [
     "GOOGLE_SERVICE_ACCOUNT",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
     "GOOGLE_SKIP_SIGNATURE",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
     "STORAGE_EMULATOR_HOST",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
 ];
 
 /// Variables whose values must not appear anywhere.
@@ -84,6 +93,11 @@ impl Environment {
             (Some(_), None) => Err(half(first, second)),
             (None, Some(_)) => Err(half(second, first)),
         }
+    }
+
+    /// The operator's own proxies.
+    pub(crate) fn proxy(&self) -> Proxy {
+        Proxy::from_variables(|name| self.get(name).map(str::to_owned))
     }
 
     /// The address of Google's storage emulator as a URL.

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use crate::{Digest, Refusal};
 
+/// Why content is never fetched by tftp: the one wording for all that refuse it.
+pub const TFTP_REFUSAL: &str = "tftp is not supported: it has neither encryption nor a way to tell that everything \
+                                arrived; serve the content over https and give its hash";
+
 /// A fetch that failed. Shows no credentials: URLs are redacted, header values never included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchError {
@@ -113,14 +117,21 @@ pub enum FailureKind {
     },
     /// The server's certificate cannot be trusted.
     #[error(
-        "the certificate of {host} is not trusted: {reason}; add its authority to \
-         ignition.security.tls.certificateAuthorities"
+        "the certificate of {host} is not trusted: {reason}; add its authority to {}",
+        if *.is_operators {
+            "the roots of the system: with credentials in play, those of a config do not count"
+        } else {
+            "ignition.security.tls.certificateAuthorities"
+        }
     )]
     Certificate {
         /// Whose certificate.
         host: String,
         /// Why.
         reason: String,
+        /// Whether the request carries the operator's credentials, so that a config has no say in
+        /// whom to trust.
+        is_operators: bool,
     },
     /// No head of a response within the time allowed for it.
     #[error(
@@ -229,6 +240,16 @@ impl FetchError {
             | FailureKind::TotalTimeout { .. } => false,
         }
     }
+
+    /// The narrowest pattern that, put among [`Policy::allow_hosts`](crate::Policy::allow_hosts),
+    /// would have allowed the connection; `None` if it was not the policy that refused.
+    #[must_use]
+    pub fn allow_pattern(&self) -> Option<&str> {
+        match &self.kind {
+            FailureKind::Refused(refusal) => Some(&refusal.allow),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for FetchError {
@@ -288,9 +309,7 @@ impl FailureKind {
 
 fn scheme_message(scheme: &str) -> String {
     match scheme {
-        "tftp" => "tftp is not fetched: it has neither encryption nor reliable lengths; \
-                   publish the content over https, http, s3 or gs, or embed it as a data URL"
-            .to_owned(),
+        "tftp" => TFTP_REFUSAL.to_owned(),
         "data" => "a data URL carries its content and is decoded, not fetched".to_owned(),
         _ => format!("scheme {scheme:?} is not fetched; accepted are http, https, s3, gs, arn and data"),
     }
@@ -339,6 +358,7 @@ fn seconds(limit: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Host, Policy};
 
     fn failure(kind: FailureKind) -> FetchError {
         FetchError { url: "https://host/x".into(), redirected_to: None, attempts: 1, kind }
@@ -376,7 +396,21 @@ mod tests {
     fn tftp_is_refused_with_what_to_use_instead() {
         let scheme = "tftp".into();
         let message = failure(FailureKind::Scheme { scheme }).to_string();
-        assert!(message.contains("over https"), "{message}");
+        assert_eq!(
+            message,
+            "cannot fetch https://host/x: tftp is not supported: it has neither encryption nor a way to tell that \
+             everything arrived; serve the content over https and give its hash"
+        );
+    }
+
+    #[test]
+    fn only_a_refusal_names_a_pattern_to_allow() {
+        let address = "127.0.0.1".parse().unwrap();
+        let refusal = Policy::default().check_address(&Host::Ip(address), address, 8080).unwrap_err();
+        let error = failure(FailureKind::Refused(refusal));
+        assert_eq!(error.allow_pattern(), Some("127.0.0.1:8080"));
+        assert!(error.to_string().ends_with("; allow it with the host pattern 127.0.0.1:8080"), "{error}");
+        assert_eq!(failure(FailureKind::NotFound).allow_pattern(), None);
     }
 
     #[test]

@@ -42,6 +42,12 @@ pub struct Resolved {
     pub problems: Vec<SnapshotError>,
 }
 
+/// The ways that the requests of one fetch can take.
+struct Links {
+    config: Arc<Link>,
+    operator: Arc<Link>,
+}
+
 /// Where content is.
 enum Source {
     Http,
@@ -53,11 +59,7 @@ impl Fetcher {
     #[must_use]
     pub fn new(policy: Policy, clock: Clock) -> Self {
         Self {
-            transport: Arc::new(Transport {
-                policy,
-                resolver: Arc::new(SystemResolver),
-                roots: SystemRoots::default(),
-            }),
+            transport: Arc::new(Transport { policy, resolver: Arc::new(SystemResolver), roots: Arc::default() }),
             environment: Arc::default(),
             timer: Arc::new(TokioTimer::default()),
             clock,
@@ -65,7 +67,8 @@ impl Fetcher {
         }
     }
 
-    /// The same with credentials and endpoints for object stores.
+    /// The same with credentials and endpoints for object stores, and the operator's proxies for
+    /// requests with those credentials.
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
         Self { environment: Arc::new(environment), ..self }
@@ -74,8 +77,21 @@ impl Fetcher {
     /// The same with another source of addresses.
     #[must_use]
     pub fn with_resolver(self, resolver: Arc<dyn Resolver>) -> Self {
-        let transport = Transport { policy: self.transport.policy.clone(), resolver, roots: SystemRoots::default() };
+        let policy = self.transport.policy.clone();
+        let transport = Transport { policy, resolver, roots: self.transport.roots.clone() };
         Self { transport: Arc::new(transport), ..self }
+    }
+
+    /// The same that trusts the authorities in these PEM bundles as it trusts the roots of the
+    /// system: for every request, those with the operator's credentials included.
+    ///
+    /// # Errors
+    ///
+    /// [`FailureKind::Authority`] when a bundle cannot be used.
+    pub fn with_authorities(self, bundles: &[Vec<u8>]) -> Result<Self, FailureKind> {
+        let roots = Arc::new(SystemRoots::with(bundles)?);
+        let (policy, resolver) = (self.transport.policy.clone(), self.transport.resolver.clone());
+        Ok(Self { transport: Arc::new(Transport { policy, resolver, roots }), ..self })
     }
 
     /// The same with another timer for the pauses between attempts.
@@ -109,7 +125,10 @@ impl Fetcher {
         let fail =
             |attempts, redirected_to, kind| FetchError { url: redact(&request.url), redirected_to, attempts, kind };
         let source = Source::of(request).map_err(|kind| fail(0, None, kind))?;
-        let link = Arc::new(Link::new(&request.settings));
+        let links = Links {
+            config: Arc::new(Link::new(&request.settings)),
+            operator: Arc::new(Link::of_operator(&request.settings, self.environment.proxy())),
+        };
         let total = request.settings.total_limit();
         let start = self.timer.elapsed();
         let since_start = || self.timer.elapsed().saturating_sub(start);
@@ -118,7 +137,7 @@ impl Fetcher {
         for pause in pauses() {
             attempts += 1;
             let left = total.saturating_sub(since_start());
-            let attempt = self.attempt(&source, &link, request);
+            let attempt = self.attempt(&source, &links, request);
             let failed = match tokio::time::timeout(left, attempt).await {
                 Ok(Ok(plain)) => {
                     self.take(plain.len()).map_err(|kind| fail(attempts, None, kind))?;
@@ -148,8 +167,9 @@ impl Fetcher {
     ///
     /// # Errors
     ///
-    /// As for [`Fetcher::fetch`]. Failures of the store do not fail the fetch; they are in
-    /// [`Resolved::problems`].
+    /// As for [`Fetcher::fetch`]; the size limits hold for a snapshot that is reused as well, so
+    /// that it makes no difference what had been fetched before. Failures of the store do not fail
+    /// the fetch; they are in [`Resolved::problems`].
     pub async fn fetch_or_reuse(
         &self,
         snapshots: &dyn Snapshots,
@@ -159,31 +179,52 @@ impl Fetcher {
         let mut problems = Vec::new();
         match snapshots.get(key) {
             Ok(Some(snapshot)) => {
+                self.take_reused(snapshot.bytes().len()).map_err(|kind| unfetched(request, kind))?;
                 return Ok(Resolved { snapshot, is_reused: true, problems });
             }
             Ok(None) => {}
             Err(problem) => problems.push(problem),
         }
         let fetched = self.fetch(request).await?;
+        let counted = fetched.bytes().len();
         let snapshot = snapshots.put(key, fetched.clone()).unwrap_or_else(|problem| {
             problems.push(problem);
             fetched
         });
+        // Somebody else may have been faster, and then it is their content that is handed out.
+        if let Some(more) = snapshot.bytes().len().checked_sub(counted) {
+            self.take(more).map_err(|kind| unfetched(request, kind))?;
+        }
         Ok(Resolved { snapshot, is_reused: false, problems })
     }
 
-    async fn attempt(&self, source: &Source, link: &Arc<Link>, request: &Request) -> Result<Vec<u8>, Failed> {
+    async fn attempt(&self, source: &Source, links: &Links, request: &Request) -> Result<Vec<u8>, Failed> {
         let limit = self.policy().max_object_bytes;
         let body = match source {
-            Source::Http => http_source::get(&self.transport, link, request, limit).await?,
+            Source::Http => http_source::get(&self.transport, &links.config, request, limit).await?,
             Source::Object(object) => {
-                let bucket = Bucket { transport: &self.transport, link, environment: &self.environment, limit };
+                let bucket = Bucket {
+                    transport: &self.transport,
+                    link: &links.config,
+                    operator_link: &links.operator,
+                    environment: &self.environment,
+                    limit,
+                };
                 bucket.get(object).await?
             }
         };
         let verification = request.verification.as_ref();
         let plain = unpack_and_verify(body.into(), request.compression, verification, limit)?;
         Ok(plain)
+    }
+
+    /// Judges the size of content that was not fetched now as if it had been.
+    fn take_reused(&self, size: usize) -> Result<(), FailureKind> {
+        let limit = self.policy().max_object_bytes;
+        if size as u64 > limit {
+            return Err(FailureKind::TooLarge { limit, is_unpacked: false });
+        }
+        self.take(size)
     }
 
     /// Counts content towards the total size limit.
@@ -232,6 +273,11 @@ impl From<FailureKind> for Failed {
     fn from(kind: FailureKind) -> Self {
         Self { kind, redirected_to: None }
     }
+}
+
+/// A failure of content that was not asked for.
+fn unfetched(request: &Request, kind: FailureKind) -> FetchError {
+    FetchError { url: redact(&request.url), redirected_to: None, attempts: 0, kind }
 }
 
 fn note_retry(url: &str, attempt: u32, failure: &FailureKind, pause: Duration) {

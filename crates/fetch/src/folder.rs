@@ -17,16 +17,18 @@
 //! * A reader sees a whole entry or none: files are written under another name, synced, and only
 //!   then given theirs.
 //! * Nothing damaged is handed out: head and content are covered by hashes.
-//! * The folder is 0700 and the files are 0600, because contents may be secret.
+//! * The folder is ours and 0700, and the files are 0600, because contents may be secret, and
+//!   because whoever can write there decides what is rendered.
 //! * What a crashed writer left behind is cleared away, what a living one is writing is not: a
 //!   writer holds a lock on its unfinished file.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{Digest, Snapshot, SnapshotError, SnapshotKey, Snapshots};
@@ -43,6 +45,8 @@ const MAX_HEAD_BYTES: u64 = 64 << 10;
 pub struct FolderSnapshots {
     folder: PathBuf,
     max_bytes: u64,
+    /// How much the files hold, as far as known; `None` until it matters.
+    used: Mutex<Option<u64>>,
 }
 
 /// Distinguishes the unfinished files of one process.
@@ -51,25 +55,36 @@ static WRITES: AtomicU64 = AtomicU64::new(0);
 // === impl FolderSnapshots ===
 
 impl FolderSnapshots {
-    /// Opens the folder, or creates it (and its parents), for at most `max_bytes` in all files;
-    /// writers at the same moment may each exceed it by one snapshot.
+    /// Opens the folder, or creates it (and its parents), for at most `max_bytes` in all files.
+    ///
+    /// The files are measured once and when the limit seems to be reached; several processes that
+    /// write at the same time may exceed it by what the others add.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Exposed`] when the folder exists and others can reach it. Its mode is not
-    /// changed: a path given by mistake, such as `/tmp`, would be taken from everybody else.
+    /// [`SnapshotError::Exposed`] when the folder exists and others can reach it,
+    /// [`SnapshotError::Foreign`] when it is not ours. It is left as it is: a path given by
+    /// mistake, such as `/tmp`, would be taken from everybody else.
     pub fn open(folder: impl Into<PathBuf>, max_bytes: u64) -> Result<Self, SnapshotError> {
-        let folder = folder.into();
+        Self::open_as(nix::unistd::geteuid().as_raw(), folder.into(), max_bytes)
+    }
+
+    fn open_as(user: u32, folder: PathBuf, max_bytes: u64) -> Result<Self, SnapshotError> {
         let failed = failure("open", &folder);
         match DirBuilder::new().recursive(true).mode(0o700).create(&folder) {
             Ok(()) => {}
             Err(error) => return Err(failed(error)),
         }
-        let mode = fs::metadata(&folder).map_err(failed)?.permissions().mode() & 0o7777;
+        let metadata = fs::metadata(&folder).map_err(failed)?;
+        let (owner, mode) = (metadata.uid(), metadata.permissions().mode() & 0o7777);
         if mode & 0o077 != 0 {
             return Err(SnapshotError::Exposed { path: folder, mode });
         }
-        let store = Self { folder, max_bytes };
+        // Root can open the folder of anybody, who could then replace what is in it.
+        if owner != user {
+            return Err(SnapshotError::Foreign { path: folder, owner, user });
+        }
+        let store = Self { folder, max_bytes, used: Mutex::new(None) };
         store.clear_unfinished()?;
         Ok(store)
     }
@@ -103,17 +118,45 @@ impl FolderSnapshots {
         Ok(paths)
     }
 
-    fn used_bytes(&self, except: &Path) -> Result<u64, SnapshotError> {
+    /// How much all files hold, by looking at each of them.
+    fn measure(&self) -> Result<u64, SnapshotError> {
         let mut used: u64 = 0;
         for path in self.files(SUFFIX)? {
-            match fs::symlink_metadata(&path) {
-                Ok(metadata) if path != except => used = used.saturating_add(metadata.len()),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(failure("measure", &path)(error)),
-            }
+            used = used.saturating_add(length(&path)?);
         }
         Ok(used)
+    }
+
+    fn used(&self) -> MutexGuard<'_, Option<u64>> {
+        // A number is whole at every point where a holder could have panicked.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets `size` bytes aside for a file that takes the place of `replaced` bytes.
+    fn reserve(&self, size: u64, replaced: u64) -> Result<(), SnapshotError> {
+        let mut used = self.used();
+        let after = |used: u64| used.saturating_sub(replaced).saturating_add(size);
+        let mut known = match *used {
+            Some(known) => known,
+            None => self.measure()?,
+        };
+        if after(known) > self.max_bytes && used.is_some() {
+            // Somebody may have emptied the folder since.
+            known = self.measure()?;
+        }
+        *used = Some(known);
+        if after(known) > self.max_bytes {
+            let (folder, limit) = (Some(self.folder.clone()), self.max_bytes);
+            return Err(SnapshotError::Full { folder, size, used: known, limit });
+        }
+        *used = Some(after(known));
+        Ok(())
+    }
+
+    /// Corrects what is known of the size of all files.
+    fn adjust(&self, gone: u64, back: u64) {
+        let mut used = self.used();
+        *used = used.map(|known| known.saturating_sub(gone).saturating_add(back));
     }
 
     /// A new file that only we write to, locked.
@@ -137,6 +180,38 @@ impl FolderSnapshots {
                 Err(error) => return Err(failure("create", &path)(error)),
             }
         }
+    }
+
+    /// Writes an entry; tells which one is there in the end, and whose it is.
+    fn write(
+        &self,
+        key: &SnapshotKey,
+        path: &Path,
+        head: &str,
+        snapshot: Snapshot,
+        replace: bool,
+    ) -> Result<(Snapshot, Published), SnapshotError> {
+        let (unfinished, mut file) = self.unfinished(key)?;
+        let written = file
+            .write_all(head.as_bytes())
+            .and_then(|()| file.write_all(snapshot.bytes()))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| publish(&unfinished, path, replace));
+        let kept = match written {
+            Ok(Published::Ours) => {
+                self.sync_folder()?;
+                Ok((snapshot, Published::Ours))
+            }
+            Ok(Published::Theirs) => match self.get(key)? {
+                Some(theirs) => Ok((theirs, Published::Theirs)),
+                // Dropped by a `retain` in the meantime: then nobody counts on it.
+                None => Ok((snapshot, Published::Theirs)),
+            },
+            Err(error) => Err(failure("write", path)(error)),
+        };
+        // A rename has moved it already; after a failure the disk may be full, so that it must go.
+        remove(&unfinished)?;
+        kept
     }
 
     fn sync_folder(&self) -> Result<(), SnapshotError> {
@@ -171,36 +246,19 @@ impl Snapshots for FolderSnapshots {
         let path = self.path(key);
         let head = encode_head(key, &snapshot);
         let size = (head.len() + snapshot.bytes().len()) as u64;
-        let used = self.used_bytes(&path)?;
-        if size.saturating_add(used) > self.max_bytes {
-            return Err(SnapshotError::Full { size, used, limit: self.max_bytes });
+        let replaced = if is_damaged { length(&path)? } else { 0 };
+        self.reserve(size, replaced)?;
+        let kept = self.write(key, &path, &head, snapshot, is_damaged);
+        if !matches!(kept, Ok((_, Published::Ours))) {
+            // Nothing was written in place of anything.
+            self.adjust(size, replaced);
         }
-        let (unfinished, mut file) = self.unfinished(key)?;
-        let written = file
-            .write_all(head.as_bytes())
-            .and_then(|()| file.write_all(snapshot.bytes()))
-            .and_then(|()| file.sync_all())
-            .and_then(|()| publish(&unfinished, &path, is_damaged));
-        let kept = match written {
-            Ok(Published::Ours) => {
-                self.sync_folder()?;
-                Ok(snapshot)
-            }
-            Ok(Published::Theirs) => match self.get(key)? {
-                Some(theirs) => Ok(theirs),
-                // Dropped by a `retain` in the meantime: then nobody counts on it.
-                None => Ok(snapshot),
-            },
-            Err(error) => Err(failure("write", &path)(error)),
-        };
-        // A rename has moved it already; after a failure the disk may be full, so that it must go.
-        remove(&unfinished)?;
-        kept
+        kept.map(|(kept, _)| kept)
     }
 
     fn retain(&self, is_wanted: &dyn Fn(&SnapshotKey) -> bool) -> Result<usize, SnapshotError> {
         self.clear_unfinished()?;
-        let mut dropped = 0;
+        let (mut dropped, mut freed) = (0, 0);
         for path in self.files(SUFFIX)? {
             let key = path
                 .file_name()
@@ -209,11 +267,13 @@ impl Snapshots for FolderSnapshots {
                 .and_then(SnapshotKey::parse);
             // A file whose name is not a key is not ours to remove.
             if key.is_some_and(|key| !is_wanted(&key)) {
+                freed += length(&path)?;
                 remove(&path)?;
                 dropped += 1;
             }
         }
         if dropped > 0 {
+            self.adjust(freed, 0);
             self.sync_folder()?;
         }
         Ok(dropped)
@@ -249,6 +309,15 @@ fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(metadata.len()).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// How long a file is; nothing if it is gone.
+fn length(path: &Path) -> Result<u64, SnapshotError> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(metadata.len()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(failure("measure", path)(error)),
+    }
 }
 
 fn remove(path: &Path) -> Result<(), SnapshotError> {
@@ -319,4 +388,22 @@ fn parse_time(text: &str) -> Option<SystemTime> {
     let (seconds, nanoseconds) = text.split_once('.')?;
     let nanoseconds: u32 = nanoseconds.parse().ok().filter(|n| *n < 1_000_000_000)?;
     UNIX_EPOCH.checked_add(Duration::new(seconds.parse().ok()?, nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_somebody_else_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("snapshots");
+        FolderSnapshots::open(&path, 1).unwrap();
+        let owner = fs::metadata(&path).unwrap().uid();
+        FolderSnapshots::open_as(owner, path.clone(), 1).unwrap();
+        let error = FolderSnapshots::open_as(owner + 1, path.clone(), 1).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains(&format!("{} belongs to user {owner}", path.display())), "{message}");
+        assert!(matches!(error, SnapshotError::Foreign { user, .. } if user == owner + 1), "{message}");
+    }
 }

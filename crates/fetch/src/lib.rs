@@ -9,21 +9,23 @@
 //!   that order.
 //! * Every socket is opened by one function, which checks the very address it is about to connect
 //!   to against the [`Policy`]; redirects, proxies and object stores pass through it as well.
+//! * Requests with the operator's credentials go through the operator's proxy and trust the
+//!   system's roots; the proxy and the authorities of a config have no say in them.
 //! * No header value, password, token or signed query ends up in an error, a log or a snapshot's
 //!   description: URLs are shown through [`redact()`] only.
 //! * The clock, the timer, the resolver and the environment are given, never looked up. Two
 //!   libraries look for themselves: the roots of the system are found by its own conventions
 //!   (`SSL_CERT_FILE` among them), and requests to object stores are signed with its time.
 //!
-//! With `default-features = false` only the plain data is left: requests, policy, errors,
-//! snapshots. The feature `net` (on by default) adds the [`Fetcher`].
+//! With `default-features = false` only plain data is left, which touches neither files nor
+//! sockets: requests, policy, errors, snapshots in memory. The feature `fs` adds
+//! [`FolderSnapshots`]; the feature `net` (on by default) adds the [`Fetcher`], and `fs` with it.
 
 #![cfg_attr(not(feature = "net"), allow(rustdoc::broken_intra_doc_links))]
 
 mod address;
 mod digest;
 mod error;
-mod folder;
 mod policy;
 mod proxy;
 mod redact;
@@ -32,13 +34,17 @@ mod snapshot;
 
 pub use address::AddressClass;
 pub use digest::{Digest, ParseDigestError};
-pub use error::{Category, FailureKind, FetchError};
-pub use folder::FolderSnapshots;
+pub use error::{Category, FailureKind, FetchError, TFTP_REFUSAL};
 pub use policy::{Host, HostPattern, ParseHostPatternError, Policy, Refusal};
 pub use proxy::Proxy;
 pub use redact::redact;
 pub use request::{Accept, Compression, Request, Settings};
 pub use snapshot::{MemorySnapshots, Snapshot, SnapshotError, SnapshotKey, Snapshots};
+
+#[cfg(feature = "fs")]
+mod folder;
+#[cfg(feature = "fs")]
+pub use folder::FolderSnapshots;
 
 #[cfg(feature = "net")]
 mod body;

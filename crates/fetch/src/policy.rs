@@ -11,7 +11,7 @@ use crate::address::{classify, classify_name};
 ///
 /// It judges the addresses that are connected to. Behind a proxy that is the proxy's own; the
 /// host of the URL is then judged as far as it can be without asking for its address, which only
-/// the proxy may know.
+/// the proxy may know. A proxy that the operator names is not judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Hosts that may be reached although their address is of a refused [`AddressClass`]. All
@@ -19,7 +19,10 @@ pub struct Policy {
     pub allow_hosts: Vec<HostPattern>,
     /// The largest single content, packed and unpacked.
     pub max_object_bytes: u64,
-    /// The largest sum of all contents that one fetcher hands out.
+    /// The largest sum of all contents that one fetcher hands out, fetched and reused ones alike.
+    ///
+    /// Whether some content is refused depends only on the sum. Which one depends on the order of
+    /// arrival, unless they are asked for one after the other.
     pub max_total_bytes: u64,
 }
 
@@ -73,7 +76,7 @@ pub struct ParseHostPatternError {
 
 /// A connection that the [`Policy`] does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{subject} is refused: {class}; allow it with --allow-host {allow}")]
+#[error("{subject} is refused: {class}; allow it with the host pattern {allow}")]
 pub struct Refusal {
     /// The address or name, as a noun phrase.
     pub subject: String,
@@ -373,7 +376,7 @@ mod tests {
         let refusal = Policy::default().check_host(&Host::parse("127.0.0.1"), 8080).unwrap_err();
         assert_eq!(
             refusal.to_string(),
-            "address 127.0.0.1 is refused: loopback; allow it with --allow-host 127.0.0.1:8080"
+            "address 127.0.0.1 is refused: loopback; allow it with the host pattern 127.0.0.1:8080"
         );
         let pattern: HostPattern = refusal.allow.parse().unwrap();
         let policy = Policy::allowing([pattern]);

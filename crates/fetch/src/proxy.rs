@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use crate::policy::{Cidr, Host};
 use crate::redact;
 
-/// The proxies of a config; `Debug` shows no credentials.
+/// The proxies of a config or of the operator; `Debug` shows no credentials.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Proxy {
     /// The proxy for `http` URLs: an `http` or `https` URL, possibly with credentials.
     pub http: Option<String>,
-    /// The proxy for `https` URLs (also used for object stores).
+    /// The proxy for `https` URLs, also used for object stores that are asked without credentials.
     pub https: Option<String>,
     /// Hosts that are reached without a proxy: `*`, a domain (with its subdomains), `.domain` or
     /// `*.domain` (subdomains only), an address, a network; each but `*` and networks with an

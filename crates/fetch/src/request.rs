@@ -50,7 +50,8 @@ pub struct Settings {
     /// How long the whole fetch may take, repeated attempts included. `None`, zero and anything
     /// above it mean [`Settings::MAX_TOTAL_TIMEOUT`].
     pub total_timeout: Option<Duration>,
-    /// Which proxy to use for which hosts.
+    /// Which proxy to use for which hosts. Like the authorities, it has no say in requests that carry
+    /// the operator's credentials.
     pub proxy: Proxy,
     /// PEM bundles that are trusted in addition to the roots of the system.
     pub certificate_authorities: Vec<Vec<u8>>,

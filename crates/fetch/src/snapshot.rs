@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -79,10 +79,12 @@ pub enum SnapshotError {
     },
     /// The store would grow beyond its limit.
     #[error(
-        "a snapshot of {size} bytes does not fit: {used} of {limit} bytes are in use; drop \
-         snapshots of deleted configs or raise the limit"
+        "a snapshot of {size} bytes does not fit: {used} of {limit} bytes are in use{}",
+        full_hint(.folder.as_deref())
     )]
     Full {
+        /// The folder that is full; `None` for memory.
+        folder: Option<PathBuf>,
         /// How large the new one is.
         size: u64,
         /// How much is in use.
@@ -100,6 +102,19 @@ pub enum SnapshotError {
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
+    },
+    /// The folder belongs to somebody else, who could exchange what is in it.
+    #[error(
+        "snapshot folder {} belongs to user {owner}, and this is user {user}; use a folder of \
+         your own with mode 0700", .path.display()
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        user: u32,
     },
     /// The system refused.
     #[error("cannot {action} snapshot {}: {source}", .path.display())]
@@ -236,6 +251,17 @@ impl SnapshotError {
     }
 }
 
+/// What can be done about a full store.
+fn full_hint(folder: Option<&Path>) -> String {
+    match folder {
+        Some(folder) => format!(
+            " in {}; that folder may be emptied: what is still needed is then fetched again, as it is by then",
+            folder.display()
+        ),
+        None => " in memory; refer to less remote content, or embed some of it".to_owned(),
+    }
+}
+
 // === impl MemorySnapshots ===
 
 impl MemorySnapshots {
@@ -264,7 +290,7 @@ impl Snapshots for MemorySnapshots {
         let size = snapshot.bytes.len() as u64;
         let used = entries.values().map(|kept| kept.bytes.len() as u64).sum();
         if size.saturating_add(used) > self.max_bytes {
-            return Err(SnapshotError::Full { size, used, limit: self.max_bytes });
+            return Err(SnapshotError::Full { folder: None, size, used, limit: self.max_bytes });
         }
         entries.insert(*key, snapshot.clone());
         Ok(snapshot)

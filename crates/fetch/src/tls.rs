@@ -1,4 +1,4 @@
-//! Trust: the roots of the system plus the authorities that a request brings along.
+//! Trust: the roots of the system and of the operator, plus the authorities that a request brings along.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,13 +8,20 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::FailureKind;
 
-/// The roots of the system, read when the first encrypted connection is made.
+/// The roots of the system, read when the first encrypted connection is made, and those that the
+/// operator adds to them.
 #[derive(Debug, Default)]
 pub(crate) struct SystemRoots {
+    added: Vec<CertificateDer<'static>>,
     store: OnceLock<RootCertStore>,
 }
 
 impl SystemRoots {
+    /// The roots of the system and those in `bundles`.
+    pub(crate) fn with(bundles: &[Vec<u8>]) -> Result<Self, FailureKind> {
+        Ok(Self { added: certificates(bundles)?, store: OnceLock::new() })
+    }
+
     fn store(&self) -> &RootCertStore {
         self.store.get_or_init(|| {
             let found = rustls_native_certs::load_native_certs();
@@ -24,6 +31,7 @@ impl SystemRoots {
             let mut store = RootCertStore::empty();
             // Systems carry roots that are too old to be parsed; the others still count.
             store.add_parsable_certificates(found.certs);
+            store.add_parsable_certificates(self.added.iter().cloned());
             store
         })
     }
@@ -31,17 +39,9 @@ impl SystemRoots {
     /// The configuration of an encrypted connection that also trusts `bundles`.
     pub(crate) fn trusting(&self, bundles: &[Vec<u8>]) -> Result<Arc<ClientConfig>, FailureKind> {
         let mut store = self.store().clone();
-        for (index, bundle) in bundles.iter().enumerate() {
-            let failed = |reason: String| FailureKind::Authority { index, reason };
-            let mut is_empty = true;
-            for certificate in CertificateDer::pem_slice_iter(bundle) {
-                let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-                store.add(certificate).map_err(|error| failed(error.to_string()))?;
-                is_empty = false;
-            }
-            if is_empty {
-                return Err(failed("it contains no certificate".to_owned()));
-            }
+        for certificate in certificates(bundles)? {
+            // Each has been accepted by itself already.
+            store.add_parsable_certificates([certificate]);
         }
         // The provider is named here, so that it does not matter whether the process has
         // installed one.
@@ -54,4 +54,22 @@ impl SystemRoots {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
+}
+
+/// The certificates in PEM bundles; an error for a bundle that has none, or one that is no root.
+fn certificates(bundles: &[Vec<u8>]) -> Result<Vec<CertificateDer<'static>>, FailureKind> {
+    let mut all = Vec::new();
+    for (index, bundle) in bundles.iter().enumerate() {
+        let failed = |reason: String| FailureKind::Authority { index, reason };
+        let before = all.len();
+        for certificate in CertificateDer::pem_slice_iter(bundle) {
+            let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+            RootCertStore::empty().add(certificate.clone()).map_err(|error| failed(error.to_string()))?;
+            all.push(certificate);
+        }
+        if all.len() == before {
+            return Err(failed("it contains no certificate".to_owned()));
+        }
+    }
+    Ok(all)
 }

@@ -44,12 +44,17 @@ const MAX_HEAD_BYTES: usize = 64 << 10;
 pub(crate) struct Transport {
     pub(crate) policy: Policy,
     pub(crate) resolver: Arc<dyn Resolver>,
-    pub(crate) roots: SystemRoots,
+    pub(crate) roots: Arc<SystemRoots>,
 }
 
 /// How to connect for one fetch: its settings, made ready for use.
+///
+/// A config may name its own proxy and its own authorities. Together they can read everything that
+/// passes, so that nothing of the operator's may go that way: requests with the operator's
+/// credentials have a link of their own, see [`Link::of_operator`].
 pub(crate) struct Link {
     proxy: Proxy,
+    owner: Behalf,
     headers_limit: Option<Duration>,
     authorities: Vec<Vec<u8>>,
     tls: OnceLock<Arc<ClientConfig>>,
@@ -96,8 +101,21 @@ impl Link {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             proxy: settings.proxy.clone(),
+            owner: Behalf::Config,
             headers_limit: settings.response_headers_limit(),
             authorities: settings.certificate_authorities.clone(),
+            tls: OnceLock::new(),
+        }
+    }
+
+    /// For requests that carry the operator's credentials: only the operator's proxy and the roots
+    /// of the system. Of the config's settings the time limits are left, which can do no harm.
+    pub(crate) fn of_operator(settings: &Settings, proxy: Proxy) -> Self {
+        Self {
+            proxy,
+            owner: Behalf::Operator,
+            headers_limit: settings.response_headers_limit(),
+            authorities: Vec::new(),
             tls: OnceLock::new(),
         }
     }
@@ -190,7 +208,8 @@ impl Transport {
             Some(proxy) => {
                 let proxy = ProxyTarget::parse(proxy)?;
                 let failed = |failure| proxy.blame(failure);
-                let stream = self.dial(behalf, &proxy.target.host, proxy.target.port);
+                // The operator's own proxy may be where no config may lead us.
+                let stream = self.dial(link.owner, &proxy.target.host, proxy.target.port);
                 let mut stream = stream.await.map_err(failed)?;
                 if proxy.target.is_https {
                     let encrypted = self.encrypt(link, &proxy.target, stream);
@@ -277,7 +296,7 @@ impl Transport {
         let connector = TlsConnector::from(link.tls(&self.roots)?);
         match within(TLS_TIMEOUT, connector.connect(name, stream)).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(encryption_failure(&target.host, &error)),
+            Err(error) => Err(encryption_failure(link, &target.host, &error)),
         }
     }
 }
@@ -401,11 +420,12 @@ fn transport(reason: String) -> FailureKind {
 }
 
 /// A certificate that does not convince will not do so a moment later; anything else may.
-fn encryption_failure(host: &Host, error: &io::Error) -> FailureKind {
+fn encryption_failure(link: &Link, host: &Host, error: &io::Error) -> FailureKind {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(rustls::Error::InvalidCertificate(reason)) => {
-            FailureKind::Certificate { host: host.to_string(), reason: reason.to_string() }
+            let is_operators = link.owner == Behalf::Operator;
+            FailureKind::Certificate { host: host.to_string(), reason: reason.to_string(), is_operators }
         }
         _ => transport(format!("no encrypted connection to {host}: {error}")),
     }

@@ -176,6 +176,40 @@ fn a_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
+fn a_full_folder_is_named_and_may_be_emptied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("snapshots");
+    let store = FolderSnapshots::open(&path, 2000).unwrap();
+    store.put(&key(1), snapshot(&[1; 600])).unwrap();
+    let message = store.put(&key(2), snapshot(&[2; 1500])).unwrap_err().to_string();
+    assert!(message.contains(&format!("in {}; that folder may be emptied", path.display())), "{message}");
+    // By somebody else, while the store is open.
+    fs::remove_file(file(&path, &key(1))).unwrap();
+    store.put(&key(2), snapshot(&[2; 1500])).unwrap();
+}
+
+#[test]
+fn only_what_is_there_counts_towards_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("snapshots");
+    let store = FolderSnapshots::open(&path, 10_000).unwrap();
+    // The same key again, or in place of a damaged file, takes no more room than once.
+    for _ in 0..20 {
+        store.put(&key(1), snapshot(&[1; 4000])).unwrap();
+        fs::write(file(&path, &key(1)), [0; 4000]).unwrap();
+        store.put(&key(1), snapshot(&[1; 4000])).unwrap();
+    }
+    store.put(&key(2), snapshot(&[2; 4000])).unwrap();
+    // What had been there counts after a restart as well.
+    for store in [store, FolderSnapshots::open(&path, 10_000).unwrap()] {
+        let error = store.put(&key(3), snapshot(&[3; 4000])).unwrap_err();
+        let used =
+            fs::metadata(file(&path, &key(1))).unwrap().len() + fs::metadata(file(&path, &key(2))).unwrap().len();
+        assert!(matches!(error, SnapshotError::Full { used: found, .. } if found == used), "{error}");
+    }
+}
+
+#[test]
 fn no_damage_to_a_file_goes_unnoticed() {
     let (_folder, path, store) = folder();
     store.put(&key(1), snapshot(b"some content")).unwrap();

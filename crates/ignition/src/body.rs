@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::data_url::{self, DataUrlError};
 use crate::gzip::{self, GzipError};
 use crate::node::{Node, quote};
+use crate::url::quote_url;
 
 /// Why the bytes of a body cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +14,7 @@ pub enum BodyError {
     #[error("there is no source")]
     NoSource,
     /// The bytes lie elsewhere.
-    #[error("the content is not in the config but at {}", quote(url))]
+    #[error("the content is not in the config but at {}", quote_url(url))]
     Remote {
         /// Where they lie.
         url: String,
@@ -88,6 +89,8 @@ mod tests {
         assert_eq!(body(json!({})), Err(BodyError::NoSource));
         let remote = body(json!({"source": "http://h/a"})).unwrap_err();
         assert_eq!(remote.to_string(), "the content is not in the config but at \"http://h/a\"");
+        let secret = body(json!({"source": "http://u:hunter2@h/a?sig=hunter2"})).unwrap_err();
+        assert_eq!(secret.to_string(), "the content is not in the config but at \"http://h/a?sig=…\"");
         assert!(matches!(body(json!({"source": "data:x"})), Err(BodyError::DataUrl(_))));
         let plain = json!({"source": "data:,x", "compression": "gzip"});
         assert!(matches!(body(plain), Err(BodyError::Gzip(GzipError::Malformed(_)))));

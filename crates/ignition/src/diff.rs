@@ -434,6 +434,25 @@ mod tests {
         assert_eq!(shown(exist, not), ["shouldExist -> shouldNotExist kernel argument a", "+ kernel argument c"]);
     }
 
+    /// Takes minutes as soon as entries are searched for in a list.
+    #[test]
+    fn large_lists_are_compared_in_one_go() {
+        let config = |from: usize, shift: usize| {
+            let texts: Vec<_> = (from..from + 20_000).map(|at| format!("k{at}")).collect();
+            let files: Vec<_> = texts.iter().rev().map(|text| json!({"path": format!("/{text}")})).collect();
+            let options: Vec<_> = texts.iter().skip(shift).collect();
+            json!({
+                "kernelArguments": {"shouldExist": texts},
+                "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": texts}]},
+                "storage": {"files": files, "raid": [{"name": "r", "options": options}]},
+            })
+        };
+        let changes = shown(config(0, 0), config(10_000, 1));
+        assert_eq!(changes.iter().filter(|change| change.starts_with("+ ")).count(), 20_000);
+        assert_eq!(changes.iter().filter(|change| change.starts_with("- ")).count(), 20_000);
+        assert!(changes.contains(&"~ raid r: options".to_owned()));
+    }
+
     #[test]
     fn what_says_nothing_is_no_difference() {
         let empty = json!({"storage": {"files": [{"path": "/a", "append": [], "contents": {}, "mode": null}]}});

@@ -23,7 +23,7 @@ pub fn translate_down<'t>(config: &'t Node<'_>, to: Version) -> Result<Node<'t>,
         let message = format!("a config cannot be written in version {to}; accepted are {accepted}");
         let place = Place::ROOT.key("ignition");
         report.error(&place.key("version"), config, "version-not-writable", message);
-        return Err(report.problems);
+        return Err(report.into_problems());
     }
     let mut translated = config.borrowed();
     // 2.2 is reached through 3.2, the newest version that its converter reads.
@@ -40,8 +40,9 @@ pub fn translate_down<'t>(config: &'t Node<'_>, to: Version) -> Result<Node<'t>,
         report = check_as(&translated, limit);
     }
     if report.has_errors() {
-        report.problems.retain(|problem| problem.severity == Severity::Error);
-        return Err(report.problems);
+        let mut problems = report.into_problems();
+        problems.retain(|problem| problem.severity == Severity::Error);
+        return Err(problems);
     }
     Ok(if to.is_v2() { v2::from_v3(translated) } else { translated })
 }
@@ -171,4 +172,43 @@ pub fn take_kernel_arguments<'t>(config: &mut Node<'t>) -> Vec<Cow<'t, str>> {
             _ => None,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn config(arguments: serde_json::Value) -> serde_json::Value {
+        json!({"ignition": {"version": "3.5.0"}, "kernelArguments": arguments, "storage": {"files": [{"path": "/a"}]}})
+    }
+
+    #[test]
+    fn arguments_that_were_taken_out_no_longer_keep_a_config_from_an_older_version() {
+        let json = config(json!({"shouldExist": ["b", "a=1", "c d"]}));
+        let mut node = Node::from_json(&json);
+        assert!(translate_down(&node, Version::V3_2).is_err());
+        assert_eq!(take_kernel_arguments(&mut node), ["b", "a=1", "c d"]);
+        let translated = translate_down(&node, Version::V3_2).unwrap().to_json();
+        assert_eq!(translated, json!({"ignition": {"version": "3.2.0"}, "storage": {"files": [{"path": "/a"}]}}));
+        assert_eq!(take_kernel_arguments(&mut node), Vec::<String>::new());
+    }
+
+    #[test]
+    fn arguments_that_should_not_exist_stay_and_are_refused() {
+        let json = config(json!({"shouldExist": ["a"], "shouldNotExist": ["b"]}));
+        let mut node = Node::from_json(&json);
+        assert_eq!(take_kernel_arguments(&mut node), ["a"]);
+        assert_eq!(node.to_json(), config(json!({"shouldNotExist": ["b"]})));
+        let problems = translate_down(&node, Version::V3_2).unwrap_err();
+        assert_eq!(problems[0].path.to_string(), "kernelArguments");
+        assert_eq!(problems[0].code, "not-in-version");
+    }
+
+    #[test]
+    fn a_config_without_arguments_gives_none() {
+        let json = json!({"ignition": {"version": "3.5.0"}});
+        assert_eq!(take_kernel_arguments(&mut Node::from_json(&json)), Vec::<String>::new());
+    }
 }

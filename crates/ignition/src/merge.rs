@@ -8,7 +8,7 @@
 //! cannot remember what it would have taken from a parent that it never met.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::node::{Map, Node, Origin, Value};
 use crate::schema::{CONFIG, Field, KeyBy, Kind, List, Merge, Mode, Object};
@@ -101,6 +101,21 @@ enum Index<'t> {
 
 /// From this length on a list has a lookup table.
 const LONG: usize = 12;
+
+impl<'t> Index<'t> {
+    fn of(entries: &[Option<Acc<'t>>], key_by: KeyBy) -> Self {
+        if entries.len() < LONG {
+            return Index::Short;
+        }
+        let mut table = HashMap::with_capacity(2 * entries.len());
+        for (at, entry) in entries.iter().enumerate() {
+            if let Some(entry) = entry {
+                table.insert(Cow::Owned(entry.key(key_by).into_owned()), at);
+            }
+        }
+        Index::Long(table)
+    }
+}
 
 impl<'t> Acc<'t> {
     fn new(node: &'t Node<'t>, kind: &Kind) -> Self {
@@ -302,16 +317,7 @@ fn append<'t>(acc: &mut Acc<'t>, item: &'t Node<'t>, key: Cow<'t, str>, list: &'
     let at = entries.len() - 1;
     match index {
         Index::Long(table) => drop(table.insert(key, at)),
-        Index::Short if entries.len() < LONG => {}
-        Index::Short => {
-            let mut table = HashMap::with_capacity(2 * LONG);
-            for (at, entry) in entries.iter().enumerate() {
-                if let Some(entry) = entry {
-                    table.insert(Cow::Owned(entry.key(*key_by).into_owned()), at);
-                }
-            }
-            *index = Index::Long(table);
-        }
+        Index::Short => *index = Index::of(entries, *key_by),
     }
 }
 
@@ -370,20 +376,20 @@ fn drop_body<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>
 
 /// Of the old headers only those stay that the child takes away by name, so that nothing is left of either.
 fn keep_headers_to_remove(headers: &mut Acc<'_>, child: &Node<'_>) -> bool {
-    let removals: Vec<&str> = child
+    let removals: HashSet<&str> = child
         .list_of("httpHeaders")
         .iter()
         .filter(|header| header.get("value").is_none())
         .map(|header| header.text_of("name"))
         .collect();
-    let Acc::Keyed { entries, index, .. } = headers else {
+    let Acc::Keyed { entries, index, key_by, .. } = headers else {
         return false;
     };
     entries.retain(|entry| {
-        entry.as_ref().is_some_and(|entry| removals.contains(&entry.text_of("name").unwrap_or_default()))
+        entry.as_ref().is_some_and(|entry| removals.contains(entry.text_of("name").unwrap_or_default()))
     });
-    // Headers are few; what the lookup table says no longer holds.
-    *index = Index::Short;
+    // What the lookup table says no longer holds.
+    *index = Index::of(entries, *key_by);
     !entries.is_empty()
 }
 
@@ -476,6 +482,31 @@ mod tests {
             assert_eq!(file.text_of("path"), format!("/{i}"));
             assert_eq!(file.int_of("mode"), Some((i / 5).min(9) as i64));
         }
+    }
+
+    /// Takes minutes as soon as each header is searched for in a list.
+    #[test]
+    fn many_headers_are_taken_away_in_one_go() {
+        let body = |host: &str, from: usize, to: usize, value: Option<&str>| {
+            let header = |at: usize| match value {
+                Some(value) => serde_json::json!({"name": format!("H{at}"), "value": value}),
+                None => serde_json::json!({"name": format!("H{at}")}),
+            };
+            let headers: Vec<_> = (from..to).map(header).collect();
+            let contents = serde_json::json!({"source": host, "httpHeaders": headers});
+            tree(serde_json::json!({"storage": {"files": [{"path": "/a", "contents": contents}]}}), 0)
+        };
+        let merged = |child: &Node<'static>| {
+            let parent = body("http://h/", 0, 30_000, Some("x"));
+            let merged = merge([&parent, child]).config.to_json();
+            let headers = merged.pointer("/storage/files/0/contents/httpHeaders").cloned();
+            headers.and_then(|headers| headers.as_array().map(Vec::len)).unwrap_or_default()
+        };
+        // Another host leaves no old header, whether or not the child takes it away by name.
+        assert_eq!(merged(&body("http://i/", 10_000, 30_000, None)), 0);
+        assert_eq!(merged(&body("http://i/", 10_000, 30_000, Some("y"))), 20_000);
+        assert_eq!(merged(&body("http://h/", 10_000, 40_000, Some("y"))), 40_000);
+        assert_eq!(merged(&body("http://h/", 10_000, 30_000, None)), 10_000);
     }
 
     #[test]

@@ -369,7 +369,7 @@ impl<'a> Node<'a> {
             Value::Bool(flag) => format!("the boolean {flag}"),
             Value::Int(number) => format!("the number {number}"),
             Value::Float(number) => format!("the number {number}"),
-            Value::Str(text) => format!("the string {}", quote(text)),
+            Value::Str(text) => format!("the string {}", crate::url::quote_any(text)),
             Value::List(list) => format!("a list of {}", list.len()),
             Value::Map(map) => format!("an object with {} keys", map.0.len()),
         }

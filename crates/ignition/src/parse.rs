@@ -37,10 +37,13 @@ pub fn parse<'t>(config: &'t Node<'_>) -> Result<Parsed<'t>, Vec<Problem>> {
         shape::conform(config, &CONFIG, version, &mut report)
     };
     // A converted 2.x config must be a valid 3.0 one: that is what the machine's converter makes of it.
-    let mut check = Check::new(version.max(Version::V3_0));
+    // Some of its rules held before the conversion too, so a 2.x config has a report of its own for them.
+    let before = if version.is_v2() { std::mem::take(&mut report) } else { Report::default() };
+    let mut check = Check::with(version.max(Version::V3_0), report);
     validate(&parsed, &mut check);
-    let mut problems = report.problems;
-    problems.append(&mut check.report.problems);
+    check.report.forget_counted_in(&before);
+    let mut problems = before.into_problems();
+    problems.append(&mut check.report.into_problems());
     if version.is_v2() {
         for problem in &mut problems {
             if let Some(path) = config.path_of(problem.origin) {
@@ -63,7 +66,7 @@ pub fn parse<'t>(config: &'t Node<'_>) -> Result<Parsed<'t>, Vec<Problem>> {
 pub fn check(config: &Node<'_>) -> Vec<Problem> {
     let mut check = Check { looks_at_sources: false, ..Check::new(Version::INTERNAL) };
     validate(config, &mut check);
-    check.report.problems
+    check.report.into_problems()
 }
 
 /// Checks a config of any 3.x version that the program has made, by the rules of that version.

@@ -70,6 +70,8 @@ impl fmt::Display for Path {
         for (nth, step) in self.0.iter().enumerate() {
             match step {
                 Step::Index(index) => write!(f, "[{index}]")?,
+                // A key of a list may be a URL, and a path is something that is shown.
+                Step::Key(key) if key.contains("://") => write!(f, "[{:?}]", crate::url::shown(key))?,
                 Step::Key(key) if key.is_empty() || key.contains(['.', '[', ']', '"', ' ', '/']) => {
                     write!(f, "[{key:?}]")?;
                 }
@@ -90,6 +92,7 @@ mod tests {
         assert_eq!(Path::of(&["storage", "files"]).index(3).key("mode").to_string(), "storage.files[3].mode");
         assert_eq!(Path::default().to_string(), "$");
         assert_eq!(Path::of(&["labels", "a.b/c"]).to_string(), r#"labels["a.b/c"]"#);
+        assert_eq!(Path::of(&["merge", "http://u:p@h/a?b=c"]).to_string(), r#"merge["http://h/a?b=…"]"#);
         assert_eq!(Path::default().index(0).key("x").to_string(), "[0].x");
     }
 }

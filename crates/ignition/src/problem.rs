@@ -92,18 +92,34 @@ impl<'p> Place<'p> {
 }
 
 /// Collects problems.
+///
+/// Of each code only the first [`SHOWN`] of a severity are kept and the rest counted: a config of a few hundred kilobytes
+/// can break one rule a hundred thousand times, and nobody reads that.
 #[derive(Default)]
 pub(crate) struct Report {
-    pub(crate) problems: Vec<Problem>,
+    problems: Vec<Problem>,
+    counts: Vec<Count>,
+}
+
+/// How many problems of one code and severity are kept.
+const SHOWN: usize = 100;
+
+/// How often a rule was broken.
+struct Count {
+    severity: Severity,
+    code: &'static str,
+    found: usize,
+    /// The first one that was not kept.
+    omitted: Option<(Path, Origin)>,
 }
 
 impl Report {
     pub(crate) fn error(&mut self, place: &Place<'_>, node: &Node<'_>, code: &'static str, message: impl Into<String>) {
-        self.push(Severity::Error, place, node.origin, code, message.into(), Vec::new());
+        self.push(Severity::Error, place, node.origin, code, message, &[]);
     }
 
     pub(crate) fn warn(&mut self, place: &Place<'_>, node: &Node<'_>, code: &'static str, message: impl Into<String>) {
-        self.push(Severity::Warning, place, node.origin, code, message.into(), Vec::new());
+        self.push(Severity::Warning, place, node.origin, code, message, &[]);
     }
 
     pub(crate) fn clash(
@@ -114,8 +130,7 @@ impl Report {
         code: &'static str,
         message: impl Into<String>,
     ) {
-        let related = others.iter().map(|other| other.origin).collect();
-        self.push(Severity::Error, place, node.origin, code, message.into(), related);
+        self.push(Severity::Error, place, node.origin, code, message, others);
     }
 
     fn push(
@@ -124,13 +139,104 @@ impl Report {
         place: &Place<'_>,
         origin: Origin,
         code: &'static str,
-        message: String,
-        related: Vec<Origin>,
+        message: impl Into<String>,
+        others: &[&Node<'_>],
     ) {
-        self.problems.push(Problem { severity, code, path: place.path(), origin, related, message });
+        // There are a few dozen codes: a search beats a table.
+        let at = self.counts.iter().position(|count| count.severity == severity && count.code == code);
+        let at = at.unwrap_or_else(|| {
+            self.counts.push(Count { severity, code, found: 0, omitted: None });
+            self.counts.len() - 1
+        });
+        let count = &mut self.counts[at];
+        count.found += 1;
+        if count.found > SHOWN {
+            count.omitted.get_or_insert_with(|| (place.path(), origin));
+            return;
+        }
+        let related = others.iter().map(|other| other.origin).collect();
+        self.problems.push(Problem { severity, code, path: place.path(), origin, related, message: message.into() });
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+        self.counts.iter().any(|count| count.severity == Severity::Error)
+    }
+
+    /// Takes out the kinds of which another report on the same config has more than it keeps, so that none is counted
+    /// twice.
+    pub(crate) fn forget_counted_in(&mut self, other: &Report) {
+        for full in other.counts.iter().filter(|count| count.omitted.is_some()) {
+            self.counts.retain(|count| (count.severity, count.code) != (full.severity, full.code));
+            self.problems.retain(|problem| (problem.severity, problem.code) != (full.severity, full.code));
+        }
+    }
+
+    /// The problems, and behind them one for each code that has more than are kept.
+    pub(crate) fn into_problems(self) -> Vec<Problem> {
+        let mut problems = self.problems;
+        for Count { severity, code, found, omitted } in self.counts {
+            let Some((path, origin)) = omitted else { continue };
+            let message = format!(
+                "{} more of the kind {code} are not listed, this being the first of them; solve the {SHOWN} that are",
+                found - SHOWN
+            );
+            problems.push(Problem { severity, code, path, origin, related: Vec::new(), message });
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Version, parse, translate_down};
+
+    #[test]
+    fn what_is_too_much_to_read_is_counted() {
+        let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"files": vec![0; 350], "x": 1}});
+        let problems = parse(&Node::from_json(&config)).unwrap_err();
+        let of = |code: &str| problems.iter().filter(|problem| problem.code == code).collect::<Vec<_>>();
+        let wrong = of("wrong-type");
+        assert_eq!(wrong.len(), SHOWN + 1);
+        assert_eq!(wrong[SHOWN - 1].path.to_string(), "storage.files[99]");
+        assert_eq!(wrong[SHOWN].path.to_string(), "storage.files[100]");
+        assert_eq!(wrong[SHOWN].severity, Severity::Error);
+        assert!(wrong[SHOWN].message.starts_with("250 more of the kind wrong-type "), "{}", wrong[SHOWN].message);
+        // One code does not use up the room of another.
+        assert_eq!(of("unknown-key").len(), 1);
+        assert_eq!(of("path-missing").len(), SHOWN + 1);
+    }
+
+    #[test]
+    fn as_many_as_are_kept_need_no_count() {
+        let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"files": vec![0; SHOWN]}});
+        let problems = parse(&Node::from_json(&config)).unwrap_err();
+        assert_eq!(problems.iter().filter(|problem| problem.code == "wrong-type").count(), SHOWN);
+    }
+
+    #[test]
+    fn warnings_are_counted_apart_from_errors_and_without_becoming_some() {
+        let files: Vec<_> = (0..150).map(|at| json!({"path": format!("/{at}"), "mode": 0o4755, "x": 1})).collect();
+        let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"files": files}});
+        let config = Node::from_json(&config);
+        let parsed = parse(&config).unwrap();
+        assert_eq!(parsed.warnings.len(), 2 * (SHOWN + 1));
+        let problems = translate_down(&parsed.config, Version::V3_2).unwrap_err();
+        assert_eq!(problems.len(), SHOWN + 1);
+    }
+
+    #[test]
+    fn mistakes_of_a_2_config_are_counted_once() {
+        let files: Vec<_> = (0..350).map(|_| json!({"filesystem": "root", "path": "a"})).collect();
+        let config = json!({"ignition": {"version": "2.2.0"}, "storage": {"files": files}});
+        let mut config = Node::from_json(&config);
+        config.number(0);
+        let problems = parse(&config).unwrap_err();
+        let errors: Vec<_> = problems.iter().filter(|problem| problem.code == "path-not-absolute").collect();
+        let counts: Vec<_> = errors.iter().filter(|problem| problem.message.contains(" more of ")).collect();
+        assert_eq!(counts.len(), 1);
+        assert_eq!(counts[0].path.to_string(), "storage.files[100].path");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::node::{Map, Node, Value};
+use crate::node::{Map, Node, Value, quote};
 use crate::problem::{Place, Report};
 use crate::schema::{Kind, Object};
 use crate::version::Version;
@@ -79,21 +79,32 @@ fn conform_map<'t>(
     place: &Place<'_>,
     report: &mut Report,
 ) -> Map<'t> {
-    let mut shaped = Vec::with_capacity(map.0.len());
+    let mut shaped = Vec::new();
+    // The fields that a key was taken for, with the key as it was written.
+    let mut taken: Vec<(&'static str, &str, &Node<'_>)> = Vec::new();
     for (key, child) in &map.0 {
         let here = place.key(key);
-        let mut field = object.field(key);
-        if field.is_none()
-            && let Some(near) = object.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key))
-            && map.get(near.name).is_none()
-            && near.since <= version
+        let field = object.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key));
+        // A field of a later version is unknown, and so is what only resembles it.
+        let field = field.filter(|field| field.since <= version || field.name == key);
+        if let Some(field) = field.filter(|field| field.since <= version) {
+            if let Some((_, first, node)) = taken.iter().find(|(name, ..)| *name == field.name) {
+                // Differs: Ignition's reader takes the last of them, because Go's does; which one the author means cannot
+                // be known, and what is checked must be what the machine gets.
+                let message = format!("the key {:?} is given twice, as {first:?} and {key:?}; keep one", field.name);
+                report.clash(&here, child, &[node], "key-twice", message);
+                continue;
+            }
+            taken.push((field.name, key, child));
+        }
+        if let Some(field) = field
+            && field.name != key
         {
             // Compat: Ignition's reader takes a key in any case. What worked on machines so far goes on working.
             // Differs: it also takes letters that fold to the same one (`ſ`, the Kelvin sign), because Go does; nobody
             // writes them but to deceive.
-            let message = format!("{key:?} is taken as {:?}; write it that way", near.name);
+            let message = format!("{key:?} is taken as {:?}; write it that way", field.name);
             report.warn(&here, child, "key-case", message);
-            field = Some(near);
         }
         match field {
             // `null` is "not set" wherever a field may stand.
@@ -117,7 +128,7 @@ fn unknown_key(key: &str, object: &Object, version: Version, since: Option<Versi
         return format!("{key} exists only from version {since} on and is dropped from this {version} config");
     }
     let known: Vec<_> = object.fields.iter().filter(|field| field.since <= version).map(|field| field.name).collect();
-    format!("unknown key {key:?} is dropped; a {} has {}", object.noun, known.join(", "))
+    format!("unknown key {} is dropped; a {} has {}", quote(key), object.noun, known.join(", "))
 }
 
 /// Takes empty objects and lists out of a tree that the program has changed.
@@ -139,13 +150,20 @@ pub(crate) fn prune(node: &mut Node<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+    use rstest::rstest;
+
     use super::*;
+    use crate::node::Origin;
 
     fn shaped(text: &str, version: Version) -> (String, Vec<String>) {
         let node: Node<'_> = serde_json::from_str(text).unwrap();
         let mut report = Report::default();
         let node = conform(&node, &crate::schema::CONFIG, version, &mut report);
-        let lines = report.problems.iter().map(|p| format!("{} {}: {}", p.severity, p.path, p.message)).collect();
+        let lines =
+            report.into_problems().iter().map(|p| format!("{} {}: {}", p.severity, p.path, p.message)).collect();
         (serde_json::to_string(&node).unwrap(), lines)
     }
 
@@ -182,12 +200,72 @@ mod tests {
         let (json, problems) = shaped(r#"{"storage":{"Files":[{"path":"/a"}]}}"#, Version::V3_5);
         assert_eq!(json, r#"{"storage":{"files":[{"path":"/a"}]}}"#);
         assert_eq!(problems, [r#"warning storage.Files: "Files" is taken as "files"; write it that way"#]);
-        let (json, problems) = shaped(r#"{"passwd":{"Users":[{}],"users":[{"name":"a"}]}}"#, Version::V3_5);
-        assert_eq!(json, r#"{"passwd":{"users":[{"name":"a"}]}}"#);
-        assert_eq!(
-            problems,
-            [r#"warning passwd.Users: unknown key "Users" is dropped; a passwd section has groups, users"#]
-        );
+    }
+
+    #[rstest]
+    #[case::other_then_exact("Users", "users")]
+    #[case::exact_then_other("users", "Users")]
+    #[case::two_others("Users", "USERS")]
+    fn two_spellings_of_one_key_are_refused(#[case] first: &str, #[case] second: &str) {
+        for second_value in ["[]", "null"] {
+            let text = format!(r#"{{"passwd":{{"{first}":[{{"name":"a"}}],"{second}":{second_value}}}}}"#);
+            let (json, problems) = shaped(&text, Version::V3_5);
+            assert_eq!(json, r#"{"passwd":{"users":[{"name":"a"}]}}"#);
+            let error = format!(
+                r#"error passwd.{second}: the key "users" is given twice, as "{first}" and "{second}"; keep one"#
+            );
+            assert_eq!(problems.last(), Some(&error), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn what_resembles_a_field_of_a_later_version_is_unknown() {
+        let (json, problems) = shaped(r#"{"kernelarguments":{},"KernelArguments":{}}"#, Version::V3_2);
+        assert_eq!(json, "{}");
+        assert!(problems.iter().all(|problem| problem.contains("unknown key")), "{problems:?}");
+    }
+
+    /// Some case of each letter.
+    fn spelled(name: &str, seed: u32) -> String {
+        let spell = |(at, c): (usize, char)| if seed >> (at % 32) & 1 == 1 { c.to_ascii_uppercase() } else { c };
+        name.char_indices().map(spell).collect()
+    }
+
+    fn assert_unique_keys(node: &Node<'_>) {
+        match &node.value {
+            Value::Map(map) => {
+                let keys: HashSet<&str> = map.iter().map(|(key, _)| key).collect();
+                assert_eq!(keys.len(), map.0.len(), "{map:?}");
+                map.iter().for_each(|(_, child)| assert_unique_keys(child));
+            }
+            Value::List(list) => list.iter().for_each(assert_unique_keys),
+            _ => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_key_stands_twice_in_what_was_shaped(
+            keys in prop::collection::btree_set(
+                (prop::sample::select(vec!["files", "links", "disks", "luks"]), prop_oneof![Just(0), Just(1), any::<u32>()])
+                    .prop_map(|(name, seed)| spelled(name, seed)),
+                0..8,
+            ),
+            version in prop::sample::select(vec![Version::V3_0, Version::V3_5]),
+        ) {
+            let entries = |key: &String| (Cow::Owned(key.clone()), Node::list_at(vec![Node::map_at(Vec::new(), Origin::NONE)], Origin::NONE));
+            let storage = Node::map_at(keys.iter().map(entries).collect(), Origin::NONE);
+            let config = Node::map_at(vec![("storage".into(), storage)], Origin::NONE);
+            let mut report = Report::default();
+            let shaped = conform(&config, &crate::schema::CONFIG, version, &mut report);
+            assert_unique_keys(&shaped);
+            let fields: HashSet<String> = keys.iter().map(|key| key.to_ascii_lowercase()).collect();
+            let known = |name: &str| name != "luks" || version == Version::V3_5;
+            let twice = fields.iter().any(|name| {
+                known(name) && keys.iter().filter(|key| key.eq_ignore_ascii_case(name)).count() > 1
+            });
+            prop_assert_eq!(report.has_errors(), twice);
+        }
     }
 
     #[test]

@@ -44,9 +44,11 @@ const LINE_MAX: usize = 2048;
 /// passed over, a header may span lines, and a line's length is looked at only where at least that much lies in the
 /// read buffer.
 pub fn sections(text: &str) -> Result<BTreeSet<&str>, UnitError> {
-    let mut reader = Reader { text, at: 0, buffered: 0 };
+    let mut reader = Reader { text, at: 0, buffered: 0, line_end: None };
     let mut filled = BTreeSet::new();
     let mut section: Option<&str> = None;
+    // Whether the section was entered in the set: names may be long, so one is looked up once and not for each option.
+    let mut is_entered = false;
     loop {
         reader.check_line()?;
         let Some(next) = reader.char() else {
@@ -55,15 +57,16 @@ pub fn sections(text: &str) -> Result<BTreeSet<&str>, UnitError> {
         match next {
             '[' => {
                 reader.check_line()?;
-                let line = reader.line();
-                let name = reader.until(b']').ok_or(UnitError::OpenSection { line })?;
+                let start = reader.at;
+                let name = reader.until(b']').ok_or_else(|| UnitError::OpenSection { line: line_of(text, start) })?;
                 reader.check_line()?;
-                let line = reader.line();
+                let start = reader.at;
                 let garbage = reader.rest_of_line().trim();
                 if !garbage.is_empty() {
-                    return Err(UnitError::AfterSection { line, found: beginning(garbage) });
+                    return Err(UnitError::AfterSection { line: line_of(text, start), found: beginning(garbage) });
                 }
                 section = Some(name);
+                is_entered = false;
             }
             '#' | ';' => {
                 reader.check_line()?;
@@ -82,8 +85,8 @@ pub fn sections(text: &str) -> Result<BTreeSet<&str>, UnitError> {
                 Some(name) => {
                     reader.unread(c);
                     reader.check_line()?;
-                    let line = reader.line();
-                    reader.option_name().map_err(|found| UnitError::NoEquals { line, found })?;
+                    let start = reader.at;
+                    reader.option_name().map_err(|found| UnitError::NoEquals { line: line_of(text, start), found })?;
                     loop {
                         reader.check_line()?;
                         let value = reader.rest_of_line();
@@ -91,7 +94,10 @@ pub fn sections(text: &str) -> Result<BTreeSet<&str>, UnitError> {
                             break;
                         }
                     }
-                    filled.insert(name);
+                    if !is_entered {
+                        filled.insert(name);
+                        is_entered = true;
+                    }
                 }
             },
         }
@@ -102,12 +108,19 @@ fn beginning(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
+/// The line of a place, counted from 1. It walks the text from its start, so it is for errors only.
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
 /// A text read the way a reader with a buffer of 4096 bytes reads it.
 struct Reader<'t> {
     text: &'t str,
     at: usize,
     /// The end of what the buffer holds.
     buffered: usize,
+    /// The end of a line, as last seen: most characters of a line need no search for it.
+    line_end: Option<usize>,
 }
 
 impl<'t> Reader<'t> {
@@ -117,17 +130,20 @@ impl<'t> Reader<'t> {
         self.buffered = (self.at + Self::BUFFER).min(self.text.len());
     }
 
-    fn line(&self) -> usize {
-        self.text.as_bytes()[..self.at].iter().filter(|byte| **byte == b'\n').count() + 1
-    }
-
-    fn check_line(&self) -> Result<(), UnitError> {
+    fn check_line(&mut self) -> Result<(), UnitError> {
         let ahead = &self.text.as_bytes()[self.at..self.buffered.max(self.at)];
-        match ahead.get(..LINE_MAX) {
-            Some(line) if !line.contains(&b'\n') && !line.contains(&b'\r') => {
-                Err(UnitError::LineTooLong { line: self.line() })
+        let Some(line) = ahead.get(..LINE_MAX) else {
+            return Ok(());
+        };
+        if self.line_end.and_then(|end| end.checked_sub(self.at)).is_some_and(|length| length < LINE_MAX) {
+            return Ok(());
+        }
+        match line.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            Some(length) => {
+                self.line_end = Some(self.at + length);
+                Ok(())
             }
-            _ => Ok(()),
+            None => Err(UnitError::LineTooLong { line: line_of(self.text, self.at) }),
         }
     }
 
@@ -228,6 +244,24 @@ mod tests {
         assert_eq!(sections(&text), Err(UnitError::LineTooLong { line: 2 }));
         let text = format!("[Service]\nExecStart=/bin/{}\n", "x".repeat(2000));
         assert!(sections(&text).is_ok());
+    }
+
+    /// Each of these took minutes or longer as long as something was searched from the start for every option, header
+    /// or character; a test that never ends is how it shows.
+    #[rstest]
+    #[case::options(format!("[S]\n{}", "A=\n".repeat(1_000_000)))]
+    #[case::headers("[S]\nA=\n".repeat(400_000))]
+    #[case::comments(format!("[S]\n{}\nA=\n", "# \\\n".repeat(500_000)))]
+    #[case::before_the_first_section(format!("{}[S]\nA=\n", format!("{}\n", "x".repeat(2000)).repeat(2000)))]
+    #[case::long_name(format!("[{}]\n{}", "S\n".repeat(500_000), "A=\n".repeat(500_000)))]
+    fn a_large_unit_is_read_in_one_go(#[case] text: String) {
+        assert_eq!(sections(&text).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_line_of_a_late_mistake_is_named() {
+        let text = format!("[S]\n{}no equals sign\n", "A=\n".repeat(100_000));
+        assert!(matches!(sections(&text), Err(UnitError::NoEquals { line: 100_002, .. })));
     }
 
     proptest! {

@@ -1,4 +1,61 @@
-//! URLs as far as a config is checked for them: what Go's `net/url` refuses, the machine's Ignition refuses too.
+//! URLs as far as a config is checked for them: what Go's `net/url` refuses, the machine's Ignition refuses too. And URLs
+//! as far as they may be shown.
+
+use std::borrow::Cow;
+
+use crate::node::quote;
+
+/// What a message says for a text that is meant to be a URL, sound or not: nothing in it that may be a secret.
+pub(crate) fn quote_url(text: &str) -> String {
+    quote(&shown(text))
+}
+
+/// What a message says for a text that may be anything, a URL in the wrong place included.
+pub(crate) fn quote_any(text: &str) -> String {
+    if text.contains("://") { quote_url(text) } else { quote(text) }
+}
+
+/// A URL without what may be a secret: user and password, the values of its query, its fragment.
+///
+/// The text need not be a URL: those that are refused are the ones that are shown most. In doubt more is left out.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    const LEFT_OUT: char = '…';
+    if text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) || !text.contains(['@', '?', '#']) {
+        return Cow::Borrowed(text);
+    }
+    let start = match split_scheme(text) {
+        Some((scheme, _)) if !scheme.is_empty() => scheme.len() + 1,
+        _ => 0,
+    };
+    let has_host = text[start..].starts_with("//");
+    let (scheme, rest) = text.split_at(if has_host { start + 2 } else { start });
+    let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    // A sign that comes late may end a password with a slash, a question mark or a hash sign that was not escaped, and
+    // then nothing is where it seems to be.
+    if rest.contains('@') && !has_host || behind.contains('@') && authority.contains(':') {
+        return Cow::Owned(format!("{scheme}{LEFT_OUT}"));
+    }
+    let rest = authority.rfind('@').map_or(rest, |at| &rest[at + 1..]);
+    let mut out = scheme.to_owned();
+    let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+    let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+    out.push_str(path);
+    for (nth, pair) in query.into_iter().flat_map(|query| query.split(['&', ';'])).enumerate() {
+        out.push(if nth == 0 { '?' } else { '&' });
+        match pair.split_once('=') {
+            Some(("versionId", _)) => out.push_str(pair),
+            Some((name, _)) => {
+                out.push_str(name);
+                out.push('=');
+                out.push(LEFT_OUT);
+            }
+            // A name alone may be the token itself.
+            None if !pair.is_empty() && pair != "versionId" => out.push(LEFT_OUT),
+            None => out.push_str(pair),
+        }
+    }
+    Cow::Owned(out)
+}
 
 /// The scheme of a URL, in lower case; empty when there is none. `None` when the text is not a URL.
 pub(crate) fn scheme(text: &str) -> Option<String> {
@@ -161,12 +218,52 @@ mod tests {
         assert_eq!(query("s3://b/k", "versionId"), None);
     }
 
+    #[rstest]
+    #[case("http://h/a", "http://h/a")]
+    #[case("http://u:hunter2@h/%zz?sig=hunter2", "http://h/%zz?sig=…")]
+    #[case("http://u:hunter2@h:80", "http://h:80")]
+    #[case("http://hunter2@h/a#hunter2", "http://h/a")]
+    #[case("http://u:hun/ter2@h/a", "http://…")]
+    #[case("http://u:hun?ter2@h/a", "http://…")]
+    #[case("http://u:hun#ter2@h/a", "http://…")]
+    #[case("http://u:hun@ter2@h/a", "http://h/a")]
+    #[case("http://h/pkg@1", "http://h/pkg@1")]
+    #[case("//u:hunter2@h/a", "//h/a")]
+    #[case("http:/u:hunter2@h/a", "http:…")]
+    #[case("u:hunter2@h/a", "u:…")]
+    #[case("1:hunter2@h//a", "…")]
+    #[case("http://h:80/a?b=c@hunter2#d@hunter2", "http://…")]
+    #[case("s3://b/k?a=hunter2&versionId=7;hunter2", "s3://b/k?a=…&versionId=7&…")]
+    #[case("arn:aws:s3:::b/k?versionId=7", "arn:aws:s3:::b/k?versionId=7")]
+    #[case("data:,a@b?c#d", "data:,a@b?c#d")]
+    fn secrets_are_not_shown(#[case] url: &str, #[case] expected: &str) {
+        assert_eq!(shown(url), expected);
+    }
+
     proptest! {
+        #[test]
+        fn a_password_is_never_shown(
+            scheme in "(http://|https://|s3://|gs:/|x:|//|)",
+            user in "[a-z%1]{0,3}",
+            word in "[/?#@:&=%a-z]{0,3}SECRET[/?#@:&=%a-z]{0,3}",
+            rest in "h(:80)?/[a-z/%]{0,5}",
+        ) {
+            let text = shown(&format!("{scheme}{user}:{word}@{rest}")).into_owned();
+            prop_assert!(!text.contains("SECRET"), "{}", text);
+        }
+
+        #[test]
+        fn a_value_of_a_query_is_never_shown(start in "(http://|x:|/|)[a-z@:/]{0,6}", name in "[a-z]{0,3}", more in "[a-z=@/?]{0,5}(SECRET)?") {
+            let text = shown(&format!("{start}?{name}=SECRET{more}#SECRET")).into_owned();
+            prop_assert!(!text.contains("SECRET"), "{}", text);
+        }
+
         #[test]
         fn any_text_has_a_scheme_or_is_refused(text in "\\PC{0,60}") {
             let _ = scheme(&text);
             let _ = query(&text, "versionId");
             let _ = host_of(&text);
+            let _ = (quote_url(&text), quote_any(&text));
         }
     }
 }

@@ -27,7 +27,7 @@ pub enum VersionError {
         found: String,
     },
     /// A version that exists or may exist one day, but that is not spoken here.
-    #[error("unknown version {found:?}; accepted are {}", accepted())]
+    #[error("unknown version {}; accepted are {}", crate::url::quote_any(found), accepted())]
     Unknown {
         /// What stands there.
         found: String,
@@ -85,7 +85,7 @@ impl Version {
         if is_semver(text) {
             Err(VersionError::Unknown { found })
         } else {
-            Err(VersionError::Invalid { found: format!("{text:?}") })
+            Err(VersionError::Invalid { found: crate::url::quote_any(text) })
         }
     }
 

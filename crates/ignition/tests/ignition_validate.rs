@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::configs::{Variety, config};
 use crate::recorded::{
-    Answer, EMPTY_PIN, HASH_SOURCE, HEX, LOOKALIKES, NAMELESS_PIN, Reason, SOURCE, TARGET, compare, parsed,
+    Answer, EMPTY_PIN, HASH_SOURCE, HEX, LOOKALIKES, NAMELESS_PIN, NUL, Reason, SOURCE, TARGET, compare, parsed,
     refused_for, rows, version,
 };
 
@@ -124,7 +124,7 @@ fn the_validator_judges_recorded_configs_as_we_do() {
     let known: Vec<Value> = rows("oracle/validate.jsonl").into_iter().filter(is_known).collect();
     compare(
         &known,
-        &[YOUNGER, HEX, TARGET, SOURCE, HASH_SOURCE, EMPTY_PIN, NAMELESS_PIN],
+        &[YOUNGER, HEX, TARGET, SOURCE, HASH_SOURCE, EMPTY_PIN, NAMELESS_PIN, NUL],
         |row| parsed(&row["in"]),
         |row, ours| validate(&program, &row["in"]).is_ok() == ours.is_ok(),
     );
@@ -138,7 +138,7 @@ fn the_validator_judges_newer_configs_under_an_older_version_as_we_do() {
     newer.iter_mut().for_each(|row| row["in"]["ignition"]["version"] = NEWEST.as_str().into());
     compare(
         &newer,
-        &[YOUNGER, HEX, LOOKALIKES],
+        &[YOUNGER, HEX, LOOKALIKES, NUL],
         |row| parsed(&row["in"]),
         |row, ours| validate(&program, &row["in"]).is_ok() == ours.is_ok(),
     );

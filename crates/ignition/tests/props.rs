@@ -14,7 +14,7 @@ use seaworthy_ignition::{
 };
 use serde_json::{Value, json};
 
-use crate::configs::arbitrary::{anything, mutated};
+use crate::configs::arbitrary::{anything, mutated, spelled_twice};
 use crate::configs::spec_2::config_v2;
 use crate::configs::{Variety, config};
 
@@ -461,6 +461,18 @@ fn backwards(json: &Value) -> Value {
 
 // Bad input.
 
+/// Whether no object of a tree has a key twice.
+fn has_each_key_once(node: &Node<'_>) -> bool {
+    match &node.value {
+        seaworthy_ignition::Value::Map(map) => {
+            let keys: std::collections::BTreeSet<&str> = map.iter().map(|(key, _)| key).collect();
+            keys.len() == map.iter().count() && map.iter().all(|(_, child)| has_each_key_once(child))
+        }
+        seaworthy_ignition::Value::List(list) => list.iter().all(has_each_key_once),
+        _ => true,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
@@ -470,6 +482,7 @@ proptest! {
         node.number(0);
         match parse(&node) {
             Ok(parsed) => {
+                prop_assert!(has_each_key_once(&parsed.config), "{:?}", parsed.config);
                 prop_assert!(parsed.warnings.iter().all(|warning| warning.severity != Severity::Error));
                 for version in Version::ALL {
                     let _ = translate_down(&parsed.config, version);
@@ -479,6 +492,12 @@ proptest! {
             }
             Err(problems) => prop_assert!(problems.iter().any(|problem| problem.severity == Severity::Error)),
         }
+    }
+
+    #[test]
+    fn a_key_in_two_spellings_is_refused(json in select(&V3[..]).prop_flat_map(spelled_twice)) {
+        let problems = parse(&Node::from_json(&json)).map(|parsed| parsed.config.to_json()).unwrap_err();
+        prop_assert!(problems.iter().any(|problem| problem.code == "key-twice"), "{:?}\n{}", problems, json);
     }
 
     #[test]

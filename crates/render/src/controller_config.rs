@@ -54,6 +54,8 @@ pub struct OsImageStreams {
     pub default: String,
     /// The images by name.
     pub streams: BTreeMap<String, OsImages>,
+    /// The build of the controller that offers them.
+    pub build: Option<String>,
 }
 
 /// An OS image and its extensions.
@@ -82,6 +84,10 @@ impl OsImageStreams {
                     (stream.text_of("name").to_owned(), images)
                 })
                 .collect(),
+            build: object
+                .dig(&["metadata", "annotations", keys::RELEASE_VERSION])
+                .and_then(Node::as_str)
+                .map(str::to_owned),
         }
     }
 }

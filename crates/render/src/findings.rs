@@ -15,6 +15,9 @@ use crate::prepare::Prepared;
 use crate::provenance::{Subject, subject_at};
 use crate::render::Rendered;
 
+/// How many findings of one kind are listed for a pool.
+const MOST_OF_A_KIND: usize = 10_000;
+
 /// Arguments that a kernel takes several times: giving another value is an addition, not a contradiction.
 const REPEATABLE: [&str; 12] = [
     "console",
@@ -39,9 +42,25 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         findings.extend(self.notices());
         findings.extend(self.overrides(&locator));
         findings.extend(self.repeated_arguments(&locator));
+        findings.extend(self.outvoted(&locator));
+        self.cut(&mut findings);
         findings
             .sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.subject, a.code).cmp(&(&b.subject, b.code))));
         findings
+    }
+
+    /// Of many findings of one kind the first are kept and the rest are counted: nobody reads a million lines.
+    fn cut(&self, findings: &mut Vec<Finding>) {
+        let mut counts: BTreeMap<(&'static str, Severity), usize> = BTreeMap::new();
+        findings.retain(|finding| {
+            let count = counts.entry((finding.code, finding.severity)).or_default();
+            *count += 1;
+            *count <= MOST_OF_A_KIND
+        });
+        for ((code, severity), count) in counts.into_iter().filter(|(_, count)| *count > MOST_OF_A_KIND) {
+            let message = format!("{} more findings of this kind are not listed", count - MOST_OF_A_KIND);
+            findings.push(self.finding(severity, code, String::new(), Vec::new(), message));
+        }
     }
 
     /// What is worth knowing about the result itself.
@@ -68,19 +87,18 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
     }
 
     fn too_large(&self, size: usize) -> Option<Finding> {
-        let (severity, verdict) = match size {
+        // Offline rendering shows what a controller would refuse (see `Context::refuses_large`), so it only warns.
+        let verdict = match size {
             0..=LARGE => return None,
-            ..=LARGEST => (Severity::Warning, "close to the limit: a few more files and it cannot be stored"),
-            _ => (Severity::Error, "too large: no cluster stores it"),
+            ..=LARGEST => "close to the limit: a few more files and it cannot be stored",
+            _ => "too large: no cluster stores it",
         };
-        // Offline rendering shows what would be refused, so it does not refuse it.
-        let severity = severity.min(Severity::Warning);
         let message = format!(
             "rendered MachineConfig {} is {verdict} ({size} bytes, max {LARGEST} bytes); compress large files (compression: \
              gzip) or move them into an image",
             self.name
         );
-        Some(self.finding(severity, "too-large", "size".to_owned(), vec![], message))
+        Some(self.finding(Severity::Warning, "too-large", "size".to_owned(), vec![], message))
     }
 
     fn without_threads(&self, locator: &Locator<'_, '_>) -> Option<Finding> {
@@ -93,11 +111,11 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         let mut found = arguments.filter(is_meant).peekable();
         found.peek()?;
         let places = found.filter_map(|argument| locator.place(argument.origin)).collect();
-        let message = format!(
-            "nosmt turns off simultaneous multithreading on every machine of pool {}: only physical cores remain; make sure \
-             that the pods still fit",
-            self.pool.name
-        );
+        // Without the pool's name, so that one finding speaks for all pools that have it.
+        let message =
+            "turns off simultaneous multithreading on every machine of the pool: only physical cores remain; make \
+                       sure that the pods still fit"
+                .to_owned();
         Some(self.finding(Severity::Warning, "nosmt", "kernel argument nosmt".to_owned(), places, message))
     }
 
@@ -263,12 +281,43 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         self.finding(severity, code, subject.to_string(), places, message)
     }
 
+    /// Inputs that say "off" or "default" where another one's wish counts, whatever the order.
+    fn outvoted(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let says = |field: &str, value: &Node<'_>| match field {
+            "fips" => value.as_bool() == Some(false),
+            _ => value.as_str() == Some("default"),
+        };
+        for field in ["fips", "kernelType"] {
+            let Some(winner) = self.spec.get(field).filter(|winner| winner.origin.is_some()) else { continue };
+            for input in &self.inputs {
+                let Some(loser) = input.source.field(field).filter(|value| says(field, value)) else { continue };
+                let places = [winner.origin, loser.origin].iter().filter_map(|origin| locator.place(*origin)).collect();
+                let message = format!(
+                    "{} says {}, which does not count: a wish for {} cannot be taken back by another MachineConfig",
+                    input.source.name(),
+                    loser.describe(),
+                    winner.describe()
+                );
+                findings.push(self.finding(Severity::Warning, "conflict", field.to_owned(), places, message));
+            }
+        }
+        findings
+    }
+
     /// Kernel arguments that stand twice, or that two inputs give different values.
     fn repeated_arguments(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut values: HashMap<&str, (&str, Origin)> = HashMap::new();
         for argument in self.spec.list_of("kernelArguments") {
+            // One text may hold a million words; past the limit they are not even counted.
+            if findings.len() > MOST_OF_A_KIND {
+                break;
+            }
             for word in argument.as_str().unwrap_or_default().split_whitespace() {
+                if findings.len() > MOST_OF_A_KIND {
+                    break;
+                }
                 let (key, value) = word.split_once('=').unwrap_or((word, ""));
                 let Some((old, origin)) = values.insert(key, (value, argument.origin)) else { continue };
                 let same_input = locator.input(origin).map(|input| input.source.name())

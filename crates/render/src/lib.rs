@@ -25,7 +25,6 @@ pub mod render;
 mod runtime;
 pub mod selector;
 pub mod yaml;
-mod yaml_resolve;
 
 pub use controller_config::{Controller, ControllerConfig, OsImageStreams};
 pub use finding::{Finding, Place};

@@ -1,5 +1,7 @@
 //! Finds the object and the path that a value came from.
 
+use std::collections::HashMap;
+
 use seaworthy_ignition::Path;
 use seaworthy_ignition::node::{Node, Origin};
 
@@ -11,7 +13,7 @@ use crate::prepare::{Prepared, RemoteConfig};
 pub(crate) struct Locator<'r, 't> {
     /// Start and end of each input in its document, sorted.
     ranges: Vec<(u32, u32, u32, &'r Prepared<'t>)>,
-    remotes: Vec<(&'r RemoteConfig, &'r Prepared<'t>)>,
+    remotes: HashMap<u32, (&'r RemoteConfig, &'r Prepared<'t>)>,
 }
 
 /// A value that was found.
@@ -31,14 +33,16 @@ impl<'r, 't> Locator<'r, 't> {
             })
             .collect();
         ranges.sort_by_key(|(doc, start, _, _)| (*doc, *start));
-        let remotes =
-            inputs.iter().flat_map(|input| input.remotes.iter().map(move |remote| (remote, *input))).collect();
+        let remotes = inputs
+            .iter()
+            .flat_map(|input| input.remotes.iter().map(move |remote| (remote.doc, (remote, *input))))
+            .collect();
         Locator { ranges, remotes }
     }
 
     /// The input that a value came from, and its place there.
     pub(crate) fn find(&self, origin: Origin) -> Option<Found<'r, 't>> {
-        if let Some((remote, input)) = self.remotes.iter().find(|(remote, _)| remote.doc == origin.doc) {
+        if let Some((remote, input)) = self.remotes.get(&origin.doc) {
             let path = remote.tree.path_of(origin)?;
             return Some(Found { input, path, remote: Some(remote) });
         }
@@ -54,7 +58,7 @@ impl<'r, 't> Locator<'r, 't> {
         if *doc == origin.doc && origin.at < *end {
             return Some(input);
         }
-        self.remotes.iter().find(|(remote, _)| remote.doc == origin.doc).map(|(_, input)| *input)
+        self.remotes.get(&origin.doc).map(|(_, input)| *input)
     }
 
     /// The place of a value, for people.
@@ -70,7 +74,7 @@ impl<'r, 't> Locator<'r, 't> {
     where
         't: 'r,
     {
-        if let Some((remote, _)) = self.remotes.iter().find(|(remote, _)| remote.doc == origin.doc) {
+        if let Some((remote, _)) = self.remotes.get(&origin.doc) {
             return remote.tree.find(origin).map(|(_, node)| node);
         }
         let source: &'r MachineConfig<'r> = self.input(origin)?.source;

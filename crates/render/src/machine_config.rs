@@ -1,5 +1,6 @@
 //! A MachineConfig as rendering sees it: a view of the manifest that was read, with its types checked.
 
+use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::{Path, Severity};
 
@@ -79,7 +80,7 @@ impl<'a> MachineConfig<'a> {
 
     /// Whether it is the result of rendering, which is never an input of it.
     pub fn is_rendered(&self) -> bool {
-        self.name().starts_with("rendered-")
+        self.name().starts_with(RENDERED_PREFIX)
     }
 
     /// Whether the platform made it for everyone, and users build upon it.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use md5::{Digest, Md5};
+use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_ignition::node::Node;
 
 use crate::yaml;
@@ -22,7 +23,7 @@ pub(crate) fn rendered(pool: &str, spec: &Node<'_>) -> String {
         Digesting { digest: Md5::new_with_prefix(SALT), buffer: String::with_capacity(Digesting::FULL + 4096) };
     // Writing to a digest cannot fail.
     let _ = yaml::write(spec, &mut digest);
-    let mut name = format!("rendered-{pool}-");
+    let mut name = format!("{RENDERED_PREFIX}{pool}-");
     for byte in digest.finish() {
         let _ = write!(name, "{byte:02x}");
     }

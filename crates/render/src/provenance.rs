@@ -33,7 +33,8 @@ pub struct Entry<'r> {
 pub struct Overridden<'r> {
     /// Where it stands.
     pub place: Place,
-    /// The value, as its author wrote it; `None` for a whole entry that was taken out.
+    /// The value, as its author wrote it; `None` for a whole entry that was taken out, and for what was filled in where
+    /// an entry says nothing.
     pub value: Option<Node<'r>>,
 }
 
@@ -221,45 +222,32 @@ impl<'r, 't: 'r> History<'r, 't> {
     }
 
     fn config(&self, config: &'r Node<'r>, entries: &mut Vec<Entry<'r>>) {
-        self.walk(config, config, Path::default(), Origin::NONE, entries);
+        self.walk(config, config, Path::default(), entries);
     }
 
-    /// `holder` is the object that the node is part of.
-    fn walk(&self, config: &'r Node<'r>, node: &'r Node<'r>, path: Path, holder: Origin, entries: &mut Vec<Entry<'r>>) {
+    fn walk(&self, config: &'r Node<'r>, node: &'r Node<'r>, path: Path, entries: &mut Vec<Entry<'r>>) {
         match &node.value {
             Value::Map(map) => {
                 let first = entries.len();
                 for (key, child) in &map.0 {
-                    self.walk(config, child, path.clone().key(key.as_ref()), node.origin, entries);
+                    self.walk(config, child, path.clone().key(key.as_ref()), entries);
                 }
-                self.taken_out(node.origin, &mut entries[first..]);
+                // An entry that took another out of the config says so where it says its path.
+                if self.by_winner.contains_key(&node.origin)
+                    && let Some(entry) = entries[first..].iter_mut().find(|entry| entry.field == "path")
+                {
+                    self.losers(node.origin, Part::Whole, &mut entry.overrode, &mut entry.also);
+                }
             }
             Value::List(list) => {
                 for (index, child) in list.iter().enumerate() {
-                    self.walk(config, child, path.clone().index(index), holder, entries);
+                    self.walk(config, child, path.clone().index(index), entries);
                 }
             }
             _ => {
                 let (subject, field) = subject_at(config, &path);
-                // What is filled in where an object says nothing has the object's own origin, and no history.
-                let entry = if node.origin == holder {
-                    let set_by = self.locator.place(node.origin);
-                    Entry { subject, field, value: node.borrowed(), set_by, also: Vec::new(), overrode: Vec::new() }
-                } else {
-                    self.entry(subject, field, node)
-                };
-                entries.push(entry);
+                entries.push(self.entry(subject, field, node));
             }
-        }
-    }
-
-    /// An entry that took another out of the config says so where it says its path.
-    fn taken_out(&self, winner: Origin, entries: &mut [Entry<'r>]) {
-        if winner.is_some()
-            && self.by_winner.contains_key(&winner)
-            && let Some(entry) = entries.iter_mut().find(|entry| entry.field == "path")
-        {
-            self.losers(winner, &mut entry.overrode, &mut entry.also);
         }
     }
 
@@ -268,25 +256,32 @@ impl<'r, 't: 'r> History<'r, 't> {
         let mut also = Vec::new();
         // Values that no document contains share one origin, but no history.
         if node.origin.is_some() {
-            self.losers(node.origin, &mut overrode, &mut also);
+            self.losers(node.origin, Part::Field(&field), &mut overrode, &mut also);
             // A text that several inputs list stays with the first; the others repeat it.
-            for event in self.by_loser.get(&node.origin).into_iter().flatten() {
-                if event.kind == EventKind::Repeated {
-                    also.extend(self.locator.place(event.winner));
-                }
+            if !self.is_filled_in(node.origin) {
+                let repeated = self.by_loser.get(&node.origin).into_iter().flatten();
+                let repeated = repeated.filter(|event| event.kind == EventKind::Repeated);
+                also.extend(repeated.filter_map(|event| self.locator.place(event.winner)));
             }
             also.dedup();
         }
         Entry { subject, field, value: node.borrowed(), set_by: self.locator.place(node.origin), also, overrode }
     }
 
+    /// Whether nobody wrote the value: what stands for what an object does not say has the object's origin.
+    fn is_filled_in(&self, origin: Origin) -> bool {
+        self.locator.value(origin).is_some_and(|node| node.as_map().is_some())
+    }
+
     /// Whom a value overrode, and whom those had overridden, the latest first.
-    fn losers(&self, winner: Origin, overrode: &mut Vec<Overridden<'r>>, also: &mut Vec<Place>) {
+    fn losers(&self, winner: Origin, part: Part<'_>, overrode: &mut Vec<Overridden<'r>>, also: &mut Vec<Place>) {
         // The second tells whether the value is still the winner's.
         let mut left = vec![(winner, true)];
         while let Some((winner, is_same)) = left.pop() {
             let next = left.len();
-            for event in self.by_winner.get(&winner).into_iter().flatten() {
+            let events = self.by_winner.get(&winner).map(Vec::as_slice).unwrap_or_default();
+            let is_shared = !events.is_empty() && self.is_filled_in(winner);
+            for event in events.iter().filter(|event| !is_shared || self.concerns(event, part)) {
                 let Some(place) = self.locator.place(event.loser) else { continue };
                 let is_same = is_same && event.kind == EventKind::Repeated;
                 if is_same {
@@ -300,4 +295,27 @@ impl<'r, 't: 'r> History<'r, 't> {
             left[next..].reverse();
         }
     }
+
+    /// Whether an event of an entry's origin, which the entry shares with all that is filled in there, is about a part.
+    fn concerns(&self, event: &Event, part: Part<'_>) -> bool {
+        let field = match part {
+            Part::Whole => return event.kind == EventKind::Removed,
+            Part::Field(_) if event.kind == EventKind::Removed => return false,
+            Part::Field(field) => field,
+        };
+        let Some(found) = self.locator.find(event.loser) else { return false };
+        match self.locator.value(event.loser).and_then(Node::as_map) {
+            Some(map) => map.get(field.split('.').next().unwrap_or_default()).is_none(),
+            None => found.path.to_string().strip_suffix(field).is_some_and(|above| above.ends_with('.')),
+        }
+    }
+}
+
+/// What a history is about.
+#[derive(Clone, Copy)]
+enum Part<'f> {
+    /// An entry as a whole.
+    Whole,
+    /// A field of it.
+    Field(&'f str),
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RENDERED_PREFIX};
 use seaworthy_ignition::merge::{Event, EventKind, Merger};
 use seaworthy_ignition::node::{Map, Node, Origin, Value, quote};
 use seaworthy_ignition::{Path, Severity, check};
@@ -9,6 +10,7 @@ use seaworthy_ignition::{Path, Severity, check};
 use crate::controller_config::{Controller, ControllerConfig, OsImageStreams};
 use crate::finding::{Finding, Place};
 use crate::locator::Locator;
+use crate::object::LARGEST;
 use crate::pool::Pool;
 use crate::prepare::Prepared;
 use crate::provenance::subject_at;
@@ -27,6 +29,8 @@ pub struct Context {
     pub worker_stream: Option<String>,
     /// Whether references to remote content may stay. Only for looking at inputs: what is served has none.
     pub keeps_references: bool,
+    /// Whether a result that no cluster stores is refused. A controller refuses it; whoever looks wants to see it.
+    pub refuses_large: bool,
 }
 
 /// A pool's MachineConfigs, merged and checked, but without a name.
@@ -39,6 +43,23 @@ impl<'r, 't> Merged<'r, 't> {
     /// The name that the result must have.
     pub fn name(&self) -> String {
         name::rendered(&self.0.pool.name, &self.0.spec)
+    }
+
+    /// Why a cluster would not store the result.
+    fn too_large(&self) -> Option<Finding> {
+        // The name is not known yet, but its length is: a prefix, the pool, a dash and the digest.
+        let size = self.0.size() + RENDERED_PREFIX.len() + self.0.pool.name.len() + 33;
+        (size > LARGEST).then(|| Finding {
+            severity: Severity::Error,
+            code: "too-large",
+            pool: Some(self.0.pool.name.clone()),
+            subject: "size".to_owned(),
+            places: vec![Place::pool(&self.0.pool.name, "spec.machineConfigSelector")],
+            message: format!(
+                "the rendered MachineConfig is too large ({size} bytes, max {LARGEST} bytes); compress large files \
+                 (compression: gzip) or move them into an image"
+            ),
+        })
     }
 
     /// The result, given its [`Merged::name`].
@@ -113,13 +134,17 @@ pub fn merge<'r, 't: 'r>(
         annotations.push((keys::REMOTE_CONTENT, record));
     }
     let spec = fields.into_spec(config);
-    Ok(Merged(Rendered { pool, name: String::new(), spec, annotations, inputs, events }))
+    let merged = Merged(Rendered { pool, name: String::new(), spec, annotations, inputs, events });
+    match merged.too_large() {
+        Some(finding) if context.refuses_large => Err(vec![finding]),
+        _ => Ok(merged),
+    }
 }
 
 /// References that nobody has resolved: a machine would fetch them, and not all of them the same.
 fn unresolved(pool: &Pool, config: &Node<'_>, context: &Context, locator: &Locator<'_, '_>) -> Vec<Finding> {
     if context.keeps_references {
-        return Vec::new();
+        return never_resolved(pool, config, locator);
     }
     let mut left: Vec<&Node<'_>> = Vec::new();
     // Of another config not even one stays that the reference itself carries as a data URL.
@@ -143,9 +168,28 @@ fn unresolved(pool: &Pool, config: &Node<'_>, context: &Context, locator: &Locat
     left.into_iter().map(refused).collect()
 }
 
+/// References that will never be resolved, so that looking says what rendering would.
+fn never_resolved(pool: &Pool, config: &Node<'_>, locator: &Locator<'_, '_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    remote::resources(config, &mut |resource| {
+        if let Some(message) = remote::why_never(resource) {
+            findings.push(Finding {
+                severity: Severity::Error,
+                code: "remote-scheme",
+                pool: Some(pool.name.clone()),
+                subject: String::new(),
+                places: resource.get("source").and_then(|source| locator.place(source.origin)).into_iter().collect(),
+                message,
+            });
+        }
+    });
+    findings
+}
+
 /// What was fetched for a pool, as JSON: from where, with which digest, when, for whom.
 fn remote_record(inputs: &[&Prepared<'_>]) -> Option<String> {
     let mut records: Vec<serde_json::Value> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
     for embedded in inputs.iter().flat_map(|input| &input.embedded) {
         let seconds = embedded.fetched_at.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let record = serde_json::json!({
@@ -155,7 +199,7 @@ fn remote_record(inputs: &[&Prepared<'_>]) -> Option<String> {
             "digest": embedded.digest,
             "fetchedAt": seconds,
         });
-        if !records.contains(&record) {
+        if seen.insert(record.to_string()) {
             records.push(record);
         }
     }
@@ -178,12 +222,13 @@ fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding
     };
     let place = |path: &str| Place {
         kind: "ControllerConfig",
-        name: "machine-config-controller".to_owned(),
+        name: CONTROLLER_CONFIG.to_owned(),
         path: path.to_owned(),
         remote: None,
     };
     let mut findings = Vec::new();
-    let annotation = format!("metadata.annotations[{:?}]", keys::GENERATED_BY_VERSION);
+    let annotation_path = |key: &str| format!("metadata.annotations[{key:?}]");
+    let annotation = annotation_path(keys::GENERATED_BY_VERSION);
     match &context.controller_config.generated_by_version {
         None => findings.push(error(
             place(&annotation),
@@ -200,10 +245,22 @@ fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding
         )),
         Some(_) => {}
     }
+    if let Some(build) = context.streams.as_ref().and_then(|streams| streams.build.as_ref())
+        && *build != controller.build
+    {
+        let place = Place {
+            kind: "OSImageStream",
+            name: String::new(),
+            path: annotation_path(keys::RELEASE_VERSION),
+            remote: None,
+        };
+        findings
+            .push(error(place, format!("ignoring the OS image streams of {build} (my version: {})", controller.build)));
+    }
     for input in inputs {
         if let Some(build) = input.source.generated_by().filter(|build| *build != controller.build) {
             let name = input.source.name();
-            let path = format!("metadata.annotations[{:?}]", keys::GENERATED_BY);
+            let path = annotation_path(keys::GENERATED_BY);
             let place = Place { kind: "MachineConfig", name: name.to_owned(), path, remote: None };
             let message =
                 format!("ignoring MC {name} generated by older version {build} (my version: {})", controller.build);

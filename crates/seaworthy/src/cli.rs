@@ -68,7 +68,7 @@ pub struct Input {
     /// Look into the folders below a folder too
     #[arg(short = 'R', long)]
     pub recursive: bool,
-    /// The largest input to read, in MiB
+    /// How much to read at most, in MiB
     #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_LIMIT_MIB)]
     pub max_input: u64,
 }
@@ -132,7 +132,7 @@ pub struct Diff {
     /// Look into the folders below a folder too
     #[arg(short = 'R', long)]
     pub recursive: bool,
-    /// The largest input to read, in MiB
+    /// How much to read at most, in MiB
     #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_LIMIT_MIB)]
     pub max_input: u64,
     /// Compare only this pool; may be repeated

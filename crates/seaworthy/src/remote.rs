@@ -1,8 +1,10 @@
 //! Remote content, the half with a network: obtains what MachineConfigs refer to, from snapshots or from servers.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use seaworthy_fetch::{Environment, Fetcher, FolderSnapshots, MemorySnapshots, Policy, Snapshots};
 use seaworthy_ignition::Severity;
@@ -19,14 +21,21 @@ const MOST_SNAPSHOTS: u64 = 1 << 30;
 const MOST_ROUNDS: usize = 32;
 /// How many fetches run at the same time.
 const AT_ONCE: usize = 8;
+/// How long all fetches of a run may take together: one may take a minute, and a config may name many.
+const LONGEST_RUN: Duration = Duration::from_secs(600);
 
 /// Resolves the remote content of all MachineConfigs. What fails becomes a finding of its MachineConfig, so that pools
 /// which do not select it are rendered all the same.
-pub fn resolve_all<'t>(prepared: &mut [Prepared<'t>], next_doc: u32, options: &cli::Remote) -> Result<(), Failure> {
+pub fn resolve_all<'t>(
+    prepared: &mut [Prepared<'t>],
+    next_doc: u32,
+    options: &cli::Remote,
+    is_wanted: impl Fn(&Prepared<'t>) -> bool,
+) -> Result<(), Failure> {
     let mut next_doc = next_doc;
     let mut answers = Answers::default();
     let mut source: Option<Source> = None;
-    for input in prepared.iter_mut().filter(|input| input.is_valid()) {
+    for input in prepared.iter_mut().filter(|input| input.is_valid() && is_wanted(input)) {
         for round in 0.. {
             match resolve(input, &mut next_doc, &answers) {
                 Resolution::Unchanged => break,
@@ -71,6 +80,9 @@ struct Source {
     snapshots: Box<dyn Snapshots>,
     fetcher: Option<Fetcher>,
     runtime: tokio::runtime::Runtime,
+    deadline: Instant,
+    /// The options that were recommended so far: many files come from one host.
+    recommended: RefCell<BTreeSet<String>>,
 }
 
 impl Source {
@@ -80,6 +92,8 @@ impl Source {
         let snapshots: Box<dyn Snapshots> = match (&options.snapshots, default_folder()) {
             _ if options.no_snapshots => memory(),
             (Some(folder), _) => Box::new(open(folder.clone()).map_err(Failure::unreadable)?),
+            // Looking for snapshots must not leave a folder behind.
+            (None, Some(folder)) if options.offline && !folder.exists() => memory(),
             (None, Some(folder)) => match open(folder) {
                 Ok(snapshots) => Box::new(snapshots),
                 // Nobody asked for this folder, so the work goes on without it.
@@ -98,24 +112,29 @@ impl Source {
             .enable_all()
             .build()
             .map_err(|error| Failure::unreadable(format!("cannot prepare for fetching remote content: {error}")))?;
-        Ok(Source { snapshots, fetcher, runtime })
+        let deadline = Instant::now() + LONGEST_RUN;
+        Ok(Source { snapshots, fetcher, runtime, deadline, recommended: RefCell::default() })
     }
 
     /// Obtains what is wanted; what may not be fetched comes back as findings.
     fn obtain(&self, wanted: Vec<Wanted>, answers: &mut Answers) -> Vec<Finding> {
         let Some(fetcher) = &self.fetcher else { return self.obtain_offline(wanted, answers) };
-        let mut wanted = wanted.into_iter();
         self.runtime.block_on(async {
-            loop {
-                let batch: Vec<Wanted> = wanted.by_ref().take(AT_ONCE).collect();
-                if batch.is_empty() {
-                    return;
-                }
+            for (nth, batch) in wanted.chunks(AT_ONCE).enumerate() {
                 let fetches = batch
                     .iter()
                     .map(|wanted| fetcher.fetch_or_reuse(self.snapshots.as_ref(), &wanted.key, &wanted.request));
-                let outcomes = join_all(fetches.collect()).await;
+                let left = self.deadline.saturating_duration_since(Instant::now());
+                let Ok(outcomes) = tokio::time::timeout(left, join_all(fetches.collect())).await else {
+                    return wanted[nth * AT_ONCE..].iter().map(out_of_time).collect();
+                };
                 for (wanted, outcome) in batch.iter().zip(outcomes) {
+                    if let Err(error) = &outcome
+                        && let Some(pattern) = error.allow_pattern()
+                        && self.recommended.borrow_mut().insert(pattern.to_owned())
+                    {
+                        paint::note(&format!("--allow-host {pattern} lets remote content come from there"));
+                    }
                     let outcome = outcome.map(|resolved| {
                         for problem in &resolved.problems {
                             paint::warning(&problem.to_string());
@@ -125,8 +144,8 @@ impl Source {
                     answers.insert(wanted.key, outcome);
                 }
             }
-        });
-        Vec::new()
+            Vec::new()
+        })
     }
 
     fn obtain_offline(&self, wanted: Vec<Wanted>, answers: &mut Answers) -> Vec<Finding> {
@@ -154,6 +173,22 @@ impl Source {
             }
         }
         refused
+    }
+}
+
+fn out_of_time(wanted: &Wanted) -> Finding {
+    Finding {
+        severity: Severity::Error,
+        code: "RemoteFetchFailed",
+        pool: None,
+        subject: String::new(),
+        places: vec![wanted.place.clone()],
+        message: format!(
+            "{} was not fetched: all fetches of a run may take {} minutes together; render fewer pools at once, or find out \
+             which server is slow",
+            seaworthy_fetch::redact(&wanted.request.url),
+            LONGEST_RUN.as_secs() / 60
+        ),
     }
 }
 

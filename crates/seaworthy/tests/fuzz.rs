@@ -20,7 +20,10 @@ fn check(content: &[u8], program: &Program, commands: &[&[&str]]) -> Result<(), 
     for args in commands {
         let Outcome { code, stdout, stderr } = program.run(*args);
         prop_assert!((0..=2).contains(&code), "{args:?} gives {code}: {stderr}");
-        prop_assert!(code != 2 || stderr.contains("error: "), "{args:?} refuses without a reason: {stderr}");
+        prop_assert!(
+            code != 2 || (stderr.contains("error: ") || stderr.contains("error[")),
+            "{args:?} refuses without a reason: {stderr}"
+        );
         if args.contains(&"json") && !stdout.is_empty() {
             prop_assert!(serde_json::from_str::<Value>(&stdout).is_ok(), "{args:?}: not JSON: {stdout}");
         }

@@ -41,7 +41,7 @@ fn check(program: &Program, id: &str, file: &Path, case: &Value, expected: &Valu
     let outcome = program.run(args);
     if let Some(error) = expected.get("error") {
         assert_eq!(outcome.code, 1, "{id} should fail: {error}\n{}", outcome.stderr);
-        let errors: Vec<&str> = outcome.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+        let errors: Vec<&str> = outcome.stderr.lines().filter(|line| line.starts_with("error[")).collect();
         assert!(!errors.is_empty(), "{id}: {}", outcome.stderr);
         let names: Vec<&str> = case["machineConfigs"]
             .as_array()

@@ -6,6 +6,11 @@ use crate::table::{Align, Table};
 /// The command that makes the page; it stands on the page.
 const COMMAND: &str = "cargo xtask bench render --write";
 
+/// What a reader must know to judge the yardstick; it stands below the printed table and on the page.
+pub const YARDSTICK: &str = "\
+*mere parse* is the time in which serde_json turns the same bytes, already in memory, into a generic value, in a new
+process as well, with the allocator of the program (mimalloc). Reading the file and freeing the value are not counted.";
+
 /// What was measured, one row a fleet.
 pub fn numbers(rows: &[Row]) -> Table {
     let mut table = Table::new(&[
@@ -68,8 +73,7 @@ Best of {rounds} rounds; in each round the program and its yardstick take turns,
 - The input is one JSON `List` with pools, their MachineConfigs and a ControllerConfig. Each MachineConfig has
   20 files of 1 KiB (base64) and a unit with a drop-in, and shares 10 paths with each of its neighbours.
 - *render* is the whole process `seaworthy render -f FILE -o json`, from start to end, its output thrown away.
-- *mere parse* is the time in which serde_json turns the same bytes, already in memory, into a generic value, in
-  a new process as well. Reading the file and freeing the value are not counted.
+- {}
 - *peak* is the most memory that the process ever had, as the kernel counts it. MB are millions of bytes.
 
 ## Numbers
@@ -78,6 +82,7 @@ Best of {rounds} rounds; in each round the program and its yardstick take turns,
 ## Limits
 
 {}",
+        YARDSTICK.replace('\n', "\n  "),
         numbers(rows).markdown(),
         verdicts(judged).markdown()
     )
@@ -102,6 +107,7 @@ mod tests {
         }];
         let page = markdown(&rows, &judge(&rows), "2 cores of something", "1.95.0", 7);
         assert!(page.contains("`cargo xtask bench render --write`"));
+        assert!(page.contains("with the allocator of the program (mimalloc)"), "{page}");
         assert!(page.contains("Machine: 2 cores of something; release build with rustc 1.95.0."));
         assert!(page.contains(
             "| 3 × 50          |      4.5 |          10.0 |      45.0 |           4.50 |         300.0 |    21.0 |       38.0 |"

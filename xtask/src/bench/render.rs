@@ -74,7 +74,8 @@ pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
         .collect();
     let verdicts = judge(&rows);
     println!("{}", machine::facts());
-    println!("\n{}\n{}", page::numbers(&rows).plain(), page::verdicts(&verdicts).plain());
+    println!("\n{}\n{}\n", page::numbers(&rows).plain(), page::YARDSTICK);
+    println!("{}", page::verdicts(&verdicts).plain());
     if args.write {
         let (compiler, _) = machine::compiler()?;
         let text = page::markdown(&rows, &verdicts, &machine::facts(), &compiler, args.rounds);

@@ -6,6 +6,7 @@
 mod http;
 mod limits;
 mod objects;
+mod operator;
 mod policy;
 mod proxies;
 mod redirects;

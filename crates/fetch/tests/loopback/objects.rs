@@ -8,13 +8,13 @@ use hyper_util::rt::TokioIo;
 use rstest::rstest;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
-use seaworthy_fetch::{Category, Compression, Digest, Environment, FailureKind, Fetcher, Policy, Request};
+use seaworthy_fetch::{Category, Compression, Digest, FailureKind, Fetcher, Policy, Request};
 use tokio::net::TcpListener;
 
-use crate::support::certificates::Authority;
+use crate::support::cloud::Cloud;
 use crate::support::proxy::TestProxy;
-use crate::support::server::{Reply, Seen, Server, ok, response};
-use crate::support::{failure, fetcher, fetcher_with, policy};
+use crate::support::server::{Reply, Server, ok, response};
+use crate::support::{environment, failure, fetcher, fetcher_with, policy};
 
 /// Serves the folders in `root` as buckets; ends with the test's runtime.
 async fn serve_s3(root: &Path, key: &str, secret: &str) -> SocketAddr {
@@ -41,11 +41,6 @@ fn bucket_with(key: &str, content: &[u8]) -> tempfile::TempDir {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, content).unwrap();
     root
-}
-
-fn environment(variables: &[(&str, &str)]) -> Environment {
-    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-    variables.iter().map(owned).collect()
 }
 
 fn with_keys(address: SocketAddr, secret: &str) -> Fetcher {
@@ -394,29 +389,6 @@ async fn a_token_service_that_says_no_is_named() {
     assert_eq!(error.attempts, 1);
 }
 
-/// The clouds' own endpoints, played by one server behind a proxy.
-struct Cloud {
-    server: Server,
-    proxy: TestProxy,
-    authority: Authority,
-}
-
-impl Cloud {
-    async fn start(names: &[&str], handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
-        let authority = Authority::new();
-        let server = Server::start_tls(authority.acceptor(names), move |seen, _| handler(seen)).await;
-        let proxy = TestProxy::leading_to(server.address).await;
-        Self { server, proxy, authority }
-    }
-
-    fn request(&self, url: &str) -> Request {
-        let mut request = Request::resource(url);
-        request.settings.proxy.https = Some(format!("http://{}", self.proxy.address));
-        request.settings.certificate_authorities = vec![self.authority.pem()];
-        request
-    }
-}
-
 #[rstest]
 #[case("s3://bucket/key", "s3.us-east-1.amazonaws.com", "/bucket/key")]
 #[case("arn:aws:s3:::bucket/key", "s3.us-east-1.amazonaws.com", "/bucket/key")]
@@ -460,31 +432,4 @@ async fn a_region_that_is_none_is_not_followed() {
     let error = failure(&fetcher(), &cloud.request("s3://bucket/key")).await;
     assert!(matches!(error.kind, FailureKind::Status { code: 301, .. }), "{error}");
     assert_eq!(cloud.server.seen().len(), 1);
-}
-
-#[tokio::test]
-async fn a_web_identity_is_exchanged_for_keys() {
-    let names = ["sts.us-east-1.amazonaws.com", "s3.us-east-1.amazonaws.com"];
-    let cloud = Cloud::start(&names, |seen| match seen.header("host") {
-        Some("sts.us-east-1.amazonaws.com") => ok("<AssumeRoleWithWebIdentityResponse>\
-             <AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>ROLEKEY</AccessKeyId>\
-             <SecretAccessKey>S</SecretAccessKey><SessionToken>ROLETOKEN</SessionToken>\
-             <Expiration>2999-01-01T00:00:00Z</Expiration></Credentials>\
-             </AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"),
-        _ => ok("content"),
-    })
-    .await;
-    let folder = tempfile::tempdir().unwrap();
-    let token = folder.path().join("token");
-    std::fs::write(&token, "IDENTITY").unwrap();
-    let fetcher = fetcher().with_environment(environment(&[
-        ("AWS_WEB_IDENTITY_TOKEN_FILE", token.to_str().unwrap()),
-        ("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/reader"),
-    ]));
-    let snapshot = fetcher.fetch(&cloud.request("s3://bucket/key")).await.unwrap();
-    assert_eq!(snapshot.bytes(), b"content");
-    let seen = cloud.server.seen();
-    assert_eq!(seen.len(), 2);
-    assert!(seen[1].header("authorization").unwrap().contains("Credential=ROLEKEY/"));
-    assert_eq!(seen[1].header("x-amz-security-token"), Some("ROLETOKEN"));
 }

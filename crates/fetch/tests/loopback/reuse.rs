@@ -1,9 +1,9 @@
 //! Snapshots: fetched once, used until the config changes.
 
-use seaworthy_fetch::{FolderSnapshots, MemorySnapshots, Request, SnapshotKey, Snapshots};
+use seaworthy_fetch::{FailureKind, FolderSnapshots, MemorySnapshots, Policy, Request, SnapshotKey, Snapshots};
 
-use crate::support::fetcher;
 use crate::support::server::{Server, ok, response};
+use crate::support::{fetcher, fetcher_with, policy};
 
 #[tokio::test]
 async fn content_that_has_changed_since_is_not_seen() {
@@ -82,4 +82,41 @@ async fn a_failed_fetch_leaves_no_snapshot() {
     let result = fetcher().fetch_or_reuse(&snapshots, &key, &request).await;
     assert!(result.is_err());
     assert_eq!(snapshots.get(&key).unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_had_been_fetched_before_makes_no_difference_to_the_total() {
+    let server = Server::start(|_, _| ok(vec![b'x'; 1000])).await;
+    let fetcher = fetcher_with(Policy { max_total_bytes: 2500, ..policy(&["127.0.0.1"]) });
+    let wanted: Vec<_> = (0..3)
+        .map(|number| {
+            let request = Request::resource(server.url(&format!("/{number}")));
+            (SnapshotKey::new("99-worker", "hash", &request, None), request)
+        })
+        .collect();
+    let snapshots = MemorySnapshots::new(1 << 20);
+    // Nothing is there at first; then two of three are; then all of them.
+    for _ in 0..3 {
+        let run = fetcher.for_new_run();
+        for (at, (key, request)) in wanted.iter().enumerate() {
+            let kind = run.fetch_or_reuse(&snapshots, key, request).await.map(drop).map_err(|error| error.kind);
+            let expected = if at < 2 { Ok(()) } else { Err(FailureKind::TotalTooLarge { limit: 2500 }) };
+            assert_eq!(kind, expected);
+        }
+        let (key, request) = &wanted[2];
+        fetcher.for_new_run().fetch_or_reuse(&snapshots, key, request).await.unwrap();
+    }
+    assert_eq!(server.seen().len(), 4);
+}
+
+#[tokio::test]
+async fn a_snapshot_larger_than_the_limit_of_today_is_refused() {
+    let server = Server::start(|_, _| ok(vec![b'x'; 1000])).await;
+    let snapshots = MemorySnapshots::new(1 << 20);
+    let request = Request::resource(server.url("/"));
+    let key = SnapshotKey::new("99-worker", "hash", &request, None);
+    fetcher().fetch_or_reuse(&snapshots, &key, &request).await.unwrap();
+    let strict = fetcher_with(Policy { max_object_bytes: 999, ..policy(&["127.0.0.1"]) });
+    let error = strict.fetch_or_reuse(&snapshots, &key, &request).await.unwrap_err();
+    assert_eq!(error.kind, FailureKind::TooLarge { limit: 999, is_unpacked: false });
 }

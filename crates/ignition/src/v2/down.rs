@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{USER_ZEROES, unset_zeroes};
 use crate::node::{Map, Node, Value};
+use crate::tree::Tree;
 use crate::version::Version;
 
 /// Converts a valid 3.2 config in which 2.2 can say everything.
@@ -69,6 +70,11 @@ fn storage_section<'t>(mut storage: Node<'t>) -> Node<'t> {
         .filter(|path| !path.is_empty())
         .map(str::to_owned)
         .collect();
+    let mut tree = Tree::default();
+    for mount in &mounts {
+        tree.insert(mount.trim_end_matches('/'), mount.as_str());
+    }
+    let mounts = tree;
     storage.list_of_mut("disks").iter_mut().for_each(|disk| {
         unset_zeroes(disk, &["wipeTable"]);
         disk.list_of_mut("partitions").iter_mut().for_each(|partition| {
@@ -155,29 +161,74 @@ fn split_file<'t>(mut file: Node<'t>, out: &mut Vec<Node<'t>>) {
 ///
 /// Differs: upstream compares texts, so `/variable` would lie on `/var`, and refuses what lies on the mount point
 /// itself, because what it cuts off then begins without a slash.
-fn place_on_filesystem(node: &mut Node<'_>, mounts: &[String]) {
+fn place_on_filesystem(node: &mut Node<'_>, mounts: &Tree<'_, &str>) {
     for owner in ["user", "group"] {
         if let Some(owner) = node.as_map_mut().and_then(|map| map.get_mut(owner)) {
             unset_zeroes(owner, &["name"]);
         }
     }
     let path = node.text_of("path").to_owned();
-    let below = |mount: &str| {
-        path.strip_prefix(mount.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let mount = mounts.iter().filter(|mount| below(mount)).max_by_key(|mount| mount.len());
+    let mount = mounts.above(&path).last();
     let origin = node.origin;
     let Some(map) = node.as_map_mut() else { return };
     match mount {
-        Some(mount) => {
-            let rest = match &path[mount.trim_end_matches('/').len()..] {
+        Some((above, mount)) => {
+            let rest = match &path[above.len()..] {
                 "" => "/".to_owned(),
                 rest => rest.to_owned(),
             };
             let path_origin = map.get("path").map_or(origin, |path| path.origin);
             map.set("path", Node::str_at(rest, path_origin));
-            map.set("filesystem", Node::str_at(mount.clone(), origin));
+            map.set("filesystem", Node::str_at((*mount).to_owned(), origin));
         }
         None => map.set("filesystem", Node::str_at("root", origin)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::node::Node;
+    use crate::{Version, translate_down};
+
+    #[test]
+    fn a_path_lies_on_the_filesystem_of_the_longest_mount_point_above_it() {
+        let mount = |path: &str| json!({"device": format!("/dev{path}"), "format": "xfs", "path": path});
+        let links: Vec<_> = ["/variable", "/var/lib/a", "/var/a", "/srv/x/y"]
+            .iter()
+            .map(|path| json!({"path": path, "target": "/t"}))
+            .collect();
+        let directories = json!([{"path": "/var/lib"}]);
+        let filesystems = json!([mount("/var"), mount("/var/lib"), mount("/srv/x/y/z")]);
+        let storage = json!({"filesystems": filesystems, "links": links, "directories": directories});
+        let config = json!({"ignition": {"version": "3.5.0"}, "storage": storage});
+        let node = Node::from_json(&config);
+        let translated = translate_down(&node, Version::V2_2).unwrap();
+        let storage = translated.get("storage").unwrap();
+        let placed: Vec<_> = ["links", "directories"]
+            .iter()
+            .flat_map(|list| storage.list_of(list))
+            .map(|node| (node.text_of("filesystem"), node.text_of("path")))
+            .collect();
+        let expected =
+            [("root", "/variable"), ("/var/lib", "/a"), ("/var", "/a"), ("root", "/srv/x/y"), ("/var/lib", "/")];
+        assert_eq!(placed, expected);
+    }
+
+    /// Takes minutes as soon as each path is compared with each mount point.
+    #[test]
+    fn many_mount_points_and_paths_are_placed_in_one_go() {
+        let filesystems: Vec<_> = (0..20_000)
+            .map(|at| json!({"device": format!("/dev/{at}"), "format": "xfs", "path": format!("/m/{at}")}))
+            .collect();
+        let files: Vec<_> =
+            (0..20_000).map(|at| json!({"path": format!("/m/{at}/f"), "contents": {"source": "data:,"}})).collect();
+        let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"filesystems": filesystems, "files": files}});
+        let node = Node::from_json(&config);
+        let translated = translate_down(&node, Version::V2_2).unwrap();
+        let files = translated.dig(&["storage", "files"]).unwrap().as_list().unwrap();
+        assert_eq!(files.len(), 20_000);
+        assert!(files.iter().all(|file| file.text_of("path") == "/f" && file.text_of("filesystem").starts_with("/m/")));
     }
 }

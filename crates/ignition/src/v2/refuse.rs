@@ -1,6 +1,8 @@
 //! What spec 2.2 has no words for, found in the 3.x config before it is converted.
 
-use crate::node::{Node, quote};
+use std::collections::HashSet;
+
+use crate::node::Node;
 use crate::problem::{Place, Report};
 use crate::url;
 use crate::version::Version;
@@ -83,10 +85,11 @@ impl Refusal<'_> {
                 refusal.no(&here.key("format"), filesystem.get("format").unwrap_or(filesystem), what);
             }
         });
-        let mounts: Vec<&str> = section.list_of("filesystems").iter().filter_map(|node| node.str_of("path")).collect();
+        let mounts: HashSet<&str> =
+            section.list_of("filesystems").iter().filter_map(|node| node.str_of("path")).collect();
         for list in ["files", "links"] {
             self.each(section, list, place, |refusal, node, here| {
-                if mounts.contains(&node.text_of("path")) {
+                if mounts.contains(node.text_of("path")) {
                     let path = node.get("path").unwrap_or(node);
                     refusal.no(&here.key("path"), path, "a file or link where a filesystem is mounted");
                 }
@@ -137,7 +140,7 @@ impl Refusal<'_> {
         if let Some(source) = body.get("source")
             && url::scheme(source.as_str().unwrap_or_default()).as_deref() == Some("gs")
         {
-            let what = format!("the source {}", quote(source.as_str().unwrap_or_default()));
+            let what = format!("the source {}", url::quote_url(source.as_str().unwrap_or_default()));
             self.no(&place.key("source"), source, &what);
         }
         if let Some(hash) = body.dig(&["verification", "hash"])

@@ -178,14 +178,15 @@ impl<'t> Up<'_> {
             .filter(|(path, _)| !path.is_empty())
             .collect();
         links.sort_by_key(|(path, _)| *path);
+        // Of links that begin with one another only the shortest is named, so the others need not be there. Then at most
+        // one of those that are left begins a path: the last that does not sort behind it.
+        links.dedup_by(|(longer, _), (shorter, _)| longer.starts_with(*shorter));
         for list in ["files", "directories", "links"] {
             for (index, node) in section.list_of(list).iter().enumerate() {
                 let path = node.text_of("path");
-                // Every prefix of the path that is a link, shortest first.
-                let hit = (1..path.len()).filter(|end| path.is_char_boundary(*end)).find_map(|end| {
-                    links.binary_search_by_key(&&path[..end], |(path, _)| *path).ok().map(|at| links[at])
-                });
-                if let Some((link, link_node)) = hit {
+                let before = links.partition_point(|(link, _)| *link <= path);
+                let hit = before.checked_sub(1).map(|at| links[at]);
+                if let Some((link, link_node)) = hit.filter(|(link, _)| *link != path && path.starts_with(link)) {
                     let message = format!(
                         "{} begins with the path of the link {}, which a 2.x config may not; write a version 3 config",
                         quote(path),

@@ -21,9 +21,9 @@ pub(crate) fn to_v3<'t>(config: &'t Node<'_>, version: Version, report: &mut Rep
     if version == Version::V2_0 {
         rewrite_sources(&mut config);
     }
-    let mut check = Check::new(version);
+    let mut check = Check::with(version, std::mem::take(report));
     walk(&config, &schema::CONFIG, &Place::ROOT, &mut check);
-    report.problems.append(&mut check.report.problems);
+    *report = check.report;
     let mut up = Up { version, report };
     let networkd = config.take("networkd");
     if let Some(units) = networkd.as_ref().and_then(|networkd| networkd.get("units")) {

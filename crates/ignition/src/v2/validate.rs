@@ -6,6 +6,7 @@
 
 use crate::node::{Node, quote};
 use crate::problem::Place;
+use crate::url::quote_any;
 use crate::validate::{Check, device, file, resource};
 use crate::version::Version;
 
@@ -142,8 +143,10 @@ fn absolute(node: &Node<'_>, key: &str, place: &Place<'_>, check: &mut Check) {
     let found = node.get(key).unwrap_or(node);
     if text.is_empty() {
         check.report.error(&here, found, "path-missing", format!("{key} not specified; it is an absolute path"));
+    } else if let Some((code, message)) = file::unusable(text) {
+        check.report.error(&here, found, code, message);
     } else if !text.starts_with('/') {
-        let message = format!("path not absolute: {}; it starts with \"/\"", quote(text));
+        let message = format!("path not absolute: {}; it starts with \"/\"", quote_any(text));
         check.report.error(&here, found, "path-not-absolute", message);
     }
 }

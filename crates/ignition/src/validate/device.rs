@@ -53,7 +53,11 @@ fn overlaps(partitions: &[Node<'_>], place: &Place<'_>, check: &mut Check) {
         .filter_map(|(index, partition)| {
             let start = partition.int_of("startMiB").filter(|start| *start != 0)?;
             let size = partition.int_of("sizeMiB")?;
-            Some((start, if size == 0 { start } else { start.saturating_add(size - 1).max(start) }, index))
+            Some((
+                start,
+                if size == 0 { start } else { start.saturating_add(size.saturating_sub(1)).max(start) },
+                index,
+            ))
         })
         .collect();
     ranges.sort_unstable();
@@ -291,7 +295,7 @@ pub(crate) fn tang(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let text = node.text_of("url");
     if !matches!(url::scheme(text).as_deref(), Some("http" | "https")) {
         let message =
-            format!("{} is not the URL of a tang server; accepted are http:// and https:// URLs", quote(text));
+            format!("{} is not the URL of a tang server; accepted are http:// and https:// URLs", url::quote_url(text));
         check.report.error(&place.key("url"), node.get("url").unwrap_or(node), "tang-url", message);
     }
     if node.text_of("thumbprint").is_empty() {
@@ -307,6 +311,32 @@ pub(crate) fn tang(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
                 "tang-advertisement",
                 "the advertisement is not JSON",
             );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::node::Node;
+    use crate::parse::parse;
+
+    fn codes(partitions: &serde_json::Value) -> Vec<&'static str> {
+        let disks = json!([{"device": "/d", "partitions": partitions}]);
+        let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"disks": disks}});
+        parse(&Node::from_json(&config)).err().into_iter().flatten().map(|problem| problem.code).collect()
+    }
+
+    #[test]
+    fn sizes_at_the_ends_of_the_range_are_compared_without_overflow() {
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
+        for (start, size) in ends.iter().flat_map(|start| ends.map(|size| (start, size))) {
+            let first = json!({"number": 1, "startMiB": start, "sizeMiB": size});
+            // A start of 0 is chosen by the tool, so it clashes with nothing.
+            let expected: &[&str] = if *start == 0 { &[] } else { &["partition-overlap"] };
+            let second = json!({"number": 2, "startMiB": start, "sizeMiB": 1});
+            assert_eq!(codes(&json!([first, second])), expected, "{start} {size}");
         }
     }
 }

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use super::Check;
 use crate::node::{Node, quote};
 use crate::problem::Place;
+use crate::tree::Tree;
+use crate::url::quote_any;
 
 /// A file.
 pub(crate) fn file(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
@@ -34,6 +36,11 @@ pub(crate) fn link(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     if node.text_of("target").is_empty() {
         check.report.error(&place.key("target"), node, "link-target", "link target is required");
     }
+    if let Some(target) = node.get("target")
+        && let Some((code, message)) = unusable(target.as_str().unwrap_or_default())
+    {
+        check.report.error(&place.key("target"), target, code, message);
+    }
 }
 
 fn path(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
@@ -46,14 +53,31 @@ pub(crate) fn check_path(owner: &Node<'_>, path: Option<&Node<'_>>, place: &Plac
     let node = path.unwrap_or(owner);
     let (code, message) = if text.is_empty() {
         ("path-missing", "path not specified; it is an absolute path".to_owned())
+    } else if let Some(unusable) = unusable(text) {
+        unusable
     } else if !text.starts_with('/') {
-        ("path-not-absolute", format!("path not absolute: {}; it starts with \"/\"", quote(text)))
+        ("path-not-absolute", format!("path not absolute: {}; it starts with \"/\"", quote_any(text)))
     } else if clean(text) != text {
         ("path-not-clean", format!("path is not fully simplified: {}; write {}", quote(text), quote(&clean(text))))
     } else {
         return;
     };
     check.report.error(place, node, code, message);
+}
+
+/// The longest path that Linux takes: PATH_MAX without the byte that ends it.
+const PATH_MAX: usize = 4095;
+
+/// The code and the message for a path that no system call takes.
+///
+/// Differs: Ignition accepts such paths when it reads a config, because it never looks; the machine then fails at its
+/// first boot.
+pub(crate) fn unusable(path: &str) -> Option<(&'static str, String)> {
+    if path.len() > PATH_MAX {
+        let message = format!("path of {} bytes; accepted are at most {PATH_MAX}: {}", path.len(), quote(path));
+        return Some(("path-too-long", message));
+    }
+    path.contains('\0').then(|| ("path-nul", format!("path contains a NUL character: {}; leave it out", quote(path))))
 }
 
 /// An absolute path without `.`, `..`, doubled and trailing slashes.
@@ -98,22 +122,22 @@ pub(crate) fn owner(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 
 /// The whole storage section: what lies below links, and what hard links point to.
 pub(crate) fn storage(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
-    let links: HashMap<&str, &Node<'_>> =
-        node.list_of("links").iter().map(|link| (link.text_of("path"), link)).collect();
-    if !links.is_empty() {
+    let mut links = Tree::default();
+    for link in node.list_of("links").iter().filter(|link| !link.text_of("path").is_empty()) {
+        links.insert(link.text_of("path"), link);
+    }
+    if !node.list_of("links").is_empty() {
         below_links(node, &links, place, check);
         hard_links(node, place, check);
     }
     super::device::filesystems_on_disks(node, place, check);
 }
 
-fn below_links(node: &Node<'_>, links: &HashMap<&str, &Node<'_>>, place: &Place<'_>, check: &mut Check) {
+fn below_links(node: &Node<'_>, links: &Tree<'_, &Node<'_>>, place: &Place<'_>, check: &mut Check) {
     for list in ["directories", "files", "links"] {
         for (index, item) in node.list_of(list).iter().enumerate() {
             let path = item.text_of("path");
-            // Each directory above the path, from the bottom up: a lookup, not a comparison with every link.
-            let above = path.match_indices('/').map(|(at, _)| &path[..at]);
-            for (above, link) in above.filter_map(|above| links.get(above).map(|link| (above, link))) {
+            for (above, link) in links.above(path).filter(|(above, _)| above.len() < path.len()) {
                 let message = format!(
                     "{} uses a path that lies below the link {}; give the path behind the link",
                     quote(path),
@@ -154,7 +178,62 @@ fn hard_links(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::{PATH_MAX, clean};
+    use crate::node::Node;
+    use crate::parse::parse;
+
+    fn errors(version: &str, storage: Value) -> Vec<String> {
+        let config = json!({"ignition": {"version": version}, "storage": storage});
+        let mut node = Node::from_json(&config);
+        node.number(0);
+        let problems = parse(&node).err().into_iter().flatten();
+        problems.map(|problem| format!("{} {}", problem.path, problem.code)).collect()
+    }
+
+    #[rstest]
+    #[case::file("3.5.0", "files[0].path", |path| json!({"files": [{"path": path}]}))]
+    #[case::directory("3.5.0", "directories[0].path", |path| json!({"directories": [{"path": path}]}))]
+    #[case::link("3.5.0", "links[0].path", |path| json!({"links": [{"path": path, "target": "/t"}]}))]
+    #[case::target("3.5.0", "links[0].target", |path| json!({"links": [{"path": "/a", "target": path}]}))]
+    #[case::disk("3.5.0", "disks[0].device", |path| json!({"disks": [{"device": path}]}))]
+    #[case::raid("3.5.0", "raid[0].devices[0]", |path| json!({"raid": [{"name": "r", "level": "raid1", "devices": [path]}]}))]
+    #[case::device("3.5.0", "filesystems[0].device", |path| json!({"filesystems": [{"device": path, "format": "xfs"}]}))]
+    #[case::mount("3.5.0", "filesystems[0].path", |path| json!({"filesystems": [{"device": "/d", "path": path, "format": "xfs"}]}))]
+    #[case::file_of_2("2.2.0", "files[0].path", |path| json!({"files": [{"filesystem": "root", "path": path}]}))]
+    fn a_path_that_no_system_call_takes_is_refused(
+        #[case] version: &str,
+        #[case] place: &str,
+        #[case] storage: fn(String) -> Value,
+    ) {
+        let path = |length: usize| format!("/{}", "a".repeat(length - 1));
+        assert_eq!(errors(version, storage(path(PATH_MAX))), Vec::<String>::new());
+        assert_eq!(errors(version, storage(path(PATH_MAX + 1))), [format!("storage.{place} path-too-long")]);
+        assert_eq!(errors(version, storage("/a\0b".to_owned())), [format!("storage.{place} path-nul")]);
+    }
+
+    /// Without end as long as each directory above a path is looked up from the root.
+    #[rstest]
+    #[case("3.5.0")]
+    #[case("2.2.0")]
+    fn a_deep_path_beside_a_link_is_checked_in_one_go(#[case] version: &str) {
+        let node = |path: &str| json!({"filesystem": "root", "path": path, "target": "/t"});
+        let deep = "/a".repeat(200_000);
+        let found = errors(version, json!({"files": [node(&deep)], "links": [node("/b"), node(&format!("/c{deep}"))]}));
+        assert!(found.contains(&"storage.files[0].path path-too-long".to_owned()), "{found:?}");
+        let many: Vec<_> = (0..200).map(|at| node(&format!("{}/{at}", "/a".repeat(2000)))).collect();
+        assert_eq!(errors(version, json!({"files": many, "links": [node("/b")]})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_link_above_a_path_is_named() {
+        let link = |path: &str| json!({"path": path, "target": "/t"});
+        let storage = json!({"files": [{"path": "/a/b/c"}, {"path": "/ab"}], "links": [link("/a"), link("/a/b")]});
+        let expected = ["storage.files[0] below-link", "storage.files[0] below-link", "storage.links[1] below-link"];
+        assert_eq!(errors("3.5.0", storage), expected);
+    }
 
     #[test]
     fn paths_are_cleaned_like_a_shell_would_walk_them() {

@@ -11,9 +11,10 @@ pub(crate) mod unit;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::node::{Node, quote};
+use crate::node::Node;
 use crate::problem::{Place, Report};
 use crate::schema::{CONFIG, KeyBy, Kind, Mode, Object};
+use crate::url::{quote_any, quote_url};
 use crate::version::Version;
 
 /// A rule of one kind of object.
@@ -29,7 +30,12 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn new(version: Version) -> Self {
-        Check { version, report: Report::default(), looks_at_sources: true }
+        Check::with(version, Report::default())
+    }
+
+    /// A check that goes on in a report.
+    pub(crate) fn with(version: Version, report: Report) -> Self {
+        Check { version, report, looks_at_sources: true }
     }
 }
 
@@ -88,7 +94,7 @@ fn duplicates(node: &Node<'_>, object: &'static Object, place: &Place<'_>, check
             if let Some(first) = seen.get(&key) {
                 let message = format!(
                     "duplicate entry defined: {} stands twice; each {} may be given once",
-                    quote(&key),
+                    if matches!(key_by, KeyBy::Field("source" | "url")) { quote_url(&key) } else { quote_any(&key) },
                     name_of_key(key_by)
                 );
                 check.report.clash(&place.key(field.name).index(index), item, &[first], "duplicate", message);

@@ -4,7 +4,7 @@ use super::Check;
 use crate::data_url;
 use crate::node::{Node, quote};
 use crate::problem::Place;
-use crate::url;
+use crate::url::{self, quote_url};
 use crate::version::Version;
 
 /// A body or a reference.
@@ -55,12 +55,12 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     // The common case first, without taking the URL apart: a body that is embedded already.
     if text.starts_with("data:") {
         if let Err(error) = data_url::check(text) {
-            check.report.error(place, source, "source-data", format!("cannot decode {}: {error}", quote(text)));
+            check.report.error(place, source, "source-data", format!("cannot decode {}: {error}", quote_url(text)));
         }
         return;
     }
     let Some(scheme) = url::scheme(text) else {
-        check.report.error(place, source, "source-url", format!("unable to parse the URL {}", quote(text)));
+        check.report.error(place, source, "source-url", format!("unable to parse the URL {}", quote_url(text)));
         return;
     };
     match scheme.as_str() {
@@ -75,7 +75,7 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
                 let message = format!(
                     "{} does not name an S3 object; accepted are arn:<partition>:s3:<region>:<account>:<bucket>/<key> \
                      and …:accesspoint/<name>/object/<key>",
-                    quote(text)
+                    quote_url(text)
                 );
                 check.report.error(place, source, "source-arn", message);
             }
@@ -84,7 +84,7 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
             let message = format!(
                 "invalid url scheme {} in {}; accepted in version {} are {}",
                 quote(&scheme),
-                quote(text),
+                quote_url(text),
                 check.version,
                 schemes(check.version)
             );
@@ -191,9 +191,73 @@ pub(crate) fn proxy(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
                 check.report.warn(&here, proxy, "insecure-proxy", message);
             }
             _ => {
-                let message = format!("{} is not a proxy URL; accepted are http:// and https:// URLs", quote(text));
+                let message = format!("{} is not a proxy URL; accepted are http:// and https:// URLs", quote_url(text));
                 check.report.error(&here, proxy, "proxy", message);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use crate::node::Node;
+    use crate::parse::{check, parse};
+    use crate::{Version, diff, translate_down};
+
+    const SECRET: &str = "http://u:hunter2@h/%zz?sig=hunter2";
+    const FTP: &str = "ftp://u:hunter2@h/?sig=hunter2";
+
+    fn file(source: &str) -> Value {
+        json!({"storage": {"files": [{"path": "/a", "contents": {"source": source}}]}})
+    }
+
+    fn tang(url: &str) -> Value {
+        json!({"storage": {"luks": [{"name": "a", "device": "/d", "clevis": {"tang": [
+            {"url": url, "thumbprint": "x"}, {"url": url, "thumbprint": "x"}]}}]}})
+    }
+
+    #[rstest]
+    #[case::not_a_url("3.5.0", file(SECRET), "source-url")]
+    #[case::scheme("3.5.0", file(FTP), "source-scheme")]
+    #[case::arn("3.5.0", file("arn:u:hunter2@h?sig=hunter2"), "source-arn")]
+    #[case::version_2("2.2.0", json!({"storage": {"files": [
+        {"filesystem": "root", "path": "/a", "contents": {"source": FTP}}]}}), "source-scheme")]
+    #[case::tang("3.5.0", tang(FTP), "tang-url")]
+    #[case::tang_twice("3.5.0", tang(SECRET), "duplicate")]
+    #[case::proxy("3.5.0", json!({"ignition": {"proxy": {"httpProxy": SECRET}}}), "proxy")]
+    #[case::merge_twice("3.5.0", json!({"ignition": {"config": {"merge": [{"source": SECRET}, {"source": SECRET}]}}}), "duplicate")]
+    #[case::authority_twice("3.5.0",
+        json!({"ignition": {"security": {"tls": {"certificateAuthorities": [{"source": SECRET}, {"source": SECRET}]}}}}),
+        "duplicate")]
+    #[case::compression("3.5.0", json!({"storage": {"files": [{"path": "/a", "contents": {"compression": SECRET}}]}}), "compression")]
+    #[case::wrong_place("3.5.0", json!({"storage": {"files": [{"path": "/a", "contents": SECRET}]}}), "wrong-type")]
+    #[case::path("3.5.0", json!({"storage": {"files": [{"path": SECRET}]}}), "path-not-absolute")]
+    #[case::path_2("2.2.0", json!({"storage": {"files": [{"filesystem": "root", "path": SECRET}]}}), "path-not-absolute")]
+    fn no_message_has_the_secrets_of_a_url(#[case] version: &str, #[case] mut config: Value, #[case] code: &str) {
+        config["ignition"]["version"] = version.into();
+        let mut node = Node::from_json(&config);
+        node.number(0);
+        let problems = parse(&node).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.code == code), "{problems:?}");
+        assert!(!format!("{problems:?}").contains("hunter2"), "{problems:?}");
+        assert!(!format!("{:?}", check(&node)).contains("hunter2"));
+    }
+
+    #[test]
+    fn neither_a_translation_nor_a_comparison_shows_them() {
+        let mut config = file("gs://u:hunter2@h/a?sig=hunter2");
+        config["ignition"] =
+            json!({"version": "3.5.0", "config": {"merge": [{"source": "http://u:hunter2@h/?sig=hunter2"}]}});
+        let node = Node::from_json(&config);
+        let problems = translate_down(&node, Version::V2_2).unwrap_err();
+        assert!(problems[0].message.contains("gs://h/a?sig=…"), "{problems:?}");
+        assert!(!format!("{problems:?}").contains("hunter2"), "{problems:?}");
+        let empty = Node::empty_config("3.5.0");
+        let entries: Vec<String> = diff(&empty, &node).iter().map(|change| change.entry.to_string()).collect();
+        assert!(entries.iter().any(|entry| entry.contains("http://h/?sig=…")), "{entries:?}");
+        assert!(!entries.concat().contains("hunter2"), "{entries:?}");
     }
 }

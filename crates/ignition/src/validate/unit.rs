@@ -76,6 +76,8 @@ fn contents_error(contents: &Node<'_>, place: &Place<'_>, error: &crate::unit::U
 pub(crate) fn systemd(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     let units = node.list_of("units");
     let mut by_name: Option<HashMap<&str, &Node<'_>>> = None;
+    // Whether a template lacks the section: it is read once, however many instances it has.
+    let mut lacks_install: HashMap<String, bool> = HashMap::new();
     for (index, unit) in units.iter().enumerate() {
         let name = unit.text_of("name");
         let Some((template, instance)) = name.strip_suffix(".service").and_then(|name| name.split_once('@')) else {
@@ -89,7 +91,10 @@ pub(crate) fn systemd(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
         let Some(contents) = by_name.get(template.as_str()).map(|unit| unit.text_of("contents")) else {
             continue;
         };
-        if !contents.is_empty() && sections(contents).is_ok_and(|sections| !sections.contains("Install")) {
+        let lacks_install = *lacks_install.entry(template.clone()).or_insert_with(|| {
+            !contents.is_empty() && sections(contents).is_ok_and(|sections| !sections.contains("Install"))
+        });
+        if lacks_install {
             let message = format!(
                 "unit {} is enabled, but its template {} has no [Install] section",
                 quote(name),

@@ -38,6 +38,7 @@ pub fn anything() -> Json {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
+        end_of_range(),
         any::<f64>().prop_map(Value::from),
         text.prop_map(Value::from),
     ];
@@ -63,6 +64,11 @@ pub fn anything() -> Json {
         .boxed()
 }
 
+/// Numbers with which arithmetic goes wrong.
+fn end_of_range() -> impl Strategy<Value = Value> {
+    select(vec![i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX]).prop_map(Value::from)
+}
+
 fn known_keys() -> Vec<&'static str> {
     fn walk(object: &Object, keys: &mut Vec<&'static str>) {
         for field in object.fields {
@@ -80,14 +86,16 @@ fn known_keys() -> Vec<&'static str> {
             }
         }
     }
-    let mut keys = vec!["networkd", "create", "mount", "filesystem", "enable", "Files"];
+    let mut keys =
+        vec!["networkd", "create", "mount", "filesystem", "enable", "Files", "FILES", "Storage", "PATH", "Users"];
     walk(&CONFIG, &mut keys);
     keys
 }
 
 /// A config whose structure is right and whose values are chosen without regard to the rules: some are valid.
 pub fn mutated(version: Version) -> Json {
-    (config(version, Variety::ALL), anything(), any::<prop::sample::Index>())
+    let other = prop_oneof![3 => anything(), 1 => end_of_range()];
+    (config(version, Variety::ALL), other, any::<prop::sample::Index>())
         .prop_map(|(mut config, other, at)| {
             let mut count = count(&config);
             let mut target = at.index(count);
@@ -116,5 +124,46 @@ fn replace(json: &mut Value, target: &mut usize, seen: &mut usize, other: &Value
         Value::Array(list) => list.iter_mut().for_each(|item| replace(item, target, seen, other)),
         Value::Object(map) => map.values_mut().for_each(|item| replace(item, target, seen, other)),
         _ => {}
+    }
+}
+
+/// A valid config in which one key is given once more, with the same value and in another case.
+pub fn spelled_twice(version: Version) -> Json {
+    (config(version, Variety::ALL), any::<prop::sample::Index>(), any::<bool>())
+        .prop_map(|(mut config, at, both_wrong)| {
+            let mut target = at.index(keys(&config));
+            spell(&mut config, &mut target, both_wrong);
+            config
+        })
+        .boxed()
+}
+
+fn keys(json: &Value) -> usize {
+    match json {
+        Value::Array(list) => list.iter().map(keys).sum(),
+        Value::Object(map) => map.len() + map.values().map(keys).sum::<usize>(),
+        _ => 0,
+    }
+}
+
+/// Gives the key with that number another spelling as well; `false` when it lies further on.
+fn spell(json: &mut Value, target: &mut usize, both_wrong: bool) -> bool {
+    match json {
+        Value::Array(list) => list.iter_mut().any(|item| spell(item, target, both_wrong)),
+        Value::Object(map) if *target < map.len() => {
+            let (key, value) = map.iter().nth(*target).map(|(key, value)| (key.clone(), value.clone())).unwrap();
+            if both_wrong {
+                map.remove(&key);
+                let (first, rest) = key.split_at(1);
+                map.insert(format!("{}{rest}", first.to_uppercase()), value.clone());
+            }
+            map.insert(key.to_uppercase(), value);
+            true
+        }
+        Value::Object(map) => {
+            *target -= map.len();
+            map.values_mut().any(|value| spell(value, target, both_wrong))
+        }
+        _ => false,
     }
 }

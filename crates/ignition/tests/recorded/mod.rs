@@ -176,3 +176,11 @@ pub const NAMELESS_PIN: Reason = Reason {
         version(row) == "3.2.0" && refused_for(ours, &["clevis-pin", "clevis-config"], &[".pin", ".config"])
     },
 };
+
+pub const NUL: Reason = Reason {
+    why: "a path with a NUL character is refused, since no system call takes it",
+    covers: |row, ours| {
+        row["in"].to_string().contains("\\u0000")
+            && refused_for(ours, &["path-nul"], &[".path", ".device", ".target", "]"])
+    },
+};

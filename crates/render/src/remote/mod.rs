@@ -89,6 +89,21 @@ pub(crate) fn is_embedded(source: &str) -> bool {
     source.is_empty() || source.starts_with("data:")
 }
 
+/// Why a source can never be fetched, as far as it says so itself.
+pub(crate) fn why_never(resource: &Node<'_>) -> Option<String> {
+    let url = resource.text_of("source");
+    let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    match scheme.as_str() {
+        "tftp" => Some(format!("{} cannot be fetched: {}", shown(url), seaworthy_fetch::TFTP_REFUSAL)),
+        "s3" | "arn" if resource.str_of("compression") == Some("gzip") => Some(format!(
+            "{} cannot be unpacked: compression gzip is not allowed with {scheme} URLs; store the object unpacked or serve it \
+             over https",
+            shown(url)
+        )),
+        _ => None,
+    }
+}
+
 /// A URL for people: without credentials, and a `data:` URL without its body.
 pub(crate) fn shown(url: &str) -> String {
     if is_embedded(url) { quote(url) } else { redact(url) }

@@ -1,6 +1,7 @@
 //! Replaces references by what they refer to.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use seaworthy_fetch::{Accept, Category, Compression, Digest, Proxy, Request, Settings, Snapshot, SnapshotKey};
@@ -8,7 +9,7 @@ use seaworthy_ignition::merge::Event;
 use seaworthy_ignition::node::{Map, Node, Origin, Value};
 use seaworthy_ignition::{Path, Severity, data_url, gzip, merge, parse};
 
-use super::{Answers, Wanted, has_source, is_embedded, is_remote, shown};
+use super::{Answers, Wanted, has_source, is_embedded, is_remote, shown, why_never};
 use crate::finding::{Finding, Place, as_written};
 use crate::keys;
 use crate::prepare::{Prepared, RemoteConfig, check_config};
@@ -16,7 +17,7 @@ use crate::yaml;
 
 /// How deep configs may refer to configs.
 const DEEPEST: usize = 8;
-/// How many references one MachineConfig may have in all; a chain of merges must not become a flood.
+/// How many things one MachineConfig may refer to in all; a chain of merges must not become a flood.
 const MOST_REFERENCES: usize = 1000;
 /// The largest config that is embedded as a data URL and packed with gzip.
 const LARGEST_UNPACKED: u64 = 64 * 1024 * 1024;
@@ -67,6 +68,8 @@ pub fn resolve<'t>(prepared: &Prepared<'t>, next_doc: &mut u32, answers: &Answer
         embedded: Vec::new(),
         events: Vec::new(),
         references: 0,
+        bodies: 0,
+        asked: HashSet::new(),
     };
     let resolved = resolver.config(config.clone().into_owned(), &mut Vec::new(), &Settings::default());
     let Resolver { wanted, findings, remotes, embedded, events, .. } = resolver;
@@ -94,6 +97,8 @@ struct Resolver<'r, 't> {
     embedded: Vec<Embedded>,
     events: Vec<Event>,
     references: usize,
+    bodies: usize,
+    asked: HashSet<SnapshotKey>,
 }
 
 /// Bytes that stand for a reference.
@@ -327,15 +332,19 @@ impl Resolver<'_, '_> {
         if is_embedded(url) {
             return self.inline(url, source, is_packed, verification.as_ref());
         }
-        if url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("tftp:")) {
-            self.fail(
-                source,
-                "remote-scheme",
-                format!(
-                    "{} cannot be fetched: tftp is not supported; serve it over https and give its hash",
-                    shown(url)
-                ),
-            );
+        if let Some(message) = why_never(resource) {
+            self.fail(source, "remote-scheme", message);
+            return None;
+        }
+        self.bodies += 1;
+        if self.bodies > MOST_REFERENCES {
+            // Said once: the rest would say the same.
+            if self.bodies == MOST_REFERENCES + 1 {
+                let message = format!(
+                    "more than {MOST_REFERENCES} things are to be fetched; embed some, or put them into an image"
+                );
+                self.fail(source, "remote-count", message);
+            }
             return None;
         }
         let request = Request {
@@ -364,7 +373,7 @@ impl Resolver<'_, '_> {
             }
             None => {
                 let place = self.place(source.origin);
-                if !self.wanted.iter().any(|wanted| wanted.key == key) {
+                if self.asked.insert(key) {
                     self.wanted.push(Wanted { key, request, place });
                 }
                 None

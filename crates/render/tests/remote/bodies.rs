@@ -137,6 +137,31 @@ fn tftp_is_refused_with_what_to_use_instead() {
 }
 
 #[test]
+fn gzip_is_refused_where_it_is_not_allowed() {
+    for source in ["s3://b/k", "arn:aws:s3:::b/k"] {
+        let body = json!({"source": source, "compression": "gzip"});
+        let (outcome, rounds) =
+            Web::default().try_render(&[ign("00", files(json!([{"path": "/a", "contents": body}])))]);
+        let findings = outcome.unwrap_err();
+        assert_eq!(one(&findings).code, "remote-scheme");
+        assert!(findings[0].message.contains(source) && findings[0].message.contains("gzip"), "{}", findings[0]);
+        assert_eq!(rounds.len(), 0);
+    }
+}
+
+#[test]
+fn a_flood_of_bodies_is_refused() {
+    let flood = |count: usize| {
+        let all: Vec<Value> = (0..count).map(|nth| file(&format!("/{nth}"), &format!("https://h/{nth}"))).collect();
+        try_render_with(&worker(), &[ign("00", files(json!(all)))], &context(), &|_| Ok(b"x".to_vec())).0
+    };
+    assert_eq!(flood(1000).unwrap().files().as_array().unwrap().len(), 1000);
+    let findings = flood(1001).unwrap_err();
+    assert_eq!(one(&findings).code, "remote-count");
+    assert_eq!(places(&findings[0]), ["00 spec.config.storage.files[1000].contents.source"]);
+}
+
+#[test]
 fn a_body_that_cannot_be_had_is_an_error_at_its_place() {
     let web = Web::default()
         .config("https://h/r", files(json!([file("/a", "data:,"), file("/b", "https://u:secret@h/missing?k=secret")])));

@@ -115,11 +115,7 @@ fn the_size_limit_is_a_finding_and_no_refusal() {
     let close = of_size(object::LARGE - overhead + 1);
     let finding = close.only("too-large");
     assert_eq!((finding.severity, close.size), (Severity::Warning, 1_258_292));
-    assert!(
-        finding.message.contains("close to the limit (1258292 bytes, max 1572864 bytes)")
-            || finding.message.contains("(1258292 bytes, max 1572864 bytes)"),
-        "{finding}"
-    );
+    assert!(finding.message.contains("(1258292 bytes, max 1572864 bytes)"), "{finding}");
 
     let largest = of_size(object::LARGEST - overhead);
     assert!(largest.only("too-large").message.contains("close to the limit"));
@@ -128,4 +124,19 @@ fn the_size_limit_is_a_finding_and_no_refusal() {
     assert!(finding.message.contains("too large") && finding.message.contains("(1572865 bytes"), "{finding}");
     assert!(finding.message.contains(&beyond.name) && finding.message.contains("gzip"), "{finding}");
     assert_eq!(finding.pool.as_deref(), Some("worker"));
+}
+
+#[test]
+fn a_controller_refuses_what_no_cluster_stores() {
+    let strict = Context { refuses_large: true, ..context() };
+    let overhead = of_size(0).size;
+    let input = |bytes: usize| {
+        let body = format!("data:,{}", "x".repeat(bytes - overhead));
+        [ign("00", files(json!([file("/a", &body)])))]
+    };
+    assert_eq!(rendered_in(&worker(), &input(object::LARGEST), &strict).size, object::LARGEST);
+    let findings = refused_in(&worker(), &input(object::LARGEST + 1), &strict);
+    let finding = one(&findings);
+    assert_eq!((finding.code, finding.severity), ("too-large", Severity::Error));
+    assert!(finding.message.contains("(1572865 bytes, max 1572864 bytes)"), "{finding}");
 }

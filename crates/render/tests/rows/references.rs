@@ -118,12 +118,14 @@ fn row_71_every_scheme_of_3_5_is_read_and_tftp_is_not_fetched() {
         assert_eq!(rounds[0][0].request.url, source);
     }
     let input = [ign("00", files(json!([file("/a", "tftp://h/a")])))];
-    assert_eq!(rendered_in(&worker(), &input, &keeping()).files()[0]["contents"]["source"], "tftp://h/a");
     let (outcome, rounds) = try_render_with(&worker(), &input, &context(), &|_| Ok(Vec::new()));
-    let findings = outcome.unwrap_err();
-    assert_eq!(places(one(&findings)), ["00 spec.config.storage.files[0].contents.source"]);
-    assert!(findings[0].message.contains("tftp is not supported"), "{}", findings[0]);
     assert_eq!(rounds.len(), 0);
+    // Whoever only looks is told the same.
+    for findings in [outcome.unwrap_err(), refused_in(&worker(), &input, &keeping())] {
+        assert_eq!(one(&findings).code, "remote-scheme");
+        assert_eq!(places(&findings[0]), ["00 spec.config.storage.files[0].contents.source"]);
+        assert!(findings[0].message.contains("tftp") && findings[0].message.contains("https"), "{}", findings[0]);
+    }
 }
 
 #[test]

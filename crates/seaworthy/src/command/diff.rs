@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path as FilePath, PathBuf};
 
+use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_fetch::Digest;
 use seaworthy_ignition::body::bytes_of;
 use seaworthy_ignition::diff::{FieldChange, What};
-use seaworthy_ignition::node::{Node, Value, quote};
+use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::{Change, diff};
 use seaworthy_render::{MachineConfig, Prepared, render};
 use similar::TextDiff;
@@ -22,7 +23,7 @@ use crate::paint;
 const LARGEST_BODY: u64 = 16 * 1024 * 1024;
 
 /// The fields of a MachineConfig's spec that hold one value.
-const SCALARS: [&str; 5] = ["osImageURL", "baseOSExtensionsContainerImage", "kernelType", "fips", "config"];
+const SCALARS: [&str; 4] = ["osImageURL", "baseOSExtensionsContainerImage", "kernelType", "fips"];
 
 /// What one side puts on machines, by pool.
 type Side = BTreeMap<String, Outcome>;
@@ -59,13 +60,12 @@ pub fn run(options: &Diff) -> Result<u8, Failure> {
 }
 
 /// Two single objects are compared with each other, whatever pools they are for.
-fn align(mut old: Side, mut new: Side) -> (Side, Side) {
+fn align(mut old: Side, new: Side) -> (Side, Side) {
     if let (1, 1, Some(from), Some(to)) = (old.len(), new.len(), old.keys().next().cloned(), new.keys().next().cloned())
         && from != to
         && let Some(outcome) = old.remove(&from)
     {
-        old.insert(to.clone(), outcome);
-        new.entry(to).and_modify(|_| {});
+        old.insert(to, outcome);
     }
     (old, new)
 }
@@ -75,8 +75,8 @@ fn side(options: &Diff, file: &FilePath) -> Result<Option<Side>, Failure> {
     let files: [PathBuf; 1] = [file.to_owned()];
     let texts = load(&Inputs { files: &files, recursive: options.recursive, max_mib: options.max_input })?;
     let set = Set::read(&texts)?;
-    let prepared = workspace::prepared(&set, Some(&options.remote))?;
-    if set.pools.is_empty() && set.broken_pools.is_empty() {
+    if set.pools.is_empty() && set.broken_pools(&options.pool).is_empty() {
+        let prepared = workspace::prepared(&set);
         let is_result = |input: &&Prepared<'_>| input.source.is_rendered();
         let rendered: Vec<&Prepared<'_>> = prepared.iter().filter(is_result).collect();
         if !rendered.is_empty() && rendered.len() == prepared.len() {
@@ -87,9 +87,10 @@ fn side(options: &Diff, file: &FilePath) -> Result<Option<Side>, Failure> {
         }
     }
     let pools = set.pools(&options.pool)?;
+    let prepared = workspace::resolved(&set, &pools, &options.remote)?;
     let context = workspace::context(&set, false);
     let mut side = Side::new();
-    let mut failed = set.broken_pools.clone();
+    let mut failed = set.broken_pools(&options.pool);
     for pool in &pools {
         match render(pool, &prepared, &context) {
             Ok(rendered) => {
@@ -134,7 +135,7 @@ fn pool_of(source: &MachineConfig<'_>) -> String {
         return owner.name.to_owned();
     }
     let name = source.name();
-    let pool = name.strip_prefix("rendered-").and_then(|rest| rest.rsplit_once('-'));
+    let pool = name.strip_prefix(RENDERED_PREFIX).and_then(|rest| rest.rsplit_once('-'));
     pool.map_or(name, |(pool, _)| pool).to_owned()
 }
 
@@ -178,7 +179,7 @@ impl<'s> Report<'s> {
             Some(node).filter(|node| !node.is_null() && node.as_str() != Some(""))
         };
         let mut differences = Vec::new();
-        for key in SCALARS.into_iter().filter(|key| *key != "config") {
+        for key in SCALARS {
             let (old, new) = (field(self.old, key), field(self.new, key));
             if old != new {
                 differences.push(FieldDifference::Scalar { field: key, old, new });
@@ -258,7 +259,7 @@ fn write_field(out: &mut impl std::io::Write, field: &FieldDifference<'_>) -> st
 fn write_change(out: &mut impl std::io::Write, change: &Change<'_>) -> std::io::Result<()> {
     let heading = |out: &mut dyn std::io::Write, sign: char, more: &str| {
         let style = line_style(sign);
-        writeln!(out, "{style}{sign} {}{style:#}{more}", paint::plain(&change.entry.to_string()))
+        writeln!(out, "{style}{sign} {}{style:#}{more}", paint::plain(&change.entry))
     };
     match &change.what {
         What::Added(node) => {
@@ -295,9 +296,9 @@ fn facts(node: &Node<'_>) -> String {
     if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) }
 }
 
-/// Whether a changed field is shown as a difference of texts below.
+/// Whether a changed field is shown as a difference of texts below: sources and contents, not how they are packed.
 fn is_body_field(path: &str) -> bool {
-    path == "contents" || path.starts_with("contents.") || path == "append" || path.starts_with("append[")
+    path == "contents" || path == "append" || path.starts_with("append[") || path.ends_with(".source")
 }
 
 fn write_field_change(out: &mut impl std::io::Write, change: &FieldChange<'_>) -> std::io::Result<()> {
@@ -307,12 +308,14 @@ fn write_field_change(out: &mut impl std::io::Write, change: &FieldChange<'_>) -
     }
     let shown = |node: Option<&Node<'_>>| match node {
         None => "(unset)".to_owned(),
+        // The value of a header is a password more often than not; that it has changed says enough.
+        Some(_) if path.contains("httpHeaders") => "(hidden)".to_owned(),
         Some(node) => match (node.as_int(), path.as_str()) {
             (Some(mode), "mode") => format!("0{mode:o}"),
             _ => short(node),
         },
     };
-    writeln!(out, "    {path}: {} → {}", shown(change.old), shown(change.new))
+    writeln!(out, "    {}", paint::plain(format!("{path}: {} → {}", shown(change.old), shown(change.new))))
 }
 
 /// Shows how the texts of an entry differ: a file's body and what is appended to it, a unit's contents, drop-ins.
@@ -354,7 +357,7 @@ fn digest(bytes: &[u8]) -> String {
 
 fn short(node: &Node<'_>) -> String {
     match &node.value {
-        Value::Str(text) => quote(text),
+        Value::Str(text) => paint::quoted(text),
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),
         _ => {

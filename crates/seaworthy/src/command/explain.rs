@@ -29,13 +29,13 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
         )));
     }
     let Some(pool) = pools.pop() else {
-        if !set.broken_pools.is_empty() {
-            workspace::report(&set.broken_pools, &set);
+        if !set.broken_pools(&wanted).is_empty() {
+            workspace::report(&set.broken_pools(&wanted), &set);
             return Ok(WRONG);
         }
         return Err(Failure::unreadable(set.lacks_pools()));
     };
-    let prepared = workspace::prepared(&set, Some(&options.remote))?;
+    let prepared = workspace::resolved(&set, std::slice::from_ref(&pool), &options.remote)?;
     let context = workspace::context(&set, false);
     let rendered = match render(&pool, &prepared, &context) {
         Ok(rendered) => rendered,
@@ -111,7 +111,7 @@ fn print_table(entries: &[Entry<'_>]) -> Result<(), Failure> {
         table.row([
             entry.subject.to_string(),
             entry.field.clone(),
-            short(&entry.value),
+            if entry.field == "mode" { shown(&entry.field, &entry.value) } else { short(&entry.value) },
             set_by(entry),
             overrode.join(", "),
         ]);
@@ -193,7 +193,7 @@ fn shown(field: &str, node: &Node<'_>) -> String {
             Err(_) => quote(text),
         },
         (Value::Str(text), _) if text.contains('\n') => format!("{} lines", text.lines().count()),
-        (Value::Str(text), _) => quote(text),
+        (Value::Str(text), _) => paint::quoted(text),
         _ => short(node),
     }
 }

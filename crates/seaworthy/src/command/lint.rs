@@ -19,7 +19,7 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
     if set.machine_configs.is_empty() {
         paint::note("there is no MachineConfig in the input; nothing was checked");
     }
-    let prepared = workspace::prepared(&set, None)?;
+    let prepared = workspace::prepared(&set);
     let context = workspace::context(&set, true);
 
     // A MachineConfig's own findings once, whichever pools select it; then those of the pools.
@@ -28,7 +28,7 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
         .filter(|input| !input.source.is_rendered())
         .flat_map(|input| input.findings.iter().cloned())
         .collect();
-    findings.extend(set.broken_pools.iter().cloned());
+    findings.extend(set.broken_pools(&options.pool));
     // One finding of several pools is said once.
     let mut places: HashMap<String, usize> =
         findings.iter().enumerate().map(|(at, finding)| (finding.to_string(), at)).collect();
@@ -52,7 +52,8 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
             paint::note(&format!("--allow {code}: no finding has this code"));
         }
     }
-    reports.retain(|report| !options.allow.iter().any(|code| code == report.finding.code));
+    // An error keeps a pool from being rendered, whatever anyone allows.
+    reports.retain(|report| report.finding.is_error() || !options.allow.iter().any(|code| code == report.finding.code));
     reports.sort_by(|a, b| {
         let key =
             |report: &Report| (std::cmp::Reverse(report.finding.severity), report.finding.places.first().cloned());

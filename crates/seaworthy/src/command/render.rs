@@ -22,13 +22,13 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     let texts = ManuallyDrop::new(workspace::texts(&options.input)?);
     let set = ManuallyDrop::new(Set::read(&texts)?);
     let pools = set.pools(&options.pool)?;
-    if pools.is_empty() && set.broken_pools.is_empty() {
+    if pools.is_empty() && set.broken_pools(&options.pool).is_empty() {
         return Err(Failure::unreadable(set.lacks_pools()));
     }
-    let prepared = ManuallyDrop::new(workspace::prepared(&set, Some(&options.remote))?);
+    let prepared = ManuallyDrop::new(workspace::resolved(&set, &pools, &options.remote)?);
     let context = workspace::context(&set, false);
     // Merging first, then the names, which are a digest of everything: so all cores are busy most of the time.
-    let mut failed = set.broken_pools.clone();
+    let mut failed = set.broken_pools(&options.pool);
     let mut merged = Vec::new();
     for result in parallel::map_few(&pools, |pool| merge(pool, &prepared, &context)) {
         match result {

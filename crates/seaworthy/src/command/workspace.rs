@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use seaworthy_ignition::path::{Path, Step};
-use seaworthy_render::{Context, Controller, Finding, Prepared, prepare};
+use seaworthy_render::{Context, Controller, Finding, Pool, Prepared, prepare};
 
 use crate::cli::{Input, Remote};
 use crate::failure::Failure;
@@ -15,12 +15,20 @@ pub fn texts(input: &Input) -> Result<Vec<Text>, Failure> {
     load(&Inputs { files: &input.files, recursive: input.recursive, max_mib: input.max_input })
 }
 
-/// Makes all MachineConfigs ready, remote content included unless the command only looks.
-pub fn prepared<'t>(set: &'t Set<'t>, remote: Option<&Remote>) -> Result<Vec<Prepared<'t>>, Failure> {
-    let mut prepared = parallel::map(&set.machine_configs, prepare);
-    if let Some(options) = remote {
-        remote::resolve_all(&mut prepared, set.documents, options)?;
-    }
+/// Makes all MachineConfigs ready, without their remote content.
+pub fn prepared<'t>(set: &'t Set<'t>) -> Vec<Prepared<'t>> {
+    parallel::map(&set.machine_configs, prepare)
+}
+
+/// Makes all MachineConfigs ready, with the remote content of those that feed one of the pools. Nothing is fetched for
+/// anyone else: a cluster's dump has rendered objects of years, with references to servers that are long gone.
+pub fn resolved<'t>(set: &'t Set<'t>, pools: &[Pool], options: &Remote) -> Result<Vec<Prepared<'t>>, Failure> {
+    let mut prepared = prepared(set);
+    let feeds_a_pool = |input: &Prepared<'_>| {
+        let selects = |pool: &Pool| pool.selector.as_ref().is_some_and(|selector| selector.matches(input.source));
+        !input.source.is_rendered() && pools.iter().any(selects)
+    };
+    remote::resolve_all(&mut prepared, set.documents, options, feeds_a_pool)?;
     Ok(prepared)
 }
 
@@ -32,6 +40,7 @@ pub fn context(set: &Set<'_>, keeps_references: bool) -> Context {
         streams: set.streams.clone(),
         worker_stream: set.worker_stream(),
         keeps_references,
+        refuses_large: false,
     }
 }
 
@@ -43,7 +52,13 @@ pub fn report(findings: &[Finding], set: &Set<'_>) {
         let file = finding.places.first().and_then(|place| set.file_of(place, &parse_path(&place.path)));
         let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
         // Where standard error is gone there is nobody to tell.
-        let _ = writeln!(errors, "{style}{}{style:#}: {}", finding.severity, paint::plain(format!("{file}{finding}")));
+        let _ = writeln!(
+            errors,
+            "{style}{}[{}]{style:#}: {}",
+            finding.severity,
+            finding.code,
+            paint::plain(format!("{file}{finding}"))
+        );
     }
 }
 

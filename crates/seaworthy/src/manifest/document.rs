@@ -129,10 +129,10 @@ impl Text {
         let (nth, content) = self.content().lines().enumerate().take(line).last()?;
         let (line, column) = if nth + 1 == line { (line, column) } else { (nth + 1, usize::MAX) };
         // Of a long line the part around the column is shown.
-        let chars: Vec<char> = content.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let column = column.clamp(1, chars.len() + 1);
+        let column = if column == usize::MAX { content.chars().count() + 1 } else { column.max(1) };
         let start = column.saturating_sub(SHOWN / 2);
-        let part: String = chars.iter().skip(start).take(SHOWN).collect();
+        let part = content.chars().skip(start).take(SHOWN).map(|c| if c.is_control() { ' ' } else { c });
+        let part: String = part.collect();
         let mark = " ".repeat(column - 1 - start.min(column - 1));
         Some(format!("{line:>6} | {}\n       | {mark}^", part.trim_end()))
     }

@@ -62,6 +62,14 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
             },
         }
     }
+    // A folder of many texts needs as much memory as one of their sum.
+    let total: u64 = texts.iter().map(|text: &Text| text.content().len() as u64).sum();
+    if total > limit && errors.is_empty() {
+        errors.push(format!(
+            "the manifests together are larger than {} MiB; give fewer of them, or raise the limit with --max-input",
+            inputs.max_mib
+        ));
+    }
     if errors.is_empty() { Ok(texts) } else { Err(Failure::all_unreadable(errors)) }
 }
 

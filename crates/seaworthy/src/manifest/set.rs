@@ -1,7 +1,7 @@
 //! Manifests sorted by what they are.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use seaworthy_ignition::node::{Node, Origin, Value};
@@ -31,7 +31,7 @@ pub struct Set<'t> {
     /// The pools, in the order of their names.
     pub pools: Vec<Pool>,
     /// Pools that cannot be used.
-    pub broken_pools: Vec<Finding>,
+    broken_pools: Vec<Finding>,
     /// The ControllerConfig, or the default one.
     pub controller_config: ControllerConfig,
     /// The OS images on offer.
@@ -42,14 +42,17 @@ pub struct Set<'t> {
     origins: Vec<DocumentPlace<'t>>,
     /// Where in their documents the objects stand that came in lists.
     items: HashMap<Origin, Path>,
-    /// The MachineConfigs by name.
-    by_name: HashMap<String, Origin>,
+    /// The MachineConfigs and pools by kind and name.
+    by_name: HashMap<(&'static str, String), Origin>,
     /// How many bytes may still be passed over to find lines.
     budget: Cell<usize>,
 }
 
 /// Telling the line of a finding costs a pass over its text; past this many bytes only files are named.
 pub const LOCATE_BUDGET: usize = 512 * 1024 * 1024;
+
+/// Of many objects with the same name this many are told of.
+const MOST_TOLD: usize = 5;
 
 /// Where a document stands.
 struct DocumentPlace<'t> {
@@ -173,15 +176,12 @@ impl<'t> Set<'t> {
         match kind.as_str() {
             kinds::MACHINE_CONFIG if is_current => {
                 let machine_config = MachineConfig::read(object);
-                let origin = machine_config.object().origin;
-                self.by_name.insert(machine_config.name().to_owned(), origin);
-                if !path.is_root() {
-                    self.items.insert(origin, path);
-                }
+                self.note(kinds::MACHINE_CONFIG, machine_config.name(), machine_config.object().origin, path);
                 self.machine_configs.push(machine_config);
             }
             kinds::MACHINE_CONFIG_POOL if is_current => match Pool::read(&object) {
                 Ok(pool) => {
+                    self.note(kinds::MACHINE_CONFIG_POOL, &pool.name, object.origin, path);
                     // Applying manifests one after the other leaves the last one.
                     if self.pools.iter().any(|known| known.name == pool.name && *known != pool) {
                         paint::note(&format!("MachineConfigPool {} is given twice; the last one counts", pool.name));
@@ -189,7 +189,12 @@ impl<'t> Set<'t> {
                     self.pools.retain(|known| known.name != pool.name);
                     self.pools.push(pool);
                 }
-                Err(finding) => self.broken_pools.push(finding),
+                Err(finding) => {
+                    for place in &finding.places {
+                        self.note(kinds::MACHINE_CONFIG_POOL, &place.name, object.origin, path.clone());
+                    }
+                    self.broken_pools.push(finding);
+                }
             },
             kinds::CONTROLLER_CONFIG if is_current => {
                 *reading.controller_configs += 1;
@@ -209,21 +214,63 @@ impl<'t> Set<'t> {
         }
     }
 
-    /// The same MachineConfig read twice (a file, and the folder it is in) counts once.
+    /// Notes where an object stands.
+    fn note(&mut self, kind: &'static str, name: &str, origin: Origin, path: Path) {
+        self.by_name.insert((kind, name.to_owned()), origin);
+        if !path.is_root() {
+            self.items.insert(origin, path);
+        }
+    }
+
+    /// The same MachineConfig read twice (a file, and the folder it is in) counts once. One of another content stays,
+    /// and the pools that select it say so.
     fn drop_copies(&mut self) {
-        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        let mut copies = Vec::new();
+        let mut first: HashMap<&str, usize> = HashMap::new();
+        let mut copies: BTreeSet<usize> = BTreeSet::new();
+        let mut told = 0;
         for (at, machine_config) in self.machine_configs.iter().enumerate() {
-            let known = by_name.entry(machine_config.name().to_owned()).or_default();
-            match known.iter().find(|known| self.machine_configs[**known].object() == machine_config.object()) {
-                Some(_) => copies.push(at),
-                None => known.push(at),
+            // With the first of its name only: comparing with all would take the square of their number.
+            match first.get(machine_config.name()) {
+                Some(known) if self.machine_configs[*known].object() == machine_config.object() => {
+                    copies.insert(at);
+                }
+                Some(known) if told < MOST_TOLD => {
+                    told += 1;
+                    let name = Path::of(&["metadata", "name"]);
+                    let place = |object: &Node<'_>| self.place_of(object.origin, &name);
+                    let places = (place(self.machine_configs[*known].object()), place(machine_config.object()));
+                    if let (Some(one), Some(other)) = places {
+                        let name = machine_config.name();
+                        paint::note(&format!("two different MachineConfigs are called {name}: {one} and {other}"));
+                    }
+                }
+                Some(_) => {}
+                None => drop(first.insert(machine_config.name(), at)),
             }
         }
-        for at in copies.iter().rev() {
-            let copy = self.machine_configs.remove(*at);
-            paint::note(&format!("MachineConfig {} is given twice with the same content; it counts once", copy.name()));
+        if copies.is_empty() {
+            return;
         }
+        let names: BTreeSet<&str> = copies.iter().map(|at| self.machine_configs[*at].name()).collect();
+        let shown: Vec<&str> = names.iter().copied().take(MOST_TOLD).collect();
+        let more =
+            if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };
+        paint::note(&format!(
+            "given twice with the same content, counted once: MachineConfig {}{more}",
+            shown.join(", ")
+        ));
+        let mut at = 0;
+        self.machine_configs.retain(|_| {
+            at += 1;
+            !copies.contains(&(at - 1))
+        });
+    }
+
+    /// Pools that cannot be used, of those that are wanted.
+    pub fn broken_pools(&self, wanted: &[String]) -> Vec<Finding> {
+        let is_wanted =
+            |finding: &&Finding| wanted.is_empty() || finding.places.iter().any(|place| wanted.contains(&place.name));
+        self.broken_pools.iter().filter(is_wanted).cloned().collect()
     }
 
     /// The pools to work on: those that were read, or those that the roles of the MachineConfigs call for.
@@ -293,10 +340,13 @@ impl<'t> Set<'t> {
 
     /// The file of a place, and the line in it as far as it can be told.
     pub fn file_of(&self, place: &Place, path: &Path) -> Option<FilePlace<'t>> {
-        let origin = match place.kind {
-            kinds::MACHINE_CONFIG if place.remote.is_none() => *self.by_name.get(&place.name)?,
-            _ => return None,
-        };
+        if place.remote.is_some() {
+            return None;
+        }
+        self.place_of(*self.by_name.get(&(place.kind, place.name.clone()))?, path)
+    }
+
+    fn place_of(&self, origin: Origin, path: &Path) -> Option<FilePlace<'t>> {
         let document = self.origins.get(origin.doc as usize)?;
         let start = self.items.get(&origin).cloned().unwrap_or_default();
         let position = document.text.locate(document.nth, &start.join(path), &self.budget);

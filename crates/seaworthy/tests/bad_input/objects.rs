@@ -158,7 +158,11 @@ fn a_pool_that_is_broken_fails_alone() {
     program.file("a.json", machine_config("{}"));
     let outcome = program.run(["render", "-f", "pools.yaml", "-f", "a.json", "-o", "name"]).expect(1);
     assert_eq!(outcome.stdout, "rendered-worker-6da92b29d98fcd722bbf117520c22ee4\n");
-    outcome.says(&["MachineConfigPool infra, spec.machineConfigSelector", "Within"]);
+    outcome.says(&[
+        "error[invalid-pool]: pools.yaml:13:",
+        "MachineConfigPool infra, spec.machineConfigSelector",
+        "Within",
+    ]);
 }
 
 #[test]
@@ -166,7 +170,11 @@ fn the_same_file_given_twice_counts_once_and_two_of_one_name_do_not() {
     let program = Program::new();
     program.file("m/a.json", machine_config("{}"));
     let outcome = program.run(["render", "-f", "m", "-f", "m/a.json", "-o", "name"]).expect(0);
-    outcome.says(&["MachineConfig 50-worker is given twice with the same content; it counts once"]);
+    outcome.says(&["given twice with the same content, counted once: MachineConfig 50-worker"]);
     program.file("m/b.json", machine_config(r#"{"fips":true}"#));
-    program.run(["render", "-f", "m", "-o", "name"]).expect(1).says(&["MachineConfig 50-worker"]);
+    let outcome = program.run(["render", "-f", "m", "-o", "name"]).expect(1);
+    outcome.says(&[
+        "two different MachineConfigs are called 50-worker: m/a.json:1:96 and m/b.json:1:96",
+        "MachineConfig 50-worker, metadata.name",
+    ]);
 }

@@ -1,6 +1,7 @@
 //! What the tests share: servers, certificates, and a fetcher without clock and name server.
 
 pub mod certificates;
+pub mod cloud;
 pub mod proxy;
 pub mod server;
 
@@ -12,7 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use seaworthy_fetch::{FailureKind, FetchError, Fetcher, Policy, Request, Resolver, Timer};
+use seaworthy_fetch::{Environment, FailureKind, FetchError, Fetcher, Policy, Request, Resolver, Timer};
 
 /// A fetcher that may reach all of loopback.
 pub fn fetcher() -> Fetcher {
@@ -28,6 +29,11 @@ pub fn fetcher_with(policy: Policy) -> Fetcher {
 
 pub fn policy(allow: &[&str]) -> Policy {
     Policy::allowing(allow.iter().map(|pattern| pattern.parse().unwrap()))
+}
+
+pub fn environment(variables: &[(&str, &str)]) -> Environment {
+    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+    variables.iter().map(owned).collect()
 }
 
 /// Fetches and expects to fail.

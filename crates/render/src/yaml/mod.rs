@@ -7,13 +7,15 @@
 //! Compat: gopkg.in/yaml.v2 `emitterc.go`, `encode.go`, `resolve.go`, `sorter.go`. Recorded answers of the library are in
 //! `tests/oracle`.
 
-use std::borrow::Cow;
+mod resolve;
+mod scalar;
+
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
 use seaworthy_ignition::node::{Map, Node, Value};
 
-use crate::yaml_resolve::is_string_when_plain;
+use scalar::{Scalar, Style, is_break, is_printable};
 
 /// A scalar is folded at the first blank behind this column.
 const WIDTH: usize = 80;
@@ -334,189 +336,6 @@ impl<W: Write> Writer<'_, W> {
         }
         Ok(())
     }
-}
-
-/// A string, and the style it must be written in.
-struct Scalar<'t> {
-    text: Cow<'t, str>,
-    style: Style,
-    has_breaks: bool,
-    has_blanks: bool,
-    is_ascii: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    Plain,
-    Single,
-    Double,
-    Literal,
-}
-
-impl<'t> Scalar<'t> {
-    fn of(text: &'t str, is_simple_key: bool) -> Self {
-        // Nearly all that a config holds are texts such as `data:;base64,…`: no blank, nothing special. They are told
-        // by comparisons that the compiler does for many bytes at once: blanks, controls, everything beyond ASCII.
-        let is_quiet = text.bytes().fold(true, |quiet, byte| quiet & (byte.wrapping_sub(0x21) < 0x5e));
-        if is_quiet && text.len() > LONGEST_WORD && is_quiet_at_the_edges(text) {
-            let text = Cow::Borrowed(text);
-            return Scalar { text, style: Style::Plain, has_breaks: false, has_blanks: false, is_ascii: true };
-        }
-        let text = as_read(text);
-        let look = Look::at(&text);
-        let style = if text.contains('\n') {
-            if look.allows_literal && !is_simple_key { Style::Literal } else { Style::Double }
-        } else if !is_string_when_plain(&text) {
-            Style::Double
-        } else if look.allows_plain && !(text.is_empty() && is_simple_key) {
-            Style::Plain
-        } else if look.allows_single && !(look.has_breaks && is_simple_key) {
-            Style::Single
-        } else {
-            Style::Double
-        };
-        Scalar { style, has_breaks: look.has_breaks, has_blanks: look.has_blanks, is_ascii: look.is_ascii, text }
-    }
-}
-
-/// What a YAML reader may take for something else than a string is shorter than this, unless it begins like a number.
-const LONGEST_WORD: usize = 5;
-
-/// Whether a text without blanks begins with a letter or a slash and does not end in a colon. (Other colons and hashes
-/// only mean something beside blanks.)
-fn is_quiet_at_the_edges(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') && !text.ends_with(':')
-}
-
-/// The text as the library's own YAML reader hands it on: the JSON text passes through it on the way, and it takes the
-/// line break of the C1 controls for one.
-fn as_read(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() || !text.contains('\u{85}') {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\u{85}') {
-        out.push_str(rest[..at].trim_end_matches([' ', '\t']));
-        let mut breaks = 0;
-        rest = &rest[at..];
-        loop {
-            let trimmed = rest.trim_start_matches([' ', '\t']);
-            match trimmed.strip_prefix('\u{85}') {
-                Some(after) => {
-                    breaks += 1;
-                    rest = after;
-                }
-                None => {
-                    rest = trimmed;
-                    break;
-                }
-            }
-        }
-        if breaks == 1 {
-            out.push(' ');
-        } else {
-            out.extend(std::iter::repeat_n('\n', breaks - 1));
-        }
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
-/// What a text allows.
-struct Look {
-    allows_plain: bool,
-    allows_single: bool,
-    allows_literal: bool,
-    has_breaks: bool,
-    has_blanks: bool,
-    is_ascii: bool,
-}
-
-impl Look {
-    fn at(text: &str) -> Look {
-        let first = text.as_bytes().first().copied();
-        let mut indicator = text.starts_with("---") || text.starts_with("...");
-        indicator |= first.is_some_and(|byte| b"#,[]{}&*!|>'\"%@`".contains(&byte));
-        let after_first = text.as_bytes().get(1).copied();
-        indicator |= first.is_some_and(|byte| b"?:-".contains(&byte))
-            && after_first.is_none_or(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
-
-        // Bytes that need a look: everything else is a plain printable character.
-        let mut look = Look {
-            allows_plain: true,
-            allows_single: true,
-            allows_literal: true,
-            has_breaks: false,
-            has_blanks: false,
-            is_ascii: text.is_ascii(),
-        };
-        let mut special = false;
-        let mut blank_before_break = false;
-        let mut break_before_blank = false;
-        if look.is_ascii {
-            let bytes = text.as_bytes();
-            for (at, byte) in bytes.iter().enumerate() {
-                match byte {
-                    b' ' => {
-                        look.has_blanks = true;
-                        break_before_blank |= at > 0 && bytes[at - 1] == b'\n';
-                    }
-                    b'\n' => {
-                        look.has_breaks = true;
-                        blank_before_break |= at > 0 && bytes[at - 1] == b' ';
-                    }
-                    b'\r' => {
-                        look.has_breaks = true;
-                        special = true;
-                    }
-                    b':' if at > 0 => {
-                        indicator |= bytes.get(at + 1).is_none_or(|next| matches!(next, b' ' | b'\t' | b'\n' | b'\r'));
-                    }
-                    b'#' if at > 0 => indicator |= matches!(bytes[at - 1], b' ' | b'\t' | b'\n' | b'\r' | 0),
-                    0x21..=0x7e => {}
-                    _ => special = true,
-                }
-            }
-        } else {
-            let mut before = None;
-            let mut chars = text.chars().peekable();
-            while let Some(c) = chars.next() {
-                let after = chars.peek().copied();
-                if c == ' ' {
-                    look.has_blanks = true;
-                    break_before_blank |= before.is_some_and(is_break);
-                } else if is_break(c) {
-                    look.has_breaks = true;
-                    blank_before_break |= before == Some(' ');
-                    special |= !is_printable(c);
-                } else if !is_printable(c) {
-                    special = true;
-                } else if c == ':' && before.is_some() {
-                    indicator |= after.is_none_or(|after| matches!(after, ' ' | '\t') || is_break(after));
-                } else if c == '#' {
-                    indicator |= before.is_some_and(|before| matches!(before, ' ' | '\t' | '\0') || is_break(before));
-                }
-                before = Some(c);
-            }
-        }
-        let edge = |c: Option<char>| c.is_some_and(|c| c == ' ' || is_break(c));
-        let ends_blank = text.ends_with(' ');
-        look.allows_plain =
-            !(indicator || special || look.has_breaks || edge(text.chars().next()) || edge(text.chars().next_back()));
-        look.allows_single = !(special || blank_before_break || break_before_blank);
-        look.allows_literal = !(special || blank_before_break || ends_blank);
-        look
-    }
-}
-
-fn is_break(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-/// Characters that the library writes as they are. It knows nothing beyond the basic plane.
-fn is_printable(c: char) -> bool {
-    matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
 }
 
 /// The order in which keys are written.

@@ -3,7 +3,7 @@
 //! Compat: gopkg.in/yaml.v2 `resolve.go`, with the number syntax of Go's `strconv`.
 
 /// Whether a text, written without quotes, is read back as a string.
-pub(crate) fn is_string_when_plain(text: &str) -> bool {
+pub(super) fn is_string_when_plain(text: &str) -> bool {
     let Some(first) = text.chars().next() else {
         return false;
     };

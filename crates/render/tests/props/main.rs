@@ -1,0 +1,13 @@
+//! Laws of rendering, tried on many inputs.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod anything;
+mod lookup;
+mod manifests;
+mod provenance;
+mod rendering;
+mod yaml;

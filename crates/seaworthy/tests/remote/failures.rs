@@ -1,0 +1,121 @@
+//! Content that cannot be had, or is not the wanted one.
+
+use serde_json::json;
+
+use crate::loopback::{Reply, Server, nobody, ok, response};
+use crate::program::Program;
+use crate::{hash, impatient, manifest, motd, render};
+
+const PLACE: &str = "MachineConfig 50-worker, spec.config.storage.files[0].contents.source: ";
+
+/// A MachineConfig with one file from here, given up after a second.
+fn impatient_motd(url: &str) -> String {
+    manifest(impatient(), json!([{"path": "/etc/motd", "contents": {"source": url}}]))
+}
+
+#[test]
+fn a_wrong_hash_names_both_hashes() {
+    let server = Server::start(|_, _| ok("tampered\n"));
+    let contents = json!({"source": server.url("/motd"), "verification": {"hash": hash(b"Welcome\n")}});
+    let program = Program::new();
+    let outcome = render(&program, &motd(contents)).expect(1);
+    assert_eq!(outcome.json()["items"], json!([]));
+    let (found, expected) = (hash(b"tampered\n"), hash(b"Welcome\n"));
+    outcome.says(&["manifest.json:1:", PLACE, &server.url("/motd"), &found, &expected]);
+    // It is no accident that passes: nobody asks again, and nothing is kept.
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(std::fs::read_dir(program.snapshots()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_reason_of_a_failure_is_told_to_programs() {
+    let server = Server::start(|_, _| ok("tampered\n"));
+    let contents = json!({"source": server.url("/motd"), "verification": {"hash": hash(b"Welcome\n")}});
+    let outcome = render(&Program::new(), &motd(contents)).expect(1);
+    outcome.says(&["RemoteVerificationFailed"]);
+    let outcome = render(&Program::new(), &impatient_motd(&format!("http://{}/motd", nobody()))).expect(1);
+    outcome.says(&["RemoteFetchFailed"]);
+}
+
+#[test]
+fn a_missing_content_is_not_asked_for_again() {
+    let server = Server::start(|_, _| response(404, &[], "no"));
+    let outcome = render(&Program::new(), &motd(json!({"source": server.url("/motd")}))).expect(1);
+    outcome.says(&[PLACE, &server.url("/motd"), "not found (404)"]);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[test]
+fn a_server_that_stays_broken_is_given_up() {
+    let server = Server::start(|_, _| response(503, &[], ""));
+    let outcome = render(&Program::new(), &impatient_motd(&server.url("/motd"))).expect(1);
+    outcome.says(&[PLACE, "503 Service Unavailable"]);
+    assert!(server.seen().len() > 1);
+}
+
+#[test]
+fn a_body_that_breaks_off_is_not_taken_for_whole() {
+    let server = Server::start(|_, _| Reply::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_vec()));
+    let outcome = render(&Program::new(), &impatient_motd(&server.url("/motd"))).expect(1);
+    outcome.says(&[PLACE, &server.url("/motd")]);
+}
+
+#[test]
+fn an_endless_body_ends_at_the_limit() {
+    let server = Server::start(|_, _| Reply::Endless(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()));
+    let outcome = render(&Program::new(), &motd(json!({"source": server.url("/motd")}))).expect(1);
+    outcome.says(&[PLACE, "larger than the limit of 16777216 bytes"]);
+}
+
+#[test]
+fn a_body_that_unpacks_without_end_ends_at_the_limit() {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), 40 << 20), &mut packer).unwrap();
+    let packed = packer.finish().unwrap();
+    let server = Server::start(move |_, _| ok(&packed));
+    let contents = json!({"source": server.url("/motd"), "compression": "gzip"});
+    render(&Program::new(), &motd(contents)).expect(1).says(&[PLACE, "larger than the limit", "when unpacked"]);
+}
+
+#[test]
+fn a_plain_body_that_is_said_to_be_packed_is_refused() {
+    let server = Server::start(|_, _| ok("plain"));
+    let contents = json!({"source": server.url("/motd"), "compression": "gzip"});
+    render(&Program::new(), &motd(contents)).expect(1).says(&[PLACE, "compression gzip is declared"]);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up_after_the_configured_time() {
+    for stalled in [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"] {
+        let server = Server::start(|_, _| Reply::Stall(stalled.to_vec()));
+        let outcome = render(&Program::new(), &impatient_motd(&server.url("/motd"))).expect(1);
+        outcome.says(&[PLACE, "not complete within 1 s"]);
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let address = nobody();
+    let outcome = render(&Program::new(), &impatient_motd(&format!("http://{address}/motd"))).expect(1);
+    outcome.says(&[PLACE, &address.to_string()]);
+}
+
+#[test]
+fn tftp_is_refused_with_what_to_use_instead() {
+    let outcome = render(&Program::new(), &motd(json!({"source": "tftp://127.0.0.1/motd"}))).expect(1);
+    outcome.says(&[PLACE, "tftp://127.0.0.1/motd cannot be fetched", "over https"]);
+}
+
+#[test]
+fn every_failure_is_reported_and_other_pools_are_rendered() {
+    let server = Server::start(|_, _| response(404, &[], ""));
+    let files = json!([
+        {"path": "/a", "contents": {"source": server.url("/a")}},
+        {"path": "/b", "contents": {"source": server.url("/b")}},
+    ]);
+    let broken = manifest(json!({}), files).replace("\"worker\"", "\"infra\"").replace("50-worker", "50-infra");
+    let sound = motd(json!({"source": "data:,sound"}));
+    let outcome = render(&Program::new(), &format!("{broken}{sound}")).expect(1);
+    assert_eq!(outcome.json()["items"].as_array().unwrap().len(), 1);
+    outcome.says(&["MachineConfig 50-infra", &server.url("/a"), &server.url("/b")]);
+}

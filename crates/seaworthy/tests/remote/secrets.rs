@@ -1,0 +1,114 @@
+//! What must never be printed.
+
+use serde_json::{Value, json};
+
+use crate::loopback::{Server, nobody, ok, redirect, response};
+use crate::program::{Outcome, Program};
+use crate::{hash, impatient, manifest, render};
+
+const SECRETS: [&str; 4] = ["hunter2", "open-sesame", "c2lnbmVk", "dG9rZW4"];
+
+/// A URL with a password and a signature in it.
+fn telling(server: &str) -> String {
+    let rest = server.strip_prefix("http://").unwrap();
+    format!("http://admin:hunter2@{rest}?X-Amz-Signature=c2lnbmVk&token=dG9rZW4#c2lnbmVk")
+}
+
+fn contents(url: &str, more: Value) -> String {
+    let mut contents = json!({
+        "source": url,
+        "httpHeaders": [{"name": "Authorization", "value": "Bearer open-sesame"}],
+    });
+    contents.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    manifest(impatient(), json!([{"path": "/etc/motd", "contents": contents}]))
+}
+
+#[track_caller]
+fn keeps_quiet(outcome: &Outcome) {
+    for secret in SECRETS {
+        assert!(!outcome.stdout.contains(secret), "{secret} in {}", outcome.stdout);
+        assert!(!outcome.stderr.contains(secret), "{secret} in {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn failures_tell_no_secrets() {
+    let missing = Server::start(|_, _| response(404, &[], "hunter2"));
+    let denied = Server::start(|_, _| response(403, &[("www-authenticate", "open-sesame")], "hunter2"));
+    let broken = Server::start(|_, _| response(500, &[], "hunter2"));
+    let other = Server::start(|_, _| ok("other"));
+    let elsewhere = Server::start(|_, _| redirect("http://root:hunter2@169.254.169.254/?token=dG9rZW4"));
+    let gone = format!("http://{}/motd", nobody());
+    for (url, more) in [
+        (missing.url("/motd"), json!({})),
+        (denied.url("/motd"), json!({})),
+        (broken.url("/motd"), json!({})),
+        (other.url("/motd"), json!({"verification": {"hash": hash(b"x")}})),
+        (other.url("/motd"), json!({"compression": "gzip"})),
+        (elsewhere.url("/motd"), json!({})),
+        (gone, json!({})),
+        ("http://169.254.169.254/motd".to_owned(), json!({})),
+    ] {
+        let outcome = render(&Program::new(), &contents(&telling(&url), more)).expect(1);
+        keeps_quiet(&outcome);
+        outcome.says(&["MachineConfig 50-worker, spec.config.storage.files[0].contents.source", "/motd"]);
+    }
+}
+
+#[test]
+fn offline_and_unsupported_schemes_tell_no_secrets() {
+    let program = Program::new();
+    program.file("manifest.json", contents("https://admin:hunter2@mirror.example/motd?token=dG9rZW4", json!({})));
+    let outcome = program.run(["render", "-f", "manifest.json", "--offline"]).expect(1);
+    keeps_quiet(&outcome);
+    outcome.says(&["https://", "mirror.example/motd"]);
+    let tftp = manifest(
+        json!({}),
+        json!([{"path": "/a", "contents": {"source": "tftp://admin:hunter2@mirror.example/motd"}}]),
+    );
+    keeps_quiet(&render(&Program::new(), &tftp).expect(1));
+}
+
+#[test]
+fn success_tells_no_secrets_either() {
+    let server = Server::start(|_, _| ok("fine\n"));
+    let program = Program::new();
+    let outcome = render(&program, &contents(&telling(&server.url("/motd")), json!({}))).expect(0);
+    keeps_quiet(&outcome);
+    // What is sent is another matter.
+    assert_eq!(server.seen()[0].header("authorization"), Some("Bearer open-sesame"));
+    assert!(server.seen()[0].target.contains("X-Amz-Signature=c2lnbmVk"));
+    for entry in std::fs::read_dir(program.snapshots()).unwrap() {
+        let kept = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(SECRETS.iter().all(|secret| !kept.contains(secret)), "{kept}");
+    }
+}
+
+#[test]
+fn differences_tell_no_secrets() {
+    let program = Program::new();
+    let text = contents(&telling("http://mirror.example/motd"), json!({}));
+    let text = text.replace(r#""timeouts":"#, r#""proxy":{"httpProxy":"http://me:hunter2@proxy:3128"},"timeouts":"#);
+    program.file("old.json", &text);
+    program.file(
+        "new.json",
+        text.replace("example/motd", "example/issue")
+            .replace("open-sesame", "open-sesame-again")
+            .replace("3128", "3129"),
+    );
+    let outcome = program.run(["diff", "-f", "old.json", "-f", "new.json"]).expect(1);
+    keeps_quiet(&outcome);
+    assert!(
+        outcome.stdout.contains("contents.httpHeaders.Authorization.value: (hidden) → (hidden)"),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
+fn findings_tell_no_secrets() {
+    let program = Program::new();
+    program.file("manifest.json", contents(&telling("http://mirror.example/motd"), json!({})));
+    keeps_quiet(&program.run(["lint", "-f", "manifest.json"]).expect(0));
+    keeps_quiet(&program.run(["lint", "-f", "manifest.json", "-o", "json"]).expect(0));
+}
