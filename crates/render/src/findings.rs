@@ -88,10 +88,12 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
 
     fn too_large(&self, size: usize) -> Option<Finding> {
         // Offline rendering shows what a controller would refuse (see `Context::refuses_large`), so it only warns.
-        let verdict = match size {
-            0..=LARGE => return None,
-            ..=LARGEST => "close to the limit: a few more files and it cannot be stored",
-            _ => "too large: no cluster stores it",
+        let verdict = if size <= LARGE {
+            return None;
+        } else if size <= LARGEST {
+            "close to the limit: a few more files and it cannot be stored"
+        } else {
+            "too large: no cluster stores it"
         };
         let message = format!(
             "rendered MachineConfig {} is {verdict} ({size} bytes, max {LARGEST} bytes); compress large files (compression: \

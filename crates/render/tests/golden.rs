@@ -1,6 +1,8 @@
 //! All recorded answers of the upstream renderer (`tests/golden`): equal specs, equal names, failures that name the
 //! culprit.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use seaworthy_ignition::Node;
 use seaworthy_render::{Context, ControllerConfig, MachineConfig, Pool, prepare, render};
 use serde_json::Value;

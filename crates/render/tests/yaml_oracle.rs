@@ -1,5 +1,7 @@
 //! Compares the YAML writer with the recorded answers of the library that makes upstream's names.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use seaworthy_ignition::Node;
 use seaworthy_render::yaml;
 

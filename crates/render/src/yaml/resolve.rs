@@ -49,7 +49,7 @@ fn is_go_integer(text: &str) -> bool {
     }
     match u64::from_str_radix(digits, radix) {
         // An unsigned number may use the 64th bit.
-        Ok(value) if !signed => value <= u64::MAX,
+        Ok(_) if !signed => true,
         Ok(value) if negative => value <= 1 << 63,
         Ok(value) => value < 1 << 63,
         Err(_) => false,
@@ -130,7 +130,7 @@ fn is_time(text: &str) -> bool {
         return false;
     };
     let year: u32 = year.parse().unwrap_or(0);
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days = match month {
         4 | 6 | 9 | 11 => 30,
         2 if leap => 29,

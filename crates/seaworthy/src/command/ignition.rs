@@ -47,6 +47,12 @@ fn config(text: &Text) -> Result<Node<'_>, Failure> {
             text.name
         )));
     }
+    if config.get("variant").is_some() && config.get("ignition").is_none() {
+        return Err(Failure::unreadable(format!(
+            "{} is a Butane config; turn it into an Ignition config with `butane` first",
+            text.name
+        )));
+    }
     config.number(0);
     Ok(config)
 }

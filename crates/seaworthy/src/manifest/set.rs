@@ -140,7 +140,14 @@ impl<'t> Set<'t> {
                 Some(kind) => format!("the kind is {}", kind.describe()),
                 None => "there is no kind".to_owned(),
             };
-            let message = format!("an object{}: {found}; a manifest has apiVersion and kind", named(name));
+            let hint = if object.get("ignition").is_some() {
+                "; an Ignition config goes into spec.config of a MachineConfig, or alone to `seaworthy ignition validate`"
+            } else if object.get("variant").is_some() {
+                "; a Butane config is turned into a manifest with `butane` first"
+            } else {
+                ""
+            };
+            let message = format!("an object{}: {found}; a manifest has apiVersion and kind{hint}", named(name));
             reading.complain(&path.key("kind"), &message);
             return;
         }

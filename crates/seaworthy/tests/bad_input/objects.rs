@@ -31,6 +31,17 @@ fn an_object_without_a_kind_is_shown() {
 }
 
 #[test]
+fn configs_that_are_no_manifests_are_told_where_they_belong() {
+    let outcome = render("a.ign", r#"{"ignition":{"version":"3.4.0"}}"#).expect(2);
+    outcome.says(&["a.ign:1:1: an object: there is no kind", "spec.config of a MachineConfig"]);
+    let butane = "variant: openshift\nversion: 4.14.0\nmetadata: {name: a}\n";
+    render("a.bu", butane).expect(2).says(&["a.bu:1:1: an object \"a\"", "with `butane` first"]);
+    let program = Program::new();
+    program.file("a.bu", butane);
+    program.run(["ignition", "validate", "-f", "a.bu"]).expect(2).says(&["a.bu is a Butane config"]);
+}
+
+#[test]
 fn every_bad_object_of_every_file_is_reported() {
     let program = Program::new();
     program.file("a.yaml", "kind: MachineConfig\nmetadata: {name: a}\n---\nmetadata: {name: b}\n");

@@ -31,9 +31,10 @@ fn motd(contents: Value) -> String {
     manifest(json!({}), json!([{"path": "/etc/motd", "mode": 420, "contents": contents}]))
 }
 
-/// Attempts go on until a time is over; tests that fail on purpose make it short.
+/// Attempts go on until a time is over; tests that fail on purpose make it short. A second and a half of it are pauses,
+/// the rest is for a machine with much to do.
 fn impatient() -> Value {
-    json!({"timeouts": {"httpTotal": 1}})
+    json!({"timeouts": {"httpTotal": 3}})
 }
 
 /// Renders a manifest that may fetch from all of loopback.
