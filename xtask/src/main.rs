@@ -25,10 +25,6 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
 
-/// The same as in the program: `bench parse-value` is its yardstick, and a faster allocator alone must not win.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Builds, checks and measures Seaworthy", version)]
 struct Cli {

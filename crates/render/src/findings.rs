@@ -58,7 +58,7 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
             *count <= MOST_OF_A_KIND
         });
         for ((code, severity), count) in counts.into_iter().filter(|(_, count)| *count > MOST_OF_A_KIND) {
-            let message = format!("{} more findings of this kind are not listed", count - MOST_OF_A_KIND);
+            let message = format!("at least {} more findings of this kind are not listed", count - MOST_OF_A_KIND);
             findings.push(self.finding(severity, code, String::new(), Vec::new(), message));
         }
     }

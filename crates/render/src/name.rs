@@ -59,3 +59,23 @@ impl Write for Digesting {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_ignition::node::{Origin, Value};
+
+    use super::*;
+
+    #[test]
+    fn a_digest_in_pieces_is_the_digest_of_the_whole() {
+        let full = Digesting::FULL;
+        for length in [0, 1, full / 2 - 1, full / 2, full / 2 + 1, full - 1, full, full + 1, 3 * full] {
+            let texts = ["a".repeat(length), "b c".to_owned(), "d".repeat(length), "e\n".repeat(length)];
+            let spec = Node::made(Value::List(texts.iter().map(|text| Node::str_at(text, Origin::NONE)).collect()));
+            let mut whole = Md5::new_with_prefix(SALT);
+            whole.update(yaml::to_string(&spec).as_bytes());
+            let digest: String = whole.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(rendered("p", &spec), format!("rendered-p-{digest}"), "{length}");
+        }
+    }
+}

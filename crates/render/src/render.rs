@@ -192,13 +192,17 @@ fn remote_record(inputs: &[&Prepared<'_>]) -> Option<String> {
     let mut seen = std::collections::HashSet::new();
     for embedded in inputs.iter().flat_map(|input| &input.embedded) {
         let seconds = embedded.fetched_at.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let record = serde_json::json!({
+        let mut record = serde_json::json!({
             "machineConfig": embedded.place.name,
             "path": embedded.place.path,
             "url": embedded.url,
             "digest": embedded.digest,
             "fetchedAt": seconds,
         });
+        // The path is one of the remote config that has the reference, where it is not one of the MachineConfig.
+        if let Some(remote) = &embedded.place.remote {
+            record["remote"] = remote.as_str().into();
+        }
         if seen.insert(record.to_string()) {
             records.push(record);
         }

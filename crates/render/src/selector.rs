@@ -27,6 +27,11 @@ enum Operator {
 impl Selector {
     /// Reads a selector; the error is a path below it and what is wrong there.
     pub fn read(node: &Node<'_>) -> Result<Self, (String, String)> {
+        if node.as_map().is_none() {
+            let message =
+                format!("found {}; accepted is an object with matchLabels or matchExpressions", node.describe());
+            return Err((String::new(), message));
+        }
         let mut requirements = Vec::new();
         if let Some(labels) = node.get("matchLabels").filter(|labels| !labels.is_null()) {
             let Some(labels) = labels.as_map() else {
@@ -82,6 +87,10 @@ impl Requirement {
         let key = node.text_of("key");
         if key.is_empty() {
             return Err((format!("{path}.key"), "a label selector needs a key".to_owned()));
+        }
+        if let Some(values) = node.get("values").filter(|values| !values.is_null() && values.as_list().is_none()) {
+            let message = format!("found {}; accepted is a list of strings", values.describe());
+            return Err((format!("{path}.values"), message));
         }
         let values: Vec<String> = node.list_of("values").iter().filter_map(Node::as_str).map(str::to_owned).collect();
         if values.len() != node.list_of("values").len() {

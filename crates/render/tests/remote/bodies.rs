@@ -214,6 +214,7 @@ fn what_was_fetched_stands_on_the_rendered_object() {
             {
                 "machineConfig": "00",
                 "path": "storage.files[0].contents.source",
+                "remote": "https://h/r?sig=…",
                 "url": "https://h/a",
                 "digest": digest("content of a"),
                 "fetchedAt": 1_700_000_000,

@@ -1,253 +1,11 @@
-//! Every finding: what it is about, how bad it is, and where both sides stand.
-
-#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
-
-mod support;
+//! What is worth knowing about an input or a result, and findings as such.
 
 use seaworthy_ignition::Severity;
-use seaworthy_render::{Finding, keys};
-use serde_json::{Value, json};
+use seaworthy_render::keys;
+use serde_json::json;
 
-use support::*;
-
-/// What a test looks at.
-fn gist(finding: &Finding) -> (Severity, &str, Vec<String>) {
-    (finding.severity, finding.subject.as_str(), places(finding))
-}
-
-fn assert_gist(finding: &Finding, severity: Severity, subject: &str, expected: &[&str]) {
-    let expected: Vec<String> = expected.iter().map(|place| (*place).to_owned()).collect();
-    assert_eq!(gist(finding), (severity, subject, expected), "{finding}");
-}
-
-/// An input that the platform made for everyone.
-fn platform(machine_config: Value) -> Value {
-    owned_by("ControllerConfig", generated_by("b", machine_config))
-}
-
-// === Inputs that meet each other ===
-
-#[test]
-fn users_who_set_one_file_differently_are_a_conflict() {
-    let outcome = rendered(
-        &worker(),
-        &[
-            ign("00", files(json!([file("/other", "data:,"), file("/a", "data:,old")]))),
-            ign("01", files(json!([file("/a", "data:,new")]))),
-        ],
-    );
-    let finding = outcome.only("conflict");
-    assert_gist(
-        finding,
-        Severity::Warning,
-        "file /a",
-        &["01 spec.config.storage.files[0].contents.source", "00 spec.config.storage.files[1].contents.source"],
-    );
-    assert_eq!(finding.pool.as_deref(), Some("worker"));
-    assert!(finding.message.contains("(contents.source): 01 overrides a different value of 00"), "{finding}");
-    // Findings never change the result.
-    assert_eq!(outcome.files()[1]["contents"]["source"], "data:,new");
-}
-
-#[test]
-fn a_user_who_overrides_the_platform_is_worth_knowing() {
-    let inputs = [
-        platform(ign("00-worker", files(json!([file("/a", "data:,old")])))),
-        ign("50-user", files(json!([file("/a", "data:,new")]))),
-    ];
-    let outcome = rendered(&worker(), &inputs);
-    assert_gist(
-        outcome.only("conflict"),
-        Severity::Info,
-        "file /a",
-        &[
-            "50-user spec.config.storage.files[0].contents.source",
-            "00-worker spec.config.storage.files[0].contents.source",
-        ],
-    );
-}
-
-#[test]
-fn every_pair_of_inputs_has_a_finding_of_its_own_with_all_fields() {
-    let with = |name: &str, text: &str, mode: i64| {
-        let body = json!({"source": format!("data:,{text}")});
-        ign(name, files(json!([{"path": "/a", "contents": body, "mode": mode}])))
-    };
-    let outcome = rendered(&worker(), &[with("00", "a", 1), with("01", "b", 2), with("02", "c", 3)]);
-    let conflicts = outcome.coded("conflict");
-    let pairs: Vec<Vec<&str>> =
-        conflicts.iter().map(|finding| finding.places.iter().map(|place| place.name.as_str()).collect()).collect();
-    assert_eq!(pairs, [["01", "00"], ["02", "01"]]);
-    for finding in conflicts {
-        assert!(finding.message.contains("contents.source") && finding.message.contains("mode"), "{finding}");
-    }
-}
-
-#[test]
-fn equal_values_are_no_conflict() {
-    let input = |name: &str| {
-        let mut machine_config = ign(name, files(json!([file("/a", "data:,x")])));
-        machine_config["spec"]["kernelType"] = "realtime".into();
-        machine_config
-    };
-    let outcome = rendered(&worker(), &[input("00"), input("01")]);
-    assert_eq!(outcome.findings, []);
-    let also: Vec<String> = outcome.line("kernelType", "").also.iter().map(place).collect();
-    assert_eq!(also, ["00 spec.kernelType"]);
-}
-
-#[test]
-fn fields_that_two_inputs_set_differently_are_a_conflict() {
-    let inputs = [
-        mc("00", json!({"kernelType": "realtime", "osImageURL": "a@sha256:aa", "baseOSExtensionsContainerImage": "x"})),
-        mc(
-            "01",
-            json!({"kernelType": "64k-pages", "osImageURL": "b@sha256:bb", "baseOSExtensionsContainerImage": "y"}),
-        ),
-    ];
-    let outcome = rendered(&worker(), &inputs);
-    let conflicts: Vec<_> = outcome.coded("conflict").into_iter().map(gist).collect();
-    let expected = ["baseOSExtensionsContainerImage", "kernelType", "osImageURL"]
-        .map(|field| (Severity::Warning, field, vec![format!("01 spec.{field}"), format!("00 spec.{field}")]));
-    assert_eq!(conflicts, expected);
-}
-
-#[test]
-fn a_wish_that_another_input_cannot_take_back_is_a_conflict() {
-    let inputs = [
-        mc("00", json!({"fips": true, "kernelType": "realtime"})),
-        mc("01", json!({"fips": false, "kernelType": "default"})),
-        mc("02", json!({"kernelType": ""})),
-    ];
-    let outcome = rendered(&worker(), &inputs);
-    let conflicts: Vec<_> = outcome.coded("conflict").into_iter().map(gist).collect();
-    let expected = ["fips", "kernelType"]
-        .map(|field| (Severity::Warning, field, vec![format!("00 spec.{field}"), format!("01 spec.{field}")]));
-    assert_eq!(conflicts, expected);
-    // It is the same the other way around, where the later input wins anyway.
-    let inputs = [mc("00", json!({"fips": false})), mc("01", json!({"fips": true}))];
-    assert_eq!(places(rendered(&worker(), &inputs).only("conflict")), ["01 spec.fips", "00 spec.fips"]);
-    // Where nobody wishes for anything nobody is overruled.
-    let inputs = [mc("00", json!({"fips": false})), mc("01", json!({"kernelType": "default"}))];
-    assert_eq!(rendered(&worker(), &inputs).findings, []);
-}
-
-#[test]
-fn units_dropins_users_and_devices_are_named_as_people_call_them() {
-    let sections = |text: &str, uid: i64| {
-        json!({
-            "systemd": {"units": [{
-                "name": "a.service",
-                "contents": format!("[Unit]\nA={text}\n"),
-                "dropins": [{"name": "x.conf", "contents": format!("[Unit]\nB={text}\n")}],
-            }]},
-            "passwd": {"users": [{"name": "core", "uid": uid}], "groups": [{"name": "g", "gid": uid}]},
-            "storage": {
-                "directories": [{"path": "/d", "mode": uid}],
-                "links": [{"path": "/l", "target": format!("/{text}")}],
-                "filesystems": [{"device": "/dev/x", "format": "xfs", "label": text}],
-                "disks": [{"device": "/dev/s", "partitions": [{"number": 1, "label": text}]}],
-                "raid": [{"name": "r", "level": if uid == 1 { "raid1" } else { "raid5" }, "devices": ["/dev/a"]}],
-                "luks": [{"name": "k", "device": format!("/dev/{text}")}],
-            },
-            "ignition": {"timeouts": {"httpTotal": uid}},
-        })
-    };
-    let outcome = rendered(&worker(), &[ign("00", sections("old", 1)), ign("01", sections("new", 2))]);
-    let conflicts = outcome.coded("conflict");
-    let mut subjects: Vec<&str> = conflicts.iter().map(|finding| finding.subject.as_str()).collect();
-    subjects.sort_unstable();
-    assert_eq!(
-        subjects,
-        [
-            "directory /d",
-            "disk /dev/s",
-            "drop-in a.service.d/x.conf",
-            "filesystem /dev/x",
-            "group g",
-            "ignition.timeouts.httpTotal",
-            "link /l",
-            "luks device k",
-            "raid r",
-            "unit a.service",
-            "user core",
-        ]
-    );
-}
-
-#[test]
-fn an_override_of_a_part_says_what_stays() {
-    let parent = json!([{"path": "/a", "contents": {"source": "data:,x"}, "mode": 1, "user": {"name": "u"}}]);
-    let outcome =
-        rendered(&worker(), &[ign("00", files(parent)), ign("01", files(json!([{"path": "/a", "mode": 2}])))]);
-    let finding = outcome.only("partial-override");
-    assert_gist(
-        finding,
-        Severity::Info,
-        "file /a",
-        &["01 spec.config.storage.files[0]", "00 spec.config.storage.files[0].contents.source"],
-    );
-    assert!(finding.message.contains("contents.source, user.name"), "{finding}");
-    assert!(finding.message.contains("stays from 00"), "{finding}");
-}
-
-#[test]
-fn an_entry_of_another_kind_is_a_replaced_entry() {
-    let parent = json!({"storage": {"files": [file("/other", "data:,"), file("/a", "data:,x")]}});
-    let child = json!({"storage": {"links": [{"path": "/a", "target": "/t"}]}});
-    let outcome = rendered(&worker(), &[ign("00", parent), ign("01", child)]);
-    let finding = outcome.only("replaced-entry");
-    assert_gist(
-        finding,
-        Severity::Warning,
-        "file /a",
-        &["01 spec.config.storage.links[0]", "00 spec.config.storage.files[1]"],
-    );
-    // The one that is there now knows whom it took out.
-    let line = outcome.line("link /a", "path");
-    let overrode: Vec<String> = line.overrode.iter().map(|(at, _)| place(at)).collect();
-    assert_eq!(overrode, ["00 spec.config.storage.files[1]"]);
-}
-
-#[test]
-fn a_kernel_argument_that_is_no_longer_wanted_is_a_replaced_entry() {
-    let outcome = rendered(
-        &worker(),
-        &[
-            ign("00", json!({"kernelArguments": {"shouldExist": ["a"]}})),
-            ign("01", json!({"kernelArguments": {"shouldNotExist": ["a"]}})),
-        ],
-    );
-    assert_gist(
-        outcome.only("replaced-entry"),
-        Severity::Warning,
-        "kernelArguments.shouldExist",
-        &["01 spec.config.kernelArguments.shouldNotExist[0]", "00 spec.config.kernelArguments.shouldExist[0]"],
-    );
-}
-
-#[test]
-fn a_new_body_takes_the_old_hash_and_compression_with_it() {
-    let hash = "sha256-2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"; // of "x"
-    let packed = "data:;base64,H4sIAAAAAAACA6sAAIMW3IwBAAAA"; // "x"
-    let body = json!({"source": packed, "compression": "gzip", "verification": {"hash": hash}});
-    let outcome = rendered(
-        &worker(),
-        &[
-            ign("00", files(json!([{"path": "/a", "contents": body}]))),
-            ign("01", files(json!([file("/a", "data:,new")]))),
-        ],
-    );
-    let finding = outcome.only("replaced-body");
-    assert_gist(
-        finding,
-        Severity::Info,
-        "file /a",
-        &["01 spec.config.storage.files[0].contents.source", "00 spec.config.storage.files[0].contents.compression"],
-    );
-    assert!(finding.message.contains("contents.compression, contents.verification.hash"), "{finding}");
-    assert_eq!(outcome.files()[0]["contents"], json!({"source": "data:,new"}));
-}
+use crate::support::*;
+use crate::{assert_gist, gist, platform};
 
 // === Units and files ===
 
@@ -518,61 +276,6 @@ fn what_the_way_from_spec_2_drops_is_a_warning() {
     );
 }
 
-// === Who forms the base ===
-
-#[test]
-fn a_user_wins_over_the_platform_whatever_the_names() {
-    let user = ign("0-x", files(json!([file("/a", "data:,user")])));
-    let template = ign("00-worker", files(json!([file("/a", "data:,platform")])));
-    // By name alone the user would come first, and lose.
-    let outcome = rendered(&worker(), &[user.clone(), template.clone()]);
-    assert_eq!(outcome.inputs, ["0-x", "00-worker"]);
-    assert_eq!(outcome.files()[0]["contents"]["source"], "data:,platform");
-
-    for platform_made in [platform(template.clone()), generated_by("b", template)] {
-        let outcome = rendered(&worker(), &[user.clone(), platform_made]);
-        assert_eq!(outcome.inputs, ["00-worker", "0-x"]);
-        assert_eq!(outcome.files()[0]["contents"]["source"], "data:,user");
-        assert_gist(
-            outcome.only("conflict"),
-            Severity::Info,
-            "file /a",
-            &[
-                "0-x spec.config.storage.files[0].contents.source",
-                "00-worker spec.config.storage.files[0].contents.source",
-            ],
-        );
-    }
-}
-
-#[test]
-fn what_is_made_of_a_users_own_wish_keeps_its_place_among_the_users() {
-    let kubelet = generated_by("b", mc("99-worker-generated-kubelet", json!({})));
-    for kubelet in [kubelet.clone(), owned_by("KubeletConfig", kubelet)] {
-        let inputs = [
-            platform(mc("00-worker", json!({}))),
-            mc("50-user", json!({})),
-            kubelet,
-            mc("99-worker-ssh", json!({})),
-            mc("0-x", json!({})),
-        ];
-        let outcome = rendered(&worker(), &inputs);
-        assert_eq!(outcome.inputs, ["00-worker", "0-x", "50-user", "99-worker-generated-kubelet", "99-worker-ssh"]);
-    }
-}
-
-#[test]
-fn the_platforms_base_of_a_custom_pool_lies_below_the_workers_own_configs() {
-    let inputs = [
-        mc("50-user", json!({})),
-        platform(mc_of("infra", "00-infra", json!({}))),
-        platform(mc("01-worker-kubelet", json!({}))),
-        mc_of("infra", "10-infra-user", json!({})),
-    ];
-    let outcome = rendered(&infra(), &inputs);
-    assert_eq!(outcome.inputs, ["01-worker-kubelet", "00-infra", "50-user", "10-infra-user"]);
-}
-
 // === Findings as such ===
 
 #[test]
@@ -584,6 +287,16 @@ fn the_worst_comes_first() {
     let outcome = rendered(&worker(), &inputs);
     let severities: Vec<Severity> = outcome.findings.iter().map(|finding| finding.severity).collect();
     assert_eq!(severities, [Severity::Warning, Severity::Warning, Severity::Info]);
+}
+
+#[test]
+fn of_very_many_findings_the_first_are_listed_and_the_rest_are_counted() {
+    let arguments = ["a "; 30_000].concat();
+    let outcome = rendered(&worker(), &[mc("00", json!({"kernelArguments": [arguments]}))]);
+    let found = outcome.coded("repeated-argument");
+    assert_eq!(found.len(), 10_001);
+    let counts = found.iter().filter(|finding| finding.message.contains("more findings of this kind"));
+    assert_eq!(counts.count(), 1);
 }
 
 #[test]

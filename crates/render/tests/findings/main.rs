@@ -1,0 +1,31 @@
+//! Every finding: what it is about, how bad it is, and where both sides stand.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod base;
+mod overrides;
+mod result;
+
+use seaworthy_ignition::Severity;
+use seaworthy_render::Finding;
+use serde_json::Value;
+
+use support::*;
+
+/// What a test looks at.
+fn gist(finding: &Finding) -> (Severity, &str, Vec<String>) {
+    (finding.severity, finding.subject.as_str(), places(finding))
+}
+
+fn assert_gist(finding: &Finding, severity: Severity, subject: &str, expected: &[&str]) {
+    let expected: Vec<String> = expected.iter().map(|place| (*place).to_owned()).collect();
+    assert_eq!(gist(finding), (severity, subject, expected), "{finding}");
+}
+
+/// An input that the platform made for everyone.
+fn platform(machine_config: Value) -> Value {
+    owned_by("ControllerConfig", generated_by("b", machine_config))
+}
