@@ -1,7 +1,7 @@
 //! A MachineConfig as rendering sees it: a view of the manifest that was read, with its types checked.
 
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
-use seaworthy_ignition::node::{Node, Value};
+use seaworthy_ignition::node::{Map, Node, Value};
 use seaworthy_ignition::{Path, Severity};
 
 use crate::finding::{Finding, Place};
@@ -118,6 +118,10 @@ fn name_of<'n>(object: &'n Node<'_>) -> &'n str {
 /// Stands for the name of an object that has none.
 const NAMELESS: &str = "(without a name)";
 
+/// The fields of a MachineConfig's spec.
+const FIELDS: [&str; 7] =
+    ["baseOSExtensionsContainerImage", "config", "extensions", "fips", "kernelArguments", "kernelType", "osImageURL"];
+
 /// Checks the types of a manifest.
 struct Shape {
     name: String,
@@ -128,7 +132,10 @@ impl Shape {
     fn check(&mut self, object: &Node<'_>) {
         let path = Path::of(&["metadata"]);
         if self.name == NAMELESS {
-            self.error(path.clone().key("name"), "a MachineConfig needs a name".to_owned());
+            match object.dig(&["metadata", "name"]).filter(|name| !name.is_null() && name.as_str().is_none()) {
+                Some(name) => self.wrong(path.clone().key("name"), name, "a string; quote it"),
+                None => self.error(path.clone().key("name"), "a MachineConfig needs a name".to_owned()),
+            }
         }
         for map in ["labels", "annotations"] {
             let Some(node) = object.dig(&["metadata", map]).filter(|node| !node.is_null()) else {
@@ -144,6 +151,7 @@ impl Shape {
                 }
             }
         }
+        self.check_root(object);
         let Some(spec) = object.get("spec").filter(|spec| !spec.is_null()) else {
             return;
         };
@@ -177,19 +185,40 @@ impl Shape {
                     self.wrong(here, value, "a string");
                 }
                 "fips" | "kernelType" | "osImageURL" | "baseOSExtensionsContainerImage" => {}
-                _ => self.findings.push(Finding {
-                    severity: Severity::Warning,
-                    code: "unknown-key",
-                    pool: None,
-                    subject: String::new(),
-                    places: vec![Place::machine_config(&self.name, &here)],
-                    message: format!(
-                        "unknown key {key:?} is ignored; a MachineConfig's spec has baseOSExtensionsContainerImage, config, \
-                         extensions, fips, kernelArguments, kernelType, osImageURL"
-                    ),
-                }),
+                _ => {
+                    let near = FIELDS.iter().find(|field| field.eq_ignore_ascii_case(key));
+                    let hint = match near {
+                        Some(near) => format!("did you mean {near:?}?"),
+                        None => format!("a MachineConfig's spec has {}", FIELDS.join(", ")),
+                    };
+                    self.warn(here, "unknown-key", format!("unknown key {key:?} is ignored; {hint}"));
+                }
             }
         }
+    }
+
+    /// Keys beside `spec`: one outdented by a blank too few takes a whole config with it.
+    fn check_root(&mut self, object: &Node<'_>) {
+        const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+        for (key, _) in object.as_map().into_iter().flat_map(Map::iter).filter(|(key, _)| !KNOWN.contains(key)) {
+            let hint = if FIELDS.contains(&key) {
+                "it belongs below spec: indent it"
+            } else {
+                "a MachineConfig has metadata and spec"
+            };
+            self.warn(Path::of(&[key]), "unknown-key", format!("unknown key {key:?} is ignored; {hint}"));
+        }
+    }
+
+    fn warn(&mut self, path: Path, code: &'static str, message: String) {
+        self.findings.push(Finding {
+            severity: Severity::Warning,
+            code,
+            pool: None,
+            subject: String::new(),
+            places: vec![Place::machine_config(&self.name, &path)],
+            message,
+        });
     }
 
     fn wrong(&mut self, path: Path, node: &Node<'_>, accepted: &str) {

@@ -97,8 +97,14 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
         };
         let number = mode.as_int().unwrap_or_default();
         if number > HIGHEST_FILE_MODE {
+            // A mode such as 644 is a decimal number in JSON and YAML alike, and nobody means that one.
+            let meant = i64::from_str_radix(&number.to_string(), 8).ok().filter(|meant| *meant <= HIGHEST_FILE_MODE);
+            let hint = match meant {
+                Some(meant) => format!("{number} is a decimal number; write 0{number} in YAML, or {meant}"),
+                None => "drop the setuid, setgid and sticky bits".to_owned(),
+            };
             let message = format!(
-                "invalid mode 0{number:o} for {}, cannot exceed 0{HIGHEST_FILE_MODE:o}: drop the setuid, setgid and sticky bits",
+                "invalid mode 0{number:o} for {}, cannot exceed 0{HIGHEST_FILE_MODE:o}: {hint}",
                 file.text_of("path")
             );
             found(Severity::Error, mode, "file-mode", message);

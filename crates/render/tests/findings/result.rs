@@ -5,7 +5,7 @@ use seaworthy_render::keys;
 use serde_json::json;
 
 use crate::support::*;
-use crate::{assert_gist, gist, platform};
+use crate::{assert_gist, gist};
 
 // === Units and files ===
 

@@ -25,10 +25,13 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
     // A MachineConfig's own findings once, whichever pools select it; then those of the pools.
     let mut findings: Vec<Finding> = prepared
         .iter()
-        .filter(|input| !input.source.is_rendered())
+        .filter(|input| !input.source.is_rendered() && (options.pool.is_empty() || workspace::feeds(input, &pools)))
         .flat_map(|input| input.findings.iter().cloned())
         .collect();
     findings.extend(set.broken_pools(&options.pool));
+    if options.pool.is_empty() {
+        findings.extend(workspace::unselected(&prepared, &pools));
+    }
     // One finding of several pools is said once.
     let mut places: HashMap<String, usize> =
         findings.iter().enumerate().map(|(at, finding)| (finding.to_string(), at)).collect();

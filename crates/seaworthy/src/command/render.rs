@@ -40,7 +40,13 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     let rendered: Vec<_> = merged.into_iter().zip(names).map(|(merged, name)| merged.named(name)).collect();
     let rendered = ManuallyDrop::new(rendered);
     print(&rendered, options.output)?;
-    let mut warnings: Vec<Finding> = rendered.iter().flat_map(Rendered::notices).collect();
+    // What the inputs themselves have to say comes first: a key that is dropped explains the error that follows.
+    let of_inputs = prepared.iter().filter(|input| workspace::feeds(input, &pools)).flat_map(|input| &input.findings);
+    let mut warnings: Vec<Finding> = of_inputs.cloned().collect();
+    if options.pool.is_empty() {
+        warnings.extend(workspace::unselected(&prepared, &pools));
+    }
+    warnings.extend(rendered.iter().flat_map(Rendered::notices));
     warnings.retain(|finding| finding.severity == Severity::Warning);
     workspace::report(&warnings[..warnings.len().min(SHOWN_WARNINGS)], &set);
     if warnings.len() > SHOWN_WARNINGS {

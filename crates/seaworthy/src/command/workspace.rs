@@ -2,8 +2,9 @@
 
 use std::io::Write as _;
 
+use seaworthy_ignition::Severity;
 use seaworthy_ignition::path::{Path, Step};
-use seaworthy_render::{Context, Controller, Finding, Pool, Prepared, prepare};
+use seaworthy_render::{Context, Controller, Finding, Place, Pool, Prepared, keys, prepare};
 
 use crate::cli::{Input, Remote};
 use crate::failure::Failure;
@@ -24,12 +25,35 @@ pub fn prepared<'t>(set: &'t Set<'t>) -> Vec<Prepared<'t>> {
 /// anyone else: a cluster's dump has rendered objects of years, with references to servers that are long gone.
 pub fn resolved<'t>(set: &'t Set<'t>, pools: &[Pool], options: &Remote) -> Result<Vec<Prepared<'t>>, Failure> {
     let mut prepared = prepared(set);
-    let feeds_a_pool = |input: &Prepared<'_>| {
-        let selects = |pool: &Pool| pool.selector.as_ref().is_some_and(|selector| selector.matches(input.source));
-        !input.source.is_rendered() && pools.iter().any(selects)
-    };
-    remote::resolve_all(&mut prepared, set.documents, options, feeds_a_pool)?;
+    remote::resolve_all(&mut prepared, set.documents, options, |input| feeds(input, pools))?;
     Ok(prepared)
+}
+
+/// Whether a MachineConfig feeds one of the pools.
+pub fn feeds(input: &Prepared<'_>, pools: &[Pool]) -> bool {
+    let selects = |pool: &Pool| pool.selector.as_ref().is_some_and(|selector| selector.matches(input.source));
+    !input.source.is_rendered() && pools.iter().any(selects)
+}
+
+/// MachineConfigs that no pool selects: mostly a label that is missing or misspelt.
+pub fn unselected(prepared: &[Prepared<'_>], pools: &[Pool]) -> Vec<Finding> {
+    let is_left_out = |input: &&Prepared<'_>| !input.source.is_rendered() && !feeds(input, pools);
+    let report = |input: &Prepared<'_>| {
+        let role = match input.source.role() {
+            Some(role) => format!("its role is {role:?}"),
+            None => format!("it has no label {}", keys::ROLE),
+        };
+        let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+        Finding {
+            severity: Severity::Warning,
+            code: "not-selected",
+            pool: None,
+            subject: String::new(),
+            places: vec![Place::machine_config(input.source.name(), &Path::of(&["metadata", "labels"]))],
+            message: format!("no pool selects it, so it does nothing: {role}; the pools are: {}", names.join(", ")),
+        }
+    };
+    prepared.iter().filter(is_left_out).map(report).collect()
 }
 
 /// What rendering needs to know beside the MachineConfigs.

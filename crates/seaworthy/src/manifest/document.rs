@@ -11,6 +11,9 @@ use serde_saphyr::Spanned;
 
 use super::yaml;
 
+/// How many values one text may hold: sixteen times what the largest sensible fleet has.
+const MOST_VALUES: usize = 16_000_000;
+
 /// A text that manifests come in.
 #[derive(Debug)]
 pub struct Text {
@@ -63,6 +66,12 @@ impl Text {
 
     fn json(&self) -> Result<Vec<Node<'_>>, String> {
         let content = self.content();
+        // A value takes some seventy bytes of memory however short its text is, so their number is bounded too. There are
+        // no more of them than commas and opening brackets; those inside strings are counted in vain.
+        let counts = |byte: &u8| matches!(byte, b',' | b'[' | b'{');
+        if content.len() > MOST_VALUES && content.bytes().filter(counts).count() > MOST_VALUES {
+            return Err(format!("{}: there are more than {MOST_VALUES} values in this text; split it", self.name));
+        }
         let mut documents = Vec::new();
         for document in serde_json::Deserializer::from_str(content).into_iter::<Node<'_>>() {
             documents.push(document.map_err(|error| {
