@@ -6,8 +6,8 @@
 mod support;
 
 mod base;
+mod notices;
 mod overrides;
-mod result;
 
 use seaworthy_ignition::Severity;
 use seaworthy_render::Finding;
