@@ -86,10 +86,10 @@ pub fn version_of(config: &Node<'_>) -> Result<Version, Problem> {
             Err(error) => (node, error),
         },
         Some((node, _)) if !node.is_null() => (node, VersionError::Invalid { found: node.describe() }),
-        _ => (ignition.unwrap_or(config), VersionError::Invalid { found: "nothing".to_owned() }),
+        _ => (ignition.unwrap_or(config), VersionError::Missing),
     };
     let code = match error {
-        VersionError::Invalid { .. } => "version-invalid",
+        VersionError::Invalid { .. } | VersionError::Missing => "version-invalid",
         VersionError::Unknown { .. } => "version-unknown",
     };
     Err(Problem {

@@ -26,6 +26,9 @@ pub enum VersionError {
         /// What stands there.
         found: String,
     },
+    /// There is no version.
+    #[error("invalid version: ignition.version is missing; accepted are {}", accepted())]
+    Missing,
     /// A version that exists or may exist one day, but that is not spoken here.
     #[error("unknown version {}; accepted are {}", crate::url::quote_any(found), accepted())]
     Unknown {

@@ -129,7 +129,8 @@ impl Listing {
         paths.sort();
         for path in paths {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            if name.starts_with('.') {
+            // A folder for kustomize has its list of files beside the manifests; it is none itself.
+            if name.starts_with('.') || matches!(name.as_str(), "kustomization.yaml" | "kustomization.yml") {
                 continue;
             }
             let is_manifest =
