@@ -38,6 +38,7 @@ const FETCH_TYPES: Use = Bare("seaworthy-fetch");
 const RENDER: Use = Whole("seaworthy-render");
 const PLAN: Use = Whole("seaworthy-plan");
 const FIELDS: Use = Whole("seaworthy-fields");
+const CEL: Use = Whole("seaworthy-cel");
 const SCHEMA: Use = Whole("seaworthy-schema");
 const STORE: Use = Whole("seaworthy-store");
 const APISERVER: Use = Whole("seaworthy-apiserver");
@@ -54,11 +55,12 @@ const LAYERS: &[Layer] = &[
     pure("seaworthy-ignition", &[API, FETCH_TYPES]),
     pure("seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
     pure("seaworthy-plan", &[API, IGNITION, RENDER]),
-    pure("seaworthy-fields", &[]),
-    pure("seaworthy-schema", &[]),
+    pure("seaworthy-cel", &[]),
+    pure("seaworthy-schema", &[CEL]),
+    pure("seaworthy-fields", &[SCHEMA]),
     shell("seaworthy-fetch", &[]),
     shell("seaworthy-store", &[]),
-    shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA]),
+    shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL]),
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
     shell("seaworthy-runtime", &[API, FIELDS]),
@@ -77,6 +79,7 @@ const EVERYTHING: &[Use] = &[
     FETCH,
     RENDER,
     PLAN,
+    CEL,
     FIELDS,
     SCHEMA,
     STORE,

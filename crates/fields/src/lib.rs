@@ -1,0 +1,1 @@
+//! Who owns which field of an object: field sets, server-side apply, the other patches.

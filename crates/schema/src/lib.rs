@@ -1,0 +1,1 @@
+//! Schemas of API objects: structure, defaults, pruning, validation, rules.

@@ -1,0 +1,1 @@
+//! Objects by key and revision: durable, cached in memory, watched.
