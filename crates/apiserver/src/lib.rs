@@ -1,11 +1,15 @@
 //! A Kubernetes API server as a tower service: the smallest that clients cannot tell from the real one.
 
+mod builtin;
+mod kind;
 mod media;
 mod name;
+mod object;
 mod options;
 mod request;
 mod selector;
 mod status;
+mod table;
 
 pub use media::{Accepted, Format, PatchKind, Shape};
 pub use options::{

@@ -33,7 +33,7 @@ pub struct Details {
     pub causes: Vec<Cause>,
 }
 
-/// One mistake.
+/// One mistake, as it is written into an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// `FieldValueInvalid` and its like.
@@ -115,23 +115,9 @@ impl Failure {
     }
 
     /// The object breaks the rules of its kind.
-    pub fn invalid(kind: Named<'_>, name: &str, causes: Vec<Cause>) -> Failure {
-        let mut said: Vec<String> = Vec::new();
-        for cause in &causes {
-            let text = match cause.field.as_str() {
-                "" => cause.message.clone(),
-                field => format!("{field}: {}", cause.message),
-            };
-            // The real server repeats a cause, but never a sentence.
-            if !said.contains(&text) {
-                said.push(text);
-            }
-        }
-        let list = match said.as_slice() {
-            [only] => only.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
-        let message = format!("{} \"{name}\" is invalid: {list}", kind.qualified());
+    pub fn invalid(kind: Named<'_>, name: &str, causes: Vec<seaworthy_schema::Cause>) -> Failure {
+        let message = format!("{} \"{name}\" is invalid: {}", kind.qualified(), seaworthy_schema::summary(&causes));
+        let causes = causes.into_iter().map(Cause::from).collect();
         Failure::new(422, "Invalid", message).about(Details { causes, ..kind.details(name) })
     }
 
@@ -261,6 +247,12 @@ impl Details {
     }
 }
 
+impl From<seaworthy_schema::Cause> for Cause {
+    fn from(cause: seaworthy_schema::Cause) -> Cause {
+        Cause { reason: cause.reason.as_str(), message: cause.message, field: cause.field }
+    }
+}
+
 impl Cause {
     fn to_json(&self) -> Value {
         let mut json = Map::new();
@@ -280,16 +272,12 @@ mod tests {
     const CONFIG_MAPS: Named<'static> = Named { group: "", word: "configmaps" };
     const WIDGET: Named<'static> = Named { group: "example.com", word: "Widget" };
 
-    fn cause(field: &str, message: &str) -> Cause {
-        Cause { reason: "FieldValueInvalid", message: message.to_owned(), field: field.to_owned() }
-    }
-
     #[test]
-    fn several_causes_are_listed_in_brackets_and_a_repeated_one_is_said_once() {
-        let causes = vec![cause("a", "bad"), cause("b", "worse"), cause("a", "bad")];
+    fn several_causes_are_listed_in_brackets_and_all_of_them_are_details() {
+        let causes = vec![seaworthy_schema::Cause::required("a", ""), seaworthy_schema::Cause::forbidden("b", "no")];
         let failure = Failure::invalid(WIDGET, "x", causes);
-        assert_eq!(failure.message, "Widget.example.com \"x\" is invalid: [a: bad, b: worse]");
-        assert_eq!(failure.details.unwrap().causes.len(), 3);
+        assert_eq!(failure.message, "Widget.example.com \"x\" is invalid: [a: Required value, b: Forbidden: no]");
+        assert_eq!(failure.details.unwrap().causes.len(), 2);
     }
 
     #[test]

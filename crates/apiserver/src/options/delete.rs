@@ -1,11 +1,12 @@
 //! Options of delete, from the query or the body.
 
+use seaworthy_schema::Cause;
 use serde_json::Value;
 
-use crate::status::{Cause, Failure};
+use crate::status::Failure;
 
 use super::write::dry_run;
-use super::{Query, invalid, unsupported};
+use super::{Query, invalid};
 
 /// What happens to the objects that the deleted one owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,13 +61,8 @@ impl DeleteOptions {
         let orphan = body.and_then(|body| body.get("orphanDependents")).and_then(Value::as_bool);
         let orphan = orphan.or_else(|| query.flag("orphanDependents"));
         if let (Some(policy), Some(_)) = (policy, orphan) {
-            causes.push(Cause {
-                reason: "FieldValueInvalid",
-                message: format!(
-                    "Invalid value: {policy:?}: orphanDependents and deletionPropagation cannot be both set"
-                ),
-                field: "propagationPolicy".to_owned(),
-            });
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            causes.push(Cause::invalid("propagationPolicy", policy, why));
         }
         let propagation = match policy {
             None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
@@ -75,7 +71,7 @@ impl DeleteOptions {
             Some("Foreground") => Some(Propagation::Foreground),
             Some(other) => {
                 let supported = ["Foreground", "Background", "Orphan", "nil"];
-                causes.push(unsupported("propagationPolicy", &format!("{other:?}"), &supported));
+                causes.push(Cause::not_supported("propagationPolicy", other, &supported));
                 None
             }
         };

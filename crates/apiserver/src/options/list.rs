@@ -1,9 +1,11 @@
 //! Options of list, watch and deletecollection.
 
-use crate::selector::{FieldSelector, LabelSelector};
-use crate::status::{Cause, Failure};
+use seaworthy_schema::Cause;
 
-use super::{Query, forbidden, invalid, unsupported};
+use crate::selector::{FieldSelector, LabelSelector};
+use crate::status::Failure;
+
+use super::{Query, invalid};
 
 /// How the asked revision is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,16 +57,8 @@ impl ListOptions {
         let revision = match version {
             "" => None,
             digits => Some(digits.parse().map_err(|_| {
-                invalid(
-                    "ListOptions",
-                    vec![Cause {
-                        reason: "FieldValueInvalid",
-                        message: format!(
-                            "Invalid value: {digits:?}: strconv.ParseUint: parsing {digits:?}: invalid syntax"
-                        ),
-                        field: "resourceVersion".to_owned(),
-                    }],
-                )
+                let why = format!("strconv.ParseUint: parsing {digits:?}: invalid syntax");
+                invalid("ListOptions", vec![Cause::invalid("resourceVersion", digits, &why)])
             })?),
         };
         Ok(ListOptions {
@@ -97,34 +91,38 @@ fn judge(
     let mut causes = Vec::new();
     if is_watch {
         if !match_word.is_empty() && initial_events.is_none() {
-            causes.push(forbidden(
+            causes.push(Cause::forbidden(
                 FIELD,
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             ));
         }
         if initial_events.is_some() && match_word != "NotOlderThan" {
-            causes.push(forbidden(FIELD, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            causes.push(Cause::forbidden(
+                FIELD,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
         }
         return causes;
     }
     if initial_events.is_some() {
-        causes.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        causes.push(Cause::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
     if match_word.is_empty() {
         return causes;
     }
     if is_continued {
-        causes.push(forbidden(FIELD, "resourceVersionMatch is forbidden when continue is provided"));
+        causes.push(Cause::forbidden(FIELD, "resourceVersionMatch is forbidden when continue is provided"));
     }
     if version.is_empty() {
-        causes.push(forbidden(FIELD, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+        causes.push(Cause::forbidden(FIELD, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
     }
     match match_word {
         "Exact" if version == "0" => {
-            causes.push(forbidden(FIELD, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+            causes
+                .push(Cause::forbidden(FIELD, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
         }
         "Exact" | "NotOlderThan" => {}
-        other => causes.push(unsupported(FIELD, &format!("{other:?}"), &["Exact", "NotOlderThan", ""])),
+        other => causes.push(Cause::not_supported(FIELD, other, &["Exact", "NotOlderThan", ""])),
     }
     causes
 }

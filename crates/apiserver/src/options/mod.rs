@@ -8,7 +8,9 @@ pub use delete::{DeleteOptions, Preconditions, Propagation};
 pub use list::{ListOptions, Match};
 pub use write::{FieldValidation, WriteKind, WriteOptions};
 
-use crate::status::{Cause, Failure, Named};
+use seaworthy_schema::Cause;
+
+use crate::status::{Failure, Named};
 
 /// A query taken apart, in the order it was written.
 #[derive(Debug, Clone, Default)]
@@ -46,14 +48,4 @@ impl Query {
 
 fn invalid(kind: &str, causes: Vec<Cause>) -> Failure {
     Failure::invalid(Named { group: "meta.k8s.io", word: kind }, "", causes)
-}
-
-fn forbidden(field: &str, why: &str) -> Cause {
-    Cause { reason: "FieldValueForbidden", message: format!("Forbidden: {why}"), field: field.to_owned() }
-}
-
-fn unsupported(field: &str, value: &str, supported: &[&str]) -> Cause {
-    let supported: Vec<String> = supported.iter().map(|word| format!("{word:?}")).collect();
-    let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
-    Cause { reason: "FieldValueNotSupported", message, field: field.to_owned() }
 }

@@ -2,11 +2,13 @@
 
 use http::HeaderMap;
 use http::header::USER_AGENT;
+use seaworthy_schema::Cause;
+use serde_json::Value;
 
 use crate::media::PatchKind;
-use crate::status::{Cause, Failure};
+use crate::status::Failure;
 
-use super::{Query, forbidden, invalid, unsupported};
+use super::{Query, invalid};
 
 /// What to do about fields that the kind does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,17 +57,13 @@ impl WriteOptions {
         let force = query.flag("force");
         match (is_apply, force, kind) {
             (false, Some(_), WriteKind::Patch(_)) => {
-                causes.push(forbidden("force", "may not be specified for non-apply patch"))
+                causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"))
             }
             _ => {}
         }
         let manager = query.get("fieldManager").unwrap_or_default();
         if is_apply && manager.is_empty() {
-            causes.push(Cause {
-                reason: "FieldValueRequired",
-                message: "Required value: is required for apply patch".to_owned(),
-                field: "fieldManager".to_owned(),
-            });
+            causes.push(Cause::required("fieldManager", "is required for apply patch"));
         }
         causes.extend(judge_manager(manager));
         let word = query.get("fieldValidation").unwrap_or_default();
@@ -74,7 +72,7 @@ impl WriteOptions {
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
             other => {
-                causes.push(unsupported("fieldValidation", &format!("{other:?}"), &["Ignore", "Strict", "Warn"]));
+                causes.push(Cause::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]));
                 FieldValidation::Warn
             }
         };
@@ -100,23 +98,18 @@ impl WriteKind {
 pub(super) fn dry_run<'q>(words: impl Iterator<Item = &'q str>, causes: &mut Vec<Cause>) -> bool {
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     if words.iter().any(|word| *word != "All") {
-        let list: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        causes.push(unsupported("dryRun", &format!("[{}]", list.join(",")), &["All"]));
+        causes.push(Cause::not_supported("dryRun", &Value::from(words.clone()), &["All"]));
     }
     !words.is_empty()
 }
 
 fn judge_manager(manager: &str) -> Option<Cause> {
-    let field = "fieldManager".to_owned();
     if manager.len() > MANAGER_LENGTH {
-        let message = format!("Too long: may not be more than {MANAGER_LENGTH} bytes");
-        return Some(Cause { reason: "FieldValueTooLong", message, field });
+        return Some(Cause::too_long("fieldManager", MANAGER_LENGTH as i64));
     }
-    let bad = manager.chars().position(|letter| letter.is_control())?;
-    let message = format!(
-        "Invalid value: {manager:?}: invalid character at position {bad}: should only contain printable characters"
-    );
-    Some(Cause { reason: "FieldValueInvalid", message, field })
+    let bad = manager.chars().position(char::is_control)?;
+    let why = format!("invalid character at position {bad}: should only contain printable characters");
+    Some(Cause::invalid("fieldManager", manager, &why))
 }
 
 /// A writer that does not give its name is called after its program: the user agent up to the first slash.
