@@ -1,5 +1,6 @@
 //! A Kubernetes API server as a tower service: the smallest that clients cannot tell from the real one.
 
+mod access;
 mod builtin;
 mod kind;
 mod media;
@@ -11,6 +12,7 @@ mod selector;
 mod status;
 mod table;
 
+pub use access::{Action, Binding, Identity, Policy, Role, Rule, Subject};
 pub use media::{Accepted, Format, PatchKind, Shape};
 pub use options::{
     DeleteOptions, FieldValidation, ListOptions, Match, Preconditions, Propagation, Query, WriteKind, WriteOptions,
