@@ -1,22 +1,36 @@
 //! A Kubernetes API server as a tower service: the smallest that clients cannot tell from the real one.
 
 mod access;
+mod body;
 mod builtin;
+mod call;
+mod clock;
+mod custom;
 mod kind;
 mod media;
 mod name;
 mod object;
 mod options;
+mod present;
+mod registry;
 mod request;
+mod resource;
 mod selector;
+mod server;
 mod status;
 mod table;
+mod verb;
 
 pub use access::{Action, Binding, Identity, Policy, Role, Rule, Subject};
+pub use body::Body;
+pub use clock::{Machine, Still, World};
 pub use media::{Accepted, Format, PatchKind, Shape};
 pub use options::{
     DeleteOptions, FieldValidation, ListOptions, Match, Preconditions, Propagation, Query, WriteKind, WriteOptions,
 };
+pub use registry::Registry;
 pub use request::{ResourcePath, Target, Verb};
+pub use resource::Resource;
 pub use selector::{FieldSelector, LabelSelector, SelectorError};
+pub use server::{Place, Server};
 pub use status::{Cause, Details, Failure, Named};

@@ -1,9 +1,18 @@
 //! Objects as rows and columns, the way `kubectl get` prints them.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::kind::Column;
 use crate::object::{Metadata, Object};
+
+/// A column as the answer defines it.
+pub fn column(column: &Column) -> Value {
+    json!({
+        "name": column.name, "type": column.kind, "format": column.format, "description": column.description,
+        "priority": column.priority,
+    })
+}
 
 /// How long ago the object was created, as a cell.
 pub fn age(object: &Object, now: Timestamp) -> Value {

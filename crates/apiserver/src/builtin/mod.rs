@@ -1,6 +1,7 @@
 //! The built-in kinds, one file a kind or a family of kinds, and the list of all of them.
 
 mod config_map;
+pub mod definitions;
 mod namespace;
 mod secret;
 

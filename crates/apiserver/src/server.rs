@@ -1,0 +1,109 @@
+//! The server: what is stored, what is served, who may do what.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use seaworthy_store::{Indexer, Key, OpenError, Record, Store, Tags, Window};
+use serde_json::Value;
+
+use crate::access::Policy;
+use crate::clock::World;
+use crate::object::Object;
+use crate::registry::Registry;
+use crate::resource::Resource;
+
+/// The server. A clone is a handle to the same one.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    registry: Arc<RwLock<Arc<Registry>>>,
+    policy: RwLock<Arc<Policy>>,
+    world: Arc<dyn World>,
+}
+
+/// Where the objects are kept.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// In memory, until the server is dropped.
+    Memory,
+    /// In a folder.
+    Folder(std::path::PathBuf),
+}
+
+impl Server {
+    /// Opens the store and reads what is in it.
+    pub fn open(place: &Place, world: Arc<dyn World>) -> Result<Server, OpenError> {
+        let registry = Arc::new(RwLock::new(Arc::new(Registry::with([]))));
+        let indexer = indexer(registry.clone());
+        let store = match place {
+            Place::Memory => Store::in_memory(indexer, Window::default())?,
+            Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
+        };
+        let policy = RwLock::default();
+        Ok(Server { inner: Arc::new(Inner { store, registry, policy, world }) })
+    }
+
+    /// The objects.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// What is served at the moment.
+    pub fn registry(&self) -> Arc<Registry> {
+        read(&self.inner.registry)
+    }
+
+    /// Who may do what at the moment.
+    pub fn policy(&self) -> Arc<Policy> {
+        read(&self.inner.policy)
+    }
+
+    /// Time and chance.
+    pub fn world(&self) -> &dyn World {
+        &*self.inner.world
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("revision", &self.store().revision()).finish_non_exhaustive()
+    }
+}
+
+/// The value behind a lock. A writer only ever replaces the whole, so one that panicked left nothing half done.
+fn read<T>(lock: &RwLock<Arc<T>>) -> Arc<T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Where the store keeps an object.
+pub fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
+    Key::new(resource.storage.clone(), namespace, name)
+}
+
+/// The stored object behind a record, in the version in which it is stored.
+pub fn decode(record: &Record) -> Object {
+    // What the store holds was written by this server.
+    serde_json::from_slice(&record.body).unwrap_or_default()
+}
+
+/// Labels and selectable fields of every object that is stored.
+fn indexer(registry: Arc<RwLock<Arc<Registry>>>) -> Indexer {
+    Arc::new(move |key: &Key, bytes: &[u8]| {
+        let Ok(object) = serde_json::from_slice::<Object>(bytes) else { return Tags::default() };
+        let labels = object.get("metadata").and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
+        let labels = labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+        let registry = read(&registry);
+        let fields: Vec<(String, String)> = match registry.of_storage(&key.resource) {
+            Some(resource) => {
+                let labels = resource.selectable_labels().into_iter();
+                labels.filter_map(|label| Some((label.to_owned(), resource.selectable(&object, label)?))).collect()
+            }
+            None => Vec::new(),
+        };
+        Tags::new(labels, fields.iter().map(|(label, value)| (label.as_str(), value.as_str())))
+    })
+}
