@@ -4,11 +4,32 @@
 //! [`Node`]s, a [`Schema`] is a place in it.
 
 mod cause;
+mod correlation;
+mod defaults;
 mod document;
+mod duration;
+mod email;
+mod embedded;
+mod format;
+mod lists;
+pub mod names;
 mod node;
+mod number;
+mod path;
+mod pattern;
+mod prune;
 mod read;
+mod uri;
+mod validation;
 mod wording;
 
 pub use cause::{Cause, Reason, Shown, summary};
+pub use defaults::{apply_defaults, drop_nulls, fill};
 pub use document::{Document, NodeId, Schema};
+pub use embedded::embedded_resources;
+pub use lists::duplicates;
 pub use node::{Additional, Limits, ListKind, Logic, MapKind, Node, Patching, Rule, Type};
+pub use path::Path;
+pub use pattern::Pattern;
+pub use prune::{Pruning, unknown_field};
+pub use validation::validate;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::document::NodeId;
+use crate::pattern::Pattern;
 
 /// The type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +92,8 @@ pub struct Limits {
     pub max_properties: Option<i64>,
     /// `uniqueItems`.
     pub unique_items: bool,
-    /// `pattern`, as written.
-    pub pattern: Option<Box<str>>,
+    /// `pattern`.
+    pub pattern: Option<Pattern>,
 }
 
 /// Schemas combined by logic. They only check; they never shape a value.
@@ -128,7 +129,8 @@ pub struct Rule {
 /// One schema.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Node {
-    /// `type`; none for anything and for `x-kubernetes-int-or-string`.
+    /// `type`; none for anything and for `x-kubernetes-int-or-string`. A built-in quantity, which is text or any
+    /// number, is a number that [is also text](Node::is_int_or_string).
     pub kind: Option<Type>,
     /// `format`, as written.
     pub format: Option<Box<str>>,
@@ -167,6 +169,21 @@ pub struct Node {
 }
 
 impl Node {
+    /// The names of the types that a value may have; none for anything.
+    pub(crate) fn types(&self) -> &'static [&'static str] {
+        match self.kind {
+            Some(Type::Number) if self.is_int_or_string => &["number", "string"],
+            _ if self.is_int_or_string => &["integer", "string"],
+            None => &[],
+            Some(Type::Object) => &["object"],
+            Some(Type::Array) => &["array"],
+            Some(Type::String) => &["string"],
+            Some(Type::Integer) => &["integer"],
+            Some(Type::Number) => &["number"],
+            Some(Type::Boolean) => &["boolean"],
+        }
+    }
+
     /// Whether keys that are not declared are nevertheless allowed to stay.
     pub fn takes_any_key(&self) -> bool {
         self.preserves_unknown || matches!(self.additional, Additional::Anything | Additional::Described(_))

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::document::{Document, NodeId};
 use crate::node::{Additional, Limits, ListKind, Logic, MapKind, Node, Patching, Rule, Type};
+use crate::pattern::Pattern;
 
 /// How deep schemas may nest before they are read as "anything". The JSON reader's own limit is lower; this one
 /// guards against trees that were built by hand.
@@ -25,7 +26,7 @@ impl Document {
 
     /// Reads the definitions of an OpenAPI v3 document, an object of schemas by name.
     pub fn of_definitions(schemas: &Map<String, Value>) -> Document {
-        let mut reader = Reader::default();
+        let mut reader = Reader { is_built_in: true, ..Reader::default() };
         for name in schemas.keys() {
             let id = reader.reserve();
             reader.document.names.insert(name.as_str().into(), id);
@@ -52,6 +53,9 @@ impl Document {
 
 #[derive(Default)]
 struct Reader {
+    /// Whether an object of which nothing is said may hold anything. So it is with the schemas of built-in kinds
+    /// (managed fields, raw extensions); a custom resource has to ask for it.
+    is_built_in: bool,
     document: Document,
     copies: Vec<(NodeId, NodeId, Node)>,
 }
@@ -102,8 +106,13 @@ impl Reader {
         }
         let is_reference = self.referenced(schema).is_some();
         let one_of_scalars = one_of_scalars(keys);
+        let is_int_or_string = flag(keys, "x-kubernetes-int-or-string");
         Node {
-            kind: keys.get("type").and_then(Value::as_str).and_then(Type::parse),
+            kind: match one_of_scalars {
+                _ if is_int_or_string => None,
+                Some(Type::Number) => Some(Type::Number),
+                _ => keys.get("type").and_then(Value::as_str).and_then(Type::parse),
+            },
             format: text(keys, "format"),
             nullable: flag(keys, "nullable"),
             properties: self.properties(keys, depth),
@@ -113,16 +122,17 @@ impl Reader {
             default: keys.get("default").cloned(),
             allowed: keys.get("enum").and_then(Value::as_array).cloned().unwrap_or_default().into(),
             limits: limits(keys).map(Box::new),
-            logic: if is_reference || one_of_scalars { None } else { self.logic(keys, depth).map(Box::new) },
+            logic: if is_reference || one_of_scalars.is_some() { None } else { self.logic(keys, depth).map(Box::new) },
             list: list_kind(keys),
             map: match keys.get("x-kubernetes-map-type").and_then(Value::as_str) {
                 Some("atomic") => MapKind::Atomic,
                 _ => MapKind::Granular,
             },
             patching: patching(keys).map(Box::new),
-            preserves_unknown: flag(keys, "x-kubernetes-preserve-unknown-fields"),
+            preserves_unknown: flag(keys, "x-kubernetes-preserve-unknown-fields")
+                || (self.is_built_in && !is_reference && says_nothing(keys)),
             is_embedded: flag(keys, "x-kubernetes-embedded-resource"),
-            is_int_or_string: flag(keys, "x-kubernetes-int-or-string") || one_of_scalars,
+            is_int_or_string: is_int_or_string || one_of_scalars.is_some(),
             rules: rules(keys),
         }
     }
@@ -170,17 +180,29 @@ impl Type {
     }
 }
 
+/// Whether a schema says no more than that a value is an object, if that.
+fn says_nothing(keys: &Map<String, Value>) -> bool {
+    let is_silent = |key: &str| matches!(key, "type" | "description" | "title" | "default");
+    let kind = keys.get("type").and_then(Value::as_str);
+    matches!(kind, None | Some("object")) && keys.keys().all(|key| is_silent(key))
+}
+
 /// Quantities and ports of built-in kinds are written as `oneOf` two scalar types: what a custom resource calls
 /// int-or-string.
-fn one_of_scalars(keys: &Map<String, Value>) -> bool {
-    let Some([first, second]) = keys.get("oneOf").and_then(Value::as_array).map(Vec::as_slice) else { return false };
-    let is = |schema: &Value, wanted: &[&str]| {
-        let only = schema.as_object().is_some_and(|keys| keys.len() == 1);
-        only && schema.get("type").and_then(Value::as_str).is_some_and(|kind| wanted.contains(&kind))
+fn one_of_scalars(keys: &Map<String, Value>) -> Option<Type> {
+    let [first, second] = keys.get("oneOf")?.as_array()?.as_slice() else { return None };
+    let only_type = |schema: &Value| {
+        let only = schema.as_object().filter(|keys| keys.len() == 1)?;
+        only.get("type").and_then(Value::as_str).and_then(Type::parse)
     };
-    let number = ["integer", "number"];
-    !keys.contains_key("type")
-        && ((is(first, &number) && is(second, &["string"])) || (is(first, &["string"]) && is(second, &number)))
+    if keys.contains_key("type") {
+        return None;
+    }
+    match (only_type(first)?, only_type(second)?) {
+        (Type::String, number @ (Type::Integer | Type::Number))
+        | (number @ (Type::Integer | Type::Number), Type::String) => Some(number),
+        _ => None,
+    }
 }
 
 fn limits(keys: &Map<String, Value>) -> Option<Limits> {
@@ -197,7 +219,7 @@ fn limits(keys: &Map<String, Value>) -> Option<Limits> {
         min_properties: count("minProperties"),
         max_properties: count("maxProperties"),
         unique_items: flag(keys, "uniqueItems"),
-        pattern: text(keys, "pattern").filter(|pattern| !pattern.is_empty()),
+        pattern: text(keys, "pattern").filter(|pattern| !pattern.is_empty()).map(|pattern| Pattern::new(&pattern)),
     };
     (limits != Limits::default()).then_some(limits)
 }
@@ -290,6 +312,18 @@ mod tests {
         assert!(document.named("Quantity").unwrap().is_int_or_string);
         assert_eq!(document.named("Quantity").unwrap().one_of().len(), 0);
         assert_eq!(document.named("Choice").unwrap().one_of().len(), 2);
+    }
+
+    #[test]
+    fn built_in_object_without_fields_may_hold_anything() {
+        let document = definitions(json!({
+            "FieldsV1": {"description": "d", "type": "object"},
+            "Status": {"type": "object", "properties": {"code": {"type": "integer"}}}
+        }));
+        assert!(document.named("FieldsV1").unwrap().preserves_unknown);
+        assert!(!document.named("Status").unwrap().preserves_unknown);
+        let (custom, root) = Document::of_custom_resource(&json!({"type": "object"}));
+        assert!(!custom.at(root).preserves_unknown);
     }
 
     #[test]

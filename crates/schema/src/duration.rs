@@ -1,0 +1,101 @@
+//! Whether a text is a duration: `1h30m`, or a looser `2 weeks`.
+
+/// Units of the loose form. The last spelling of each is a beginning: `hours` is `hour`.
+const LOOSE_UNITS: [&[&str]; 8] = [
+    &["ns", "nano"],
+    &["us", "µs", "micro"],
+    &["ms", "milli"],
+    &["s", "sec"],
+    &["m", "min"],
+    &["h", "hr", "hour"],
+    &["d", "day"],
+    &["w", "wk", "week"],
+];
+
+pub(crate) fn is_duration(text: &str) -> bool {
+    is_exact(text) || is_loose(text)
+}
+
+/// Numbers with units, all the way: `-1.5h3ms`.
+fn is_exact(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    let mut total: f64 = 0.0;
+    while !rest.is_empty() {
+        let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number = &rest[..number_end];
+        let dots = number.bytes().filter(|byte| *byte == b'.').count();
+        if dots > 1 || number.len() == dots {
+            return false;
+        }
+        rest = &rest[number_end..];
+        let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let scale = match &rest[..unit_end] {
+            "ns" => 1.0,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "m" => 60e9,
+            "h" => 3600e9,
+            _ => return false,
+        };
+        total += format!("0{number}").parse::<f64>().unwrap_or(f64::INFINITY) * scale;
+        rest = &rest[unit_end..];
+    }
+    // The original counts nanoseconds in 63 bits.
+    !text.trim_start_matches(['-', '+']).is_empty() && total < 9_223_372_036_854_775_808.0
+}
+
+/// A number and a unit somewhere in the text.
+fn is_loose(text: &str) -> bool {
+    let mut rest = text;
+    let mut found = false;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        rest = &rest[start..];
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (number, after) = rest.split_at(digits);
+        let unit_text = after.trim_start_matches(['\t', '\n', '\u{c}', '\r', ' ']);
+        let unit_end = unit_text.find(|c: char| !c.is_ascii_alphabetic() && c != 'µ').unwrap_or(unit_text.len());
+        rest = after;
+        if unit_end == 0 {
+            continue;
+        }
+        if number.parse::<i64>().is_err() {
+            return false;
+        }
+        found |= is_loose_unit(&unit_text[..unit_end].to_lowercase());
+        rest = &unit_text[unit_end..];
+    }
+    found
+}
+
+fn is_loose_unit(unit: &str) -> bool {
+    LOOSE_UNITS.iter().any(|spellings| match spellings {
+        [exact @ .., beginning] => exact.contains(&unit) || unit.starts_with(beginning),
+        [] => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("1h30m", true)]
+    #[case("-1.5s", true)]
+    #[case("0", true)]
+    #[case("2 weeks", true)]
+    #[case("about 3 days", true)]
+    #[case("1", false)]
+    #[case("", false)]
+    #[case("1.2.3s", true)]
+    #[case("1 parsec", false)]
+    #[case("h", false)]
+    fn durations(#[case] text: &str, #[case] expected: bool) {
+        assert_eq!(is_duration(text), expected);
+    }
+}

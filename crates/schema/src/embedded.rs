@@ -1,0 +1,133 @@
+//! Objects inside objects: `x-kubernetes-embedded-resource`.
+
+use serde_json::{Map, Value};
+
+use crate::cause::Cause;
+use crate::document::Schema;
+use crate::names;
+use crate::path::Path;
+
+/// Checks the heads of all embedded resources in an object.
+pub fn embedded_resources(schema: Schema<'_>, object: &Value) -> Vec<Cause> {
+    let mut found = Vec::new();
+    walk(schema, object, &Path::ROOT, &mut found);
+    found
+}
+
+fn walk(schema: Schema<'_>, value: &Value, path: &Path<'_>, found: &mut Vec<Cause>) {
+    match value {
+        Value::Object(map) => {
+            if schema.is_embedded {
+                head(map, path, found);
+            }
+            for (key, value) in map {
+                if let Some(property) = schema.property(key) {
+                    walk(property, value, &path.name(key), found);
+                } else if let Some(each) = schema.additional() {
+                    walk(each, value, &path.key(key), found);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(each) = schema.items() {
+                for (index, item) in items.iter().enumerate() {
+                    walk(each, item, &path.index(index), found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn head(object: &Map<String, Value>, path: &Path<'_>, found: &mut Vec<Cause>) {
+    for name in ["apiVersion", "kind"] {
+        let path = path.name(name);
+        match object.get(name) {
+            None => found.push(Cause::required(path, "")),
+            Some(Value::String(text)) if text.is_empty() => found.push(Cause::invalid(path, "", "must not be empty")),
+            Some(Value::String(text)) => {
+                if let Some(detail) = if name == "kind" { kind_mistake(text) } else { version_mistake(text) } {
+                    found.push(Cause::invalid(path, text, &detail));
+                }
+            }
+            Some(other) => found.push(Cause::invalid(path, other, "must be a string")),
+        }
+    }
+    if let Some(metadata) = object.get("metadata") {
+        let path = path.name("metadata");
+        match metadata {
+            Value::Object(metadata) => head_metadata(metadata, &path, found),
+            Value::Null => {}
+            other => found.push(Cause::invalid(path, other, "must be an object")),
+        }
+    }
+}
+
+pub(crate) fn kind_mistake(kind: &str) -> Option<String> {
+    let broken = names::dns_1035_label(&kind.to_lowercase());
+    (!broken.is_empty()).then(|| format!("may have mixed case, but should otherwise match: {}", broken.join(",")))
+}
+
+fn version_mistake(version: &str) -> Option<String> {
+    (version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {version}"))
+}
+
+/// Only what makes metadata unusable: names, labels and annotation keys. Its types were settled when it was decoded.
+fn head_metadata(metadata: &Map<String, Value>, path: &Path<'_>, found: &mut Vec<Cause>) {
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
+    for name in ["generateName", "name"] {
+        let value = text(name);
+        let broken = names::path_segment(value);
+        found.extend(
+            broken.iter().filter(|_| !value.is_empty()).map(|rule| Cause::invalid(path.name(name), value, rule)),
+        );
+    }
+    let namespace = text("namespace");
+    if !namespace.is_empty() {
+        let broken = names::dns_label(namespace);
+        found.extend(broken.iter().map(|rule| Cause::invalid(path.name("namespace"), namespace, rule)));
+    }
+    if let Some(labels) = metadata.get("labels").and_then(Value::as_object) {
+        let path = path.name("labels");
+        for (key, value) in labels {
+            found.extend(names::qualified_name(key).iter().map(|rule| Cause::invalid(path, key, rule)));
+            let value = value.as_str().unwrap_or_default();
+            found.extend(names::label_value(value).iter().map(|rule| Cause::invalid(path.key(key), value, rule)));
+        }
+    }
+    if let Some(annotations) = metadata.get("annotations").and_then(Value::as_object) {
+        let path = path.name("annotations");
+        for key in annotations.keys() {
+            let broken = names::qualified_name(&key.to_lowercase());
+            found.extend(broken.iter().map(|rule| Cause::invalid(path, key, rule)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::document::Document;
+
+    fn found(value: Value) -> Vec<String> {
+        let (document, root) = Document::of_custom_resource(&json!({"type": "object", "properties": {"t": {
+            "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true
+        }}}));
+        embedded_resources(document.at(root), &json!({ "t": value })).iter().map(Cause::to_string).collect()
+    }
+
+    #[test]
+    fn head_is_required_and_must_be_usable() {
+        assert_eq!(found(json!({})), ["t.apiVersion: Required value", "t.kind: Required value"]);
+        assert_eq!(
+            found(json!({"apiVersion": "a/b/c", "kind": 5})),
+            [
+                "t.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c",
+                "t.kind: Invalid value: 5: must be a string"
+            ]
+        );
+        assert_eq!(found(json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "UPPER"}})), [""; 0]);
+    }
+}
