@@ -32,7 +32,7 @@ pub struct Kind {
     /// The schema's name in the OpenAPI data.
     pub definition: &'static str,
     /// What its names look like; the answer is what is wrong.
-    pub name_rule: fn(&str) -> Option<String>,
+    pub name_rule: fn(&str) -> Vec<String>,
     /// How it differs from the plainest kind.
     pub ways: Ways,
     /// Fields that selectors may name beside `metadata.name` and `metadata.namespace`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Schema};
+use seaworthy_schema::{Cause, Schema, names};
 use serde_json::Value;
 
 use crate::builtin::definitions;
@@ -151,10 +151,10 @@ impl Resource {
     }
 
     /// What its names look like; the answer is what is wrong.
-    pub fn name_problem(&self, name: &str) -> Option<String> {
+    pub fn name_problems(&self, name: &str) -> Vec<String> {
         match &self.origin {
             Origin::BuiltIn(kind) => (kind.name_rule)(name),
-            Origin::Custom(_) => crate::name::dns_subdomain(name),
+            Origin::Custom(_) => names::dns_subdomain(name),
         }
     }
 
@@ -202,6 +202,15 @@ impl Resource {
         match &self.origin {
             Origin::BuiltIn(kind) => (kind.defaults)(object),
             Origin::Custom(custom) => custom.fill_defaults(object),
+        }
+    }
+
+    /// What a kind does to an object whose deletion begins, beside marking it.
+    pub fn begin_deletion(&self, object: &mut Object) {
+        if &*self.storage == "core/namespaces" {
+            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+                status.insert("phase".to_owned(), "Terminating".into());
+            }
         }
     }
 

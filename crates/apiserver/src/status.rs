@@ -206,6 +206,15 @@ impl Failure {
         Failure::new(507, "InsufficientStorage", message)
     }
 
+    /// What the store says when it does not write.
+    pub fn of_commit(error: &seaworthy_store::CommitError) -> Failure {
+        use seaworthy_store::CommitError;
+        match error {
+            CommitError::Unavailable { is_full: true, .. } => Failure::storage(error.to_string()),
+            other => Failure::internal(other),
+        }
+    }
+
     /// A fault of the server. The message must not carry anything of the request's content.
     pub fn internal(message: impl std::fmt::Display) -> Failure {
         let cause = Cause { reason: "", message: message.to_string(), field: String::new() };

@@ -1,12 +1,12 @@
 //! ConfigMap: texts and bytes by key.
 
 use jiff::Timestamp;
-use seaworthy_schema::Cause;
+use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
 use crate::kind::{ALL_VERBS, Column, Kind, Part, Ways, no_defaults, no_preparation};
 use crate::object::{Metadata, Object};
-use crate::{name, table};
+use crate::table;
 
 /// The most that all values together may weigh, the same as for a Secret.
 const MAX_SIZE: usize = 1024 * 1024;
@@ -24,7 +24,7 @@ pub static CONFIG_MAP: Kind = Kind {
     verbs: ALL_VERBS,
     subresources: &[],
     definition: "io.k8s.api.core.v1.ConfigMap",
-    name_rule: name::dns_subdomain,
+    name_rule: names::dns_subdomain,
     ways: Ways::PLAIN,
     selectable: &[],
     defaults: no_defaults,
@@ -39,7 +39,7 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     let mut size = 0;
     for field in ["data", "binaryData"] {
         for (key, value) in entries(object, field) {
-            if let Some(problem) = name::data_key(key) {
+            if let Some(problem) = data_key(key) {
                 causes.push(Cause::invalid(format!("{field}[{key}]"), key, &problem));
             }
             if field == "data" && entries(object, "binaryData").any(|(other, _)| other == key) {
@@ -77,4 +77,24 @@ fn entries<'o>(object: &'o Object, field: &str) -> impl Iterator<Item = (&'o Str
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
     let count = entries(object, "data").count() + entries(object, "binaryData").count();
     vec![object.name().into(), count.into(), table::age(object, now)]
+}
+
+/// A key of a ConfigMap or Secret.
+pub(super) fn data_key(text: &str) -> Option<String> {
+    if text.len() > 253 {
+        return Some("must be no more than 253 bytes".to_owned());
+    }
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+        return Some(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
+             'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+                .to_owned(),
+        );
+    }
+    match text {
+        "." => Some("must not be '.'".to_owned()),
+        ".." => Some("must not be '..'".to_owned()),
+        _ if text.starts_with("..") => Some("must not start with '..'".to_owned()),
+        _ => None,
+    }
 }

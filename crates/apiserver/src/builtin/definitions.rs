@@ -8,3 +8,8 @@ use crate::kind::Kind;
 pub fn of(_kind: &Kind) -> Option<Schema<'static>> {
     None
 }
+
+/// The schema of the metadata that all objects have.
+pub fn object_meta() -> Option<Schema<'static>> {
+    None
+}

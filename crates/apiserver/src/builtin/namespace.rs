@@ -1,13 +1,13 @@
 //! Namespace: the room that other objects live in.
 
 use jiff::Timestamp;
-use seaworthy_schema::Cause;
+use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
 use crate::kind::{Column, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart, no_rules};
 use crate::object::{Metadata, Object};
 use crate::request::Verb;
-use crate::{name, table};
+use crate::table;
 
 /// The label by which selectors find a namespace by name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -28,7 +28,7 @@ pub static NAMESPACE: Kind = Kind {
     verbs: &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch],
     subresources: &[Subresource { name: "finalize", kind: ("", "", ""), verbs: &[Verb::Update] }, STATUS],
     definition: "io.k8s.api.core.v1.Namespace",
-    name_rule: name::dns_label,
+    name_rule: names::dns_label,
     ways: Ways { answers_deleted: true, ..Ways::PLAIN },
     selectable: &[Selectable { label: "status.phase", value: phase }],
     defaults,

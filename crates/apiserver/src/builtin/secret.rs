@@ -3,12 +3,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use seaworthy_schema::Cause;
+use seaworthy_schema::{Cause, names};
 use serde_json::{Map, Value};
 
 use crate::kind::{ALL_VERBS, Column, Kind, Part, Selectable, Ways, no_preparation};
 use crate::object::{Metadata, Object};
-use crate::{name, table};
+use crate::table;
+
+use super::config_map::data_key;
 
 /// The most that all values together may weigh.
 const MAX_SIZE: usize = 1024 * 1024;
@@ -28,7 +30,7 @@ pub static SECRET: Kind = Kind {
     verbs: ALL_VERBS,
     subresources: &[],
     definition: "io.k8s.api.core.v1.Secret",
-    name_rule: name::dns_subdomain,
+    name_rule: names::dns_subdomain,
     ways: Ways::PLAIN,
     selectable: &[Selectable { label: "type", value: |object| kind_of(object).to_owned() }],
     defaults,
@@ -66,7 +68,7 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut size = 0;
     for (key, value) in entries(object) {
-        if let Some(problem) = name::data_key(key) {
+        if let Some(problem) = data_key(key) {
             causes.push(Cause::invalid(format!("data[{key}]"), key, &problem));
         }
         size += value.as_str().map_or(0, |text| text.len() / 4 * 3);

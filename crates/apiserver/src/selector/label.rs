@@ -1,6 +1,6 @@
 //! Selectors by label: `env=prod,tier in (front, back),!canary`.
 
-use crate::name;
+use seaworthy_schema::names;
 
 use super::SelectorError;
 
@@ -192,7 +192,7 @@ impl Parser {
             Token::Word(word) => word,
             other => return Err(found_comma(&other, "identifier")),
         };
-        checked(name::qualified_name(&key), "key", &key)?;
+        checked(names::qualified_name(&key), "key", &key)?;
         if is_missing || matches!(self.peek(), Token::End | Token::Comma) {
             let operator = if is_missing { Operator::Missing } else { Operator::Exists };
             return Ok(Requirement { key, operator });
@@ -215,7 +215,7 @@ impl Parser {
             Token::End | Token::Comma => Ok(String::new()),
             _ => match self.next() {
                 Token::Word(word) => {
-                    checked(name::label_value(&word), "value", &word)?;
+                    checked(names::label_value(&word), "value", &word)?;
                     Ok(word)
                 }
                 other => Err(found_comma(&other, "identifier")),
@@ -241,7 +241,7 @@ impl Parser {
         loop {
             match self.next() {
                 Token::Word(word) => {
-                    checked(name::label_value(&word), "value", &word)?;
+                    checked(names::label_value(&word), "value", &word)?;
                     values.push(word);
                     match self.next() {
                         Token::Comma if *self.peek() == Token::Close => values.push(String::new()),
@@ -263,8 +263,8 @@ impl Parser {
     }
 }
 
-fn checked(problem: Option<String>, what: &str, text: &str) -> Result<(), SelectorError> {
-    match problem {
+fn checked(problems: Vec<String>, what: &str, text: &str) -> Result<(), SelectorError> {
+    match problems.first() {
         None => Ok(()),
         Some(problem) => Err(SelectorError(format!("{what}: Invalid value: {text:?}: {problem}"))),
     }

@@ -27,7 +27,6 @@ const PIECE: usize = 64 * 1024;
 
 /// Which records a request means.
 pub struct Wanted<'c> {
-    resource: &'c Resource,
     options: &'c ListOptions,
     namespace: &'c str,
     name: Option<&'c str>,
@@ -53,7 +52,7 @@ impl<'c> Wanted<'c> {
             "" => options.fields.required("metadata.name"),
             name => Some(name),
         };
-        Ok(Wanted { resource, options, namespace: &call.path.namespace, name })
+        Ok(Wanted { options, namespace: &call.path.namespace, name })
     }
 
     /// Whether every object of the namespace is wanted.
@@ -74,10 +73,6 @@ impl<'c> Wanted<'c> {
             && matches_fields(&self.options.fields, record)
     }
 
-    /// The resource.
-    pub fn resource(&self) -> &Resource {
-        self.resource
-    }
 }
 
 fn matches_fields(selector: &FieldSelector, record: &Record) -> bool {
@@ -109,6 +104,15 @@ pub fn list(call: &Call) -> Result<Answer, Failure> {
         metadata["remainingItemCount"] = remaining.into();
     }
     present(call, &found.records, metadata)
+}
+
+/// Everything that a request means, as it is now.
+pub fn selected(call: &Call) -> Result<Vec<Arc<Record>>, Failure> {
+    let options = ListOptions::read(&call.query, false)?;
+    let wanted = Wanted::new(call, &options)?;
+    let mut records = call.server.store().list(&call.resource.storage, wanted.namespace()).records;
+    records.retain(|record| wanted.takes(record));
+    Ok(records)
 }
 
 fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found, Failure> {
