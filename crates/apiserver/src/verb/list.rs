@@ -72,7 +72,6 @@ impl<'c> Wanted<'c> {
             && self.options.labels.matches(|label| record.tags.label(label))
             && matches_fields(&self.options.fields, record)
     }
-
 }
 
 fn matches_fields(selector: &FieldSelector, record: &Record) -> bool {

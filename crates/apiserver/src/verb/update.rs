@@ -51,7 +51,8 @@ pub async fn update(call: &Call) -> Result<Answer, Failure> {
         answer.warnings.extend(warnings);
         return Ok(answer);
     }
-    change(call, &options, |_| Ok(Changed { object: object.clone(), is_owned: false, warnings: warnings.clone() })).await
+    change(call, &options, |_| Ok(Changed { object: object.clone(), is_owned: false, warnings: warnings.clone() }))
+        .await
 }
 
 /// Whether the object is the one that the path names.
@@ -80,8 +81,8 @@ pub async fn change(
         let found = found.ok_or_else(|| Failure::not_found(resource.named(), &call.path.name))?;
         let old = in_version(call, &found);
         let changed = make(&old)?;
-        let is_unconditional = changed.object.revision_text() == old.revision_text()
-            || changed.object.revision_text().is_empty();
+        let is_unconditional =
+            changed.object.revision_text() == old.revision_text() || changed.object.revision_text().is_empty();
         let (next, is_same) = next_state(call, options, &old, changed.object, changed.is_owned)?;
         let answer = |record: &Record| -> Result<Answer, Failure> {
             let body = present::one(resource, record, call.accepted, &call.query, call.server.world().now())?;
@@ -109,7 +110,12 @@ pub async fn change(
             Ok(_) if is_released => {
                 let body = present::shaped(resource, next, call.accepted, &call.query, call.server.world().now())?;
                 let warnings = changed.warnings;
-                return Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings });
+                return Ok(Answer {
+                    status: StatusCode::OK,
+                    format: call.accepted.format,
+                    body: body.into(),
+                    warnings,
+                });
             }
             Ok(committed) => return answer(&committed.records[0]),
             Err(CommitError::Conflict { .. }) if is_unconditional && attempt < TRIES => {}
@@ -130,7 +136,11 @@ fn in_version(call: &Call, record: &Arc<Record>) -> Object {
 /// Whether nothing holds an object that is on its way out.
 pub fn may_go(object: &Object) -> bool {
     let is_held_inside = object.get("kind").and_then(Value::as_str) == Some("Namespace")
-        && object.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        && object
+            .get("spec")
+            .and_then(|spec| spec.get("finalizers"))
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty());
     let is_graceful = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
     object.finalizers().next().is_none() && !is_held_inside && !is_graceful
 }
@@ -153,11 +163,8 @@ fn next_state(
         return Err(Failure::invalid(named, &call.path.name, vec![cause]));
     }
     if !object.uid().is_empty() && object.uid() != old.uid() {
-        let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            object.uid(),
-            old.uid()
-        );
+        let why =
+            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid());
         return Err(Failure::conflict(resource.named(), &call.path.name, &why));
     }
     if !sent.is_empty() && sent != old.revision_text() {
