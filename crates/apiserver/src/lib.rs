@@ -7,6 +7,7 @@ mod call;
 mod clock;
 mod custom;
 mod decode;
+mod discovery;
 mod kind;
 mod media;
 mod meta;
@@ -22,6 +23,7 @@ mod service;
 mod status;
 mod table;
 mod verb;
+mod version;
 mod write;
 
 pub use access::{Action, Binding, Identity, Policy, Role, Rule, Subject};

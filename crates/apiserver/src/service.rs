@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 
@@ -18,13 +18,13 @@ use crate::access::{Action, Identity};
 use crate::body::Body;
 use crate::call::{Answer, Call};
 use crate::decode::MAX_BODY;
-use crate::media::Accepted;
+use crate::media::{Accepted, Format};
 use crate::options::Query;
 use crate::request::{ResourcePath, Target, Verb};
 use crate::resource::Resource;
 use crate::server::Server;
 use crate::status::{Failure, Named};
-use crate::verb;
+use crate::{discovery, verb, version};
 
 /// The server as a tower service.
 impl<B> tower_service::Service<Request<B>> for Server
@@ -139,20 +139,37 @@ impl Server {
     }
 
     /// Everything that is no resource.
-    fn other(&self, method: &Method, path: &str, _headers: &http::HeaderMap) -> Result<Response<Body>, Failure> {
+    fn other(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Response<Body>, Failure> {
         if !matches!(*method, Method::GET | Method::HEAD) {
             return Err(Failure::unknown_path());
         }
-        match path.trim_end_matches('/') {
-            "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping" => {
-                let mut response = Response::new(Body::from("ok"));
-                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-                *response.status_mut() = StatusCode::OK;
-                Ok(response)
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let registry = self.registry();
+        let found = match parts.as_slice() {
+            ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"] => {
+                return Ok(answered("text/plain; charset=utf-8", "ok"));
             }
-            _ => Err(Failure::unknown_path()),
-        }
+            ["version"] => Some(version::version()),
+            ["api"] | ["apis"] if Accepted::choose(headers, false)?.aggregated => {
+                let list = discovery::aggregated(&registry, parts == ["api"]);
+                return Ok(answered(discovery::AGGREGATED, list.to_string()));
+            }
+            ["api"] => Some(discovery::core_versions()),
+            ["apis"] => Some(discovery::groups(&registry)),
+            ["api", version] => discovery::resources(&registry, "", version),
+            ["apis", group] => discovery::group(&registry, group),
+            ["apis", group, version] => discovery::resources(&registry, group, version),
+            _ => None,
+        };
+        let found = found.ok_or_else(Failure::unknown_path)?;
+        Ok(answered(Format::Json.content_type(), found.to_string()))
     }
+}
+
+fn answered(content_type: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::from(text.into()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
 }
 
 async fn act(call: Call, verb: Verb) -> Result<Answer, Failure> {
