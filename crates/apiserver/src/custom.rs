@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, Document, NodeId, Schema};
 use serde_json::Value;
 
-use crate::kind::{PART_VERBS, Part, keep_parts_apart, keep_parts_apart_from_the_start};
-use crate::object::{Metadata, Object};
-use crate::resource::{Below, Resource};
+use crate::kind::{ALL_VERBS, PART_VERBS, Part, keep_parts_apart_from_the_start};
+use crate::object::{self, Metadata, Object};
+use crate::resource::{Below, Origin, Resource, api_version};
 use crate::table;
 
 /// One version of a definition.
@@ -51,21 +51,27 @@ impl Custom {
     }
 
     /// What is wrong with an object.
-    pub fn judge(&self, _object: &Object, _old: Option<&Object>, _part: Part) -> Vec<Cause> {
-        Vec::new()
+    pub fn judge(&self, object: &Object, old: Option<&Object>, _part: Part) -> Vec<Cause> {
+        let value = Value::Object(object.clone());
+        let old = old.map(|old| Value::Object(old.clone()));
+        seaworthy_schema::validate(self.schema(), &value, old.as_ref(), "")
     }
 
     /// Brings an object into the state in which this write may leave it.
     pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: Part) {
         if self.has_status {
             keep_parts_apart_from_the_start(object, old, part);
-        } else {
-            keep_parts_apart(object, old, Part::Finalize);
         }
     }
 
     /// Fills in what the client left out.
-    pub fn fill_defaults(&self, _object: &mut Object) {}
+    pub fn fill_defaults(&self, object: &mut Object) {
+        let mut value = Value::Object(std::mem::take(object));
+        seaworthy_schema::apply_defaults(self.schema(), &mut value);
+        if let Value::Object(filled) = value {
+            *object = filled;
+        }
+    }
 
     /// The columns of its table.
     pub fn columns(&self) -> Vec<Value> {
@@ -79,6 +85,42 @@ impl Custom {
 }
 
 /// The resources of a definition: one for each version that is served.
-pub fn resources(_definition: &Object) -> Vec<Arc<Resource>> {
-    Vec::new()
+pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>> {
+    let spec = definition.get("spec").unwrap_or(&Value::Null);
+    let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let texts = |path: &str| -> Vec<Arc<str>> {
+        let list = spec.pointer(path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(Value::as_str).map(Into::into).collect()
+    };
+    let group = text("/group");
+    let versions = spec.get("versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let name = |version: &Value| version.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let stored = versions.iter().find(|version| is(version, "storage")).map(name).unwrap_or_default();
+    let kind = text("/names/kind");
+    let prefix =
+        |version: &str| -> Box<[u8]> { object::prefix(&api_version(group, version), kind).into_bytes().into() };
+    let served = versions.iter().filter(|version| is(version, "served"));
+    served
+        .map(|version| {
+            let version_name = name(version);
+            Arc::new(Resource {
+                group: group.into(),
+                version: version_name.as_str().into(),
+                plural: text("/names/plural").into(),
+                singular: text("/names/singular").into(),
+                kind: kind.into(),
+                list_kind: text("/names/listKind").into(),
+                is_namespaced: text("/scope") == "Namespaced",
+                short_names: texts("/names/shortNames"),
+                categories: texts("/names/categories"),
+                verbs: ALL_VERBS,
+                storage: format!("{group}/{}", text("/names/plural")).into(),
+                api_version: api_version(group, &version_name).into(),
+                prefix: prefix(&version_name),
+                stored_prefix: prefix(&stored),
+                origin: Origin::Custom(Arc::new(Custom::read(version, history_begins))),
+            })
+        })
+        .collect()
 }

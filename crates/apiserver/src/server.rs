@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use seaworthy_store::{Indexer, Key, OpenError, Record, Store, Tags, Window};
 use serde_json::Value;
 
-use crate::access::Policy;
+use crate::access::{Binding, Policy, Role};
 use crate::clock::World;
-use crate::object::Object;
+use crate::custom;
+use crate::object::{Metadata, Object};
 use crate::registry::Registry;
 use crate::resource::Resource;
 
@@ -43,8 +44,45 @@ impl Server {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
             Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
         };
-        let policy = RwLock::default();
-        Ok(Server { inner: Arc::new(Inner { store, registry, policy, world }) })
+        let server = Server { inner: Arc::new(Inner { store, registry, policy: RwLock::default(), world }) };
+        server.refresh_registry();
+        server.refresh_policy();
+        Ok(server)
+    }
+
+    /// Serves what the definitions say that are established now.
+    pub fn refresh_registry(&self) {
+        let definitions = self.store().list(DEFINITIONS, None).records;
+        let custom = definitions.iter().flat_map(|record| {
+            let definition = decode(record);
+            match is_established(&definition) {
+                true => custom::resources(&definition, record.created_revision),
+                false => Vec::new(),
+            }
+        });
+        let registry = Arc::new(Registry::with(custom));
+        *self.inner.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+    }
+
+    /// Reads roles and bindings anew.
+    pub fn refresh_policy(&self) {
+        let mut policy = Policy::default();
+        let objects = |resource: &str| -> Vec<Object> {
+            self.store().list(resource, None).records.iter().map(|record| decode(record)).collect()
+        };
+        for object in objects("rbac.authorization.k8s.io/clusterroles") {
+            policy.add_cluster_role(object.name(), Role::read(&object));
+        }
+        for object in objects("rbac.authorization.k8s.io/roles") {
+            policy.add_role(object.namespace(), object.name(), Role::read(&object));
+        }
+        for object in objects("rbac.authorization.k8s.io/clusterrolebindings") {
+            policy.add_cluster_binding(Binding::read(&object));
+        }
+        for object in objects("rbac.authorization.k8s.io/rolebindings") {
+            policy.add_binding(object.namespace(), Binding::read(&object));
+        }
+        *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
     /// The objects.
@@ -72,6 +110,17 @@ impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("revision", &self.store().revision()).finish_non_exhaustive()
     }
+}
+
+/// Where definitions are stored.
+const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
+fn is_established(definition: &Object) -> bool {
+    let conditions = definition.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        condition.get("type").and_then(Value::as_str) == Some("Established")
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    })
 }
 
 /// The value behind a lock. A writer only ever replaces the whole, so one that panicked left nothing half done.
