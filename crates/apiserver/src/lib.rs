@@ -1,6 +1,7 @@
 //! A Kubernetes API server as a tower service: the smallest that clients cannot tell from the real one.
 
 mod access;
+mod authentication;
 mod body;
 mod builtin;
 mod call;
@@ -27,6 +28,7 @@ mod version;
 mod write;
 
 pub use access::{Action, Binding, Identity, Policy, Role, Rule, Subject};
+pub use authentication::{Keys, KeysError, PeerCertificate, StaticTokens, TokensError};
 pub use body::Body;
 pub use clock::{Machine, Still, World};
 pub use media::{Accepted, Format, PatchKind, Shape};
@@ -37,5 +39,5 @@ pub use registry::Registry;
 pub use request::{ResourcePath, Target, Verb};
 pub use resource::Resource;
 pub use selector::{FieldSelector, LabelSelector, SelectorError};
-pub use server::{Place, Server};
+pub use server::{Place, Server, Settings};
 pub use status::{Cause, Details, Failure, Named};

@@ -7,6 +7,7 @@ use seaworthy_store::{Indexer, Key, OpenError, Record, Store, Tags, Window};
 use serde_json::Value;
 
 use crate::access::{Binding, Policy, Role};
+use crate::authentication::{Keys, StaticTokens};
 use crate::clock::World;
 use crate::custom;
 use crate::object::{Metadata, Object};
@@ -24,6 +25,20 @@ struct Inner {
     registry: Arc<RwLock<Arc<Registry>>>,
     policy: RwLock<Arc<Policy>>,
     world: Arc<dyn World>,
+    tokens: StaticTokens,
+    keys: Keys,
+}
+
+/// What a server is made of.
+pub struct Settings {
+    /// Where the objects are kept.
+    pub place: Place,
+    /// Time and chance.
+    pub world: Arc<dyn World>,
+    /// Tokens that do not change.
+    pub tokens: StaticTokens,
+    /// The key that signs tokens of service accounts.
+    pub keys: Keys,
 }
 
 /// Where the objects are kept.
@@ -37,14 +52,16 @@ pub enum Place {
 
 impl Server {
     /// Opens the store and reads what is in it.
-    pub fn open(place: &Place, world: Arc<dyn World>) -> Result<Server, OpenError> {
+    pub fn open(settings: Settings) -> Result<Server, OpenError> {
+        let Settings { place, world, tokens, keys } = settings;
         let registry = Arc::new(RwLock::new(Arc::new(Registry::with([]))));
         let indexer = indexer(registry.clone());
-        let store = match place {
+        let store = match &place {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
             Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
         };
-        let server = Server { inner: Arc::new(Inner { store, registry, policy: RwLock::default(), world }) };
+        let server =
+            Server { inner: Arc::new(Inner { store, registry, policy: RwLock::default(), world, tokens, keys }) };
         server.refresh_registry();
         server.refresh_policy();
         Ok(server)
@@ -98,6 +115,16 @@ impl Server {
     /// Who may do what at the moment.
     pub fn policy(&self) -> Arc<Policy> {
         read(&self.inner.policy)
+    }
+
+    /// Tokens that do not change.
+    pub fn static_tokens(&self) -> &StaticTokens {
+        &self.inner.tokens
+    }
+
+    /// The key that signs tokens of service accounts.
+    pub fn keys(&self) -> &Keys {
+        &self.inner.keys
     }
 
     /// Time and chance.

@@ -97,10 +97,6 @@ impl Server {
         }
     }
 
-    fn authenticate(&self, _parts: &http::request::Parts) -> Result<Identity, Failure> {
-        Ok(Identity::anonymous())
-    }
-
     fn authorise(&self, identity: &Identity, action: &Action<'_>) -> Result<(), Failure> {
         if self.policy().allows(identity, action) {
             return Ok(());
