@@ -9,6 +9,7 @@ mod clock;
 mod custom;
 mod decode;
 mod discovery;
+mod housekeeping;
 mod kind;
 mod media;
 mod meta;

@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, Schema, names};
 use serde_json::Value;
 
+use crate::builtin::definition::FINALIZER;
 use crate::builtin::definitions;
 use crate::custom::Custom;
+use crate::housekeeping::DEFINITIONS;
 use crate::kind::{Generation, Kind, Part, Ways};
 use crate::object::{self, Metadata, Object};
 use crate::request::Verb;
@@ -211,6 +213,10 @@ impl Resource {
             if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
                 status.insert("phase".to_owned(), "Terminating".into());
             }
+        }
+        if &*self.storage == DEFINITIONS {
+            let held = object.finalizers().chain([FINALIZER]).map(Value::from).collect::<Vec<_>>();
+            object.set_meta("finalizers", held);
         }
     }
 

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use seaworthy_store::{Indexer, Key, OpenError, Record, Store, Tags, Window};
+use seaworthy_store::{Change, CommitError, Indexer, Key, OpenError, Record, Store, Tags, Window};
 use serde_json::Value;
 
 use crate::access::{Binding, Policy, Role};
 use crate::authentication::{Keys, StaticTokens};
 use crate::clock::World;
 use crate::custom;
+use crate::housekeeping::DEFINITIONS;
 use crate::object::{Metadata, Object};
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -65,6 +66,15 @@ impl Server {
         server.refresh_registry();
         server.refresh_policy();
         Ok(server)
+    }
+
+    /// Makes one change, and what follows from it.
+    pub async fn commit(&self, change: Change) -> Result<Arc<Record>, CommitError> {
+        let resource = change.key().resource.clone();
+        let committed = self.store().commit(vec![change]).await?;
+        self.follow_up(&resource).await;
+        // One change has one record.
+        Ok(committed.records[0].clone())
     }
 
     /// Serves what the definitions say that are established now.
@@ -138,9 +148,6 @@ impl fmt::Debug for Server {
         f.debug_struct("Server").field("revision", &self.store().revision()).finish_non_exhaustive()
     }
 }
-
-/// Where definitions are stored.
-const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 fn is_established(definition: &Object) -> bool {
     let conditions = definition.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);

@@ -71,10 +71,9 @@ pub async fn create_object(
         }
         let encoded = object::encode(&object);
         let body = Stored::new(encoded.bytes, encoded.hole);
-        match call.server.store().commit(vec![Change::Put { key, expected: Expect::Absent, body }]).await {
-            Ok(committed) => {
-                let record = &committed.records[0];
-                let body = present::one(resource, record, call.accepted, &call.query, now)?;
+        match call.server.commit(Change::Put { key, expected: Expect::Absent, body }).await {
+            Ok(record) => {
+                let body = present::one(resource, &record, call.accepted, &call.query, now)?;
                 return Ok(Answer { status: StatusCode::CREATED, ..Answer::ok(call.accepted.format, body) });
             }
             Err(CommitError::Conflict { found: Some(_), .. }) if wants_name && attempt < NAME_TRIES => {}

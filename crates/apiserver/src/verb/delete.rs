@@ -111,9 +111,9 @@ pub async fn delete_object(
             true => Change::Delete { key: key.clone(), expected, body },
             false => Change::Put { key: key.clone(), expected, body },
         };
-        match server.store().commit(vec![change]).await {
+        match server.commit(change).await {
             Ok(_) if is_gone => return Ok(Deleted::Gone(next)),
-            Ok(committed) => return Ok(Deleted::Held(served(resource, &committed.records[0]))),
+            Ok(record) => return Ok(Deleted::Held(served(resource, &record))),
             Err(CommitError::Conflict { found: Some(_), .. }) if attempt < TRIES => {}
             Err(CommitError::Conflict { found: None, .. }) => {
                 return Err(Failure::not_found(resource.named(), &key.name));

@@ -105,7 +105,7 @@ pub async fn change(
             true => Change::Delete { key: key.clone(), expected, body },
             false => Change::Put { key: key.clone(), expected, body },
         };
-        match call.server.store().commit(vec![step]).await {
+        match call.server.commit(step).await {
             // The write that lets an object go answers its last state at the revision that it had.
             Ok(_) if is_released => {
                 let body = present::shaped(resource, next, call.accepted, &call.query, call.server.world().now())?;
@@ -117,7 +117,7 @@ pub async fn change(
                     warnings,
                 });
             }
-            Ok(committed) => return answer(&committed.records[0]),
+            Ok(record) => return answer(&record),
             Err(CommitError::Conflict { .. }) if is_unconditional && attempt < TRIES => {}
             Err(CommitError::Conflict { .. }) => return Err(Failure::modified(resource.named(), &call.path.name)),
             Err(error) => return Err(Failure::of_commit(&error)),
