@@ -110,7 +110,12 @@ impl Writer<'_> {
             applier.fields = applier.fields.recursive_difference(ignored);
         }
         let mut new = merge(&self.kind, live, config);
-        if let Some(last) = last {
+        // Nearly always nothing is given up, and then nothing can be taken away. Only what is applied empty may, oddly,
+        // lose what nobody owns in it.
+        let gives_up = |last: &Manager| {
+            last.api_version != self.api_version || !last.fields.is_subset(&applier.fields) || has_empty_parts(config)
+        };
+        if let Some(last) = last.filter(gives_up) {
             new = self.prune(new, &managers, &applier, &last);
         }
         self.take(live, &new, &mut managers, Some(&applier), force)?;
@@ -128,8 +133,7 @@ impl Writer<'_> {
 
     /// Takes away what the manager applied last time and not now, unless somebody else owns it.
     fn prune(&self, merged: Value, managers: &Managers, applier: &Manager, last: &Manager) -> Value {
-        let nothing_given_up = last.fields.is_subset(&applier.fields) && last.api_version == self.api_version;
-        if last.fields.is_empty() || nothing_given_up {
+        if last.fields.is_empty() {
             return merged;
         }
         let Some((base, kind)) = self.at(&merged, &last.api_version) else { return merged };
@@ -214,8 +218,7 @@ fn record_last_applied(object: &mut Value, config: &Value) {
         in_config.remove(LAST_APPLIED);
     }
     annotations.insert(LAST_APPLIED.to_owned(), Value::String(format!("{config}\n")));
-    let length: usize =
-        annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
+    let length: usize = annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if length > MAX_ANNOTATIONS {
         annotations.remove(LAST_APPLIED);
     }
@@ -223,6 +226,15 @@ fn record_last_applied(object: &mut Value, config: &Value) {
 
 fn named_fields(kind: &ObjectType<'_>, object: &Value) -> Set {
     with_named_fields(&field_set(kind, object), kind)
+}
+
+fn has_empty_parts(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty() || fields.values().any(has_empty_parts),
+        Value::Array(items) => items.iter().any(has_empty_parts),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// Whether two objects are the same, whatever the first one's owners; the second has none yet.

@@ -264,7 +264,10 @@ mod tests {
     fn what_cannot_be_read_is_named() {
         let error = |fields: Value| Set::decode(&fields).unwrap_err().to_string();
         assert_eq!(error(json!({"x": {}})), r#"fieldsV1: "x" is no path element: it must begin with f:, k:, v: or i:"#);
-        assert_eq!(error(json!({"f:a": {"i:x": {}}})), r#"fieldsV1: "i:x" is no path element: its position is no number"#);
+        assert_eq!(
+            error(json!({"f:a": {"i:x": {}}})),
+            r#"fieldsV1: "i:x" is no path element: its position is no number"#
+        );
         assert_eq!(error(json!({"k:[]": {}})), r#"fieldsV1: "k:[]" is no path element: its key is no JSON object"#);
         assert_eq!(error(json!({"f:a": 1})), "fieldsV1: an object was expected, found a number");
     }

@@ -95,8 +95,7 @@ fn compare(place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Change
         (Some(before), Some(after)) => {
             let (was, is) = (place.shape(before), place.shape(after));
             // Null takes any shape, so beside a value it counts as a change of shape.
-            let changes_shape =
-                place.only_shape().is_none() && (was != is || before.is_null() != after.is_null());
+            let changes_shape = place.only_shape().is_none() && (was != is || before.is_null() != after.is_null());
             let mut change = compare_as(place, is, old, new);
             if changes_shape {
                 let other = compare_as(place, was, old, new);
@@ -115,9 +114,7 @@ fn compare(place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Change
 fn compare_as(place: Place<'_>, shape: Shape, old: Option<&Value>, new: Option<&Value>) -> Change {
     match shape {
         Shape::Scalar => whole(old, new),
-        Shape::List => {
-            compare_lists(place, items_of(old), items_of(new)).unwrap_or_else(|| whole(old, new))
-        }
+        Shape::List => compare_lists(place, items_of(old), items_of(new)).unwrap_or_else(|| whole(old, new)),
         Shape::Map => {
             let (before, after) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
             let is_empty = |side: Option<&Map<String, Value>>| side.is_none_or(Map::is_empty);
@@ -138,11 +135,7 @@ fn whole(old: Option<&Value>, new: Option<&Value>) -> Change {
     Change { is_modified, ..Change::default() }
 }
 
-fn compare_maps(
-    place: Place<'_>,
-    old: Option<&Map<String, Value>>,
-    new: Option<&Map<String, Value>>,
-) -> Changes {
+fn compare_maps(place: Place<'_>, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>) -> Changes {
     let mut changes = Changes::default();
     let mut visit = |name: &str| {
         let lacks = |side: Option<&Map<String, Value>>| side.is_some_and(|fields| !fields.contains_key(name));
@@ -199,11 +192,7 @@ fn first_key<'k, 'v>(
 
 /// Compares the elements of one key: usually one on either side. More than one are a single value together, and one
 /// that becomes several, or the other way round, is taken away and added.
-fn compare_elements(
-    place: Place<'_>,
-    old: &[(ListKey<'_>, &Value)],
-    new: &[(ListKey<'_>, &Value)],
-) -> Change {
+fn compare_elements(place: Place<'_>, old: &[(ListKey<'_>, &Value)], new: &[(ListKey<'_>, &Value)]) -> Change {
     match (old, new) {
         ([] | [_], [] | [_]) => compare(place, old.first().map(|old| old.1), new.first().map(|new| new.1)),
         ([_, _, ..], [_, _, ..]) => Change {

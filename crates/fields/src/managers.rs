@@ -279,10 +279,9 @@ fn seconds_of(time: &str) -> Option<i64> {
     };
     // Days since 1970 in the calendar of today, counting years from March so that leap days come last.
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400)
-        + (month * 153 + 2) / 5
-        + day
-        - 719_469;
+    let days =
+        year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (month * 153 + 2) / 5 + day
+            - 719_469;
     Some(days * 86_400 + hour * 3600 + minute * 60 + second - offset)
 }
 

@@ -28,8 +28,7 @@ impl PathElement {
 
     /// The step to the list element with these key values, given in any order.
     pub fn key<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> PathElement {
-        let mut fields: Vec<(Box<str>, Value)> =
-            fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        let mut fields: Vec<(Box<str>, Value)> = fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
         fields.sort_by(|left, right| left.0.cmp(&right.0));
         PathElement::Key(fields.into())
     }
@@ -193,9 +192,7 @@ impl fmt::Display for Shown<'_> {
                 }
                 f.write_char(']')
             }
-            Value::Object(fields) => {
-                fields.iter().try_for_each(|(name, value)| write!(f, "{name}={}", Shown(value)))
-            }
+            Value::Object(fields) => fields.iter().try_for_each(|(name, value)| write!(f, "{name}={}", Shown(value))),
             Value::Null | Value::Bool(_) => write!(f, "{}", self.0),
         }
     }

@@ -22,12 +22,8 @@ fn reconcile_below(set: &Set, place: Place<'_>) -> Option<Set> {
         }
         Some(Entry { below: reconcile_below(&entry.below, place)?, ..entry.clone() })
     };
-    let changes: Vec<(usize, Entry)> = set
-        .entries()
-        .iter()
-        .enumerate()
-        .filter_map(|(index, entry)| Some((index, below(entry)?)))
-        .collect();
+    let changes: Vec<(usize, Entry)> =
+        set.entries().iter().enumerate().filter_map(|(index, entry)| Some((index, below(entry)?))).collect();
     if changes.is_empty() {
         return None;
     }

@@ -237,9 +237,7 @@ impl Set {
     /// Whether all of this is there too.
     pub fn is_subset(&self, other: &Set) -> bool {
         self.joined(other).all(|(entry, theirs)| {
-            theirs.is_some_and(|theirs| {
-                (!entry.is_member || theirs.is_member) && entry.below.is_subset(&theirs.below)
-            })
+            theirs.is_some_and(|theirs| (!entry.is_member || theirs.is_member) && entry.below.is_subset(&theirs.below))
         })
     }
 

@@ -97,7 +97,11 @@ pub(crate) fn check_depth(object: &Value) -> Result<(), TypeErrors> {
 }
 
 fn has_uid(object: &Value) -> bool {
-    object.get("metadata").and_then(|metadata| metadata.get("uid")).and_then(Value::as_str).is_some_and(|uid| !uid.is_empty())
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get("uid"))
+        .and_then(Value::as_str)
+        .is_some_and(|uid| !uid.is_empty())
 }
 
 /// Whether entries ask to forget all owners.
