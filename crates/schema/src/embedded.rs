@@ -58,7 +58,16 @@ fn head(object: &Map<String, Value>, path: &Path<'_>, found: &mut Vec<Cause>) {
         match metadata {
             Value::Object(metadata) => head_metadata(metadata, &path, found),
             Value::Null => {}
-            other => found.push(Cause::invalid(path, other, "must be an object")),
+            other => {
+                let kind = match other {
+                    Value::String(_) => "string",
+                    Value::Number(_) => "number",
+                    Value::Bool(_) => "bool",
+                    _ => "array",
+                };
+                let detail = format!("json: cannot unmarshal {kind} into Go value of type v1.ObjectMeta");
+                found.push(Cause::invalid(path, other, &detail));
+            }
         }
     }
 }
@@ -92,7 +101,7 @@ fn head_metadata(metadata: &Map<String, Value>, path: &Path<'_>, found: &mut Vec
         for (key, value) in labels {
             found.extend(names::qualified_name(key).iter().map(|rule| Cause::invalid(path, key, rule)));
             let value = value.as_str().unwrap_or_default();
-            found.extend(names::label_value(value).iter().map(|rule| Cause::invalid(path.key(key), value, rule)));
+            found.extend(names::label_value(value).iter().map(|rule| Cause::invalid(path, value, rule)));
         }
     }
     if let Some(annotations) = metadata.get("annotations").and_then(Value::as_object) {
