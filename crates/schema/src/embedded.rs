@@ -9,8 +9,19 @@ use crate::path::Path;
 
 /// Checks the heads of all embedded resources in an object.
 pub fn embedded_resources(schema: Schema<'_>, object: &Value) -> Vec<Cause> {
+    embedded_at(schema, object, &Path::ROOT, false)
+}
+
+/// Checks the heads of all embedded resources in a value, which may be one itself whatever its schema says.
+pub(crate) fn embedded_at(schema: Schema<'_>, value: &Value, path: &Path<'_>, is_resource: bool) -> Vec<Cause> {
     let mut found = Vec::new();
-    walk(schema, object, &Path::ROOT, &mut found);
+    if let Value::Object(map) = value
+        && is_resource
+        && !schema.is_embedded
+    {
+        head(map, path, &mut found);
+    }
+    walk(schema, value, path, &mut found);
     found
 }
 
