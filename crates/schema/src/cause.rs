@@ -178,8 +178,8 @@ impl Cause {
     /// The text has more bytes than allowed.
     pub fn too_long(field: impl fmt::Display, limit: i64) -> Cause {
         let detail = match limit {
-            ..0 => "value is too long".to_owned(),
             1 => "may not be more than 1 byte".to_owned(),
+            i64::MIN..=-1 => "value is too long".to_owned(),
             _ => format!("may not be more than {limit} bytes"),
         };
         Cause::new(field, Reason::TooLong, Shown::OMITTED, &detail)
@@ -188,8 +188,8 @@ impl Cause {
     /// The list or map has more entries than allowed.
     pub fn too_many(field: impl fmt::Display, actual: i64, limit: i64) -> Cause {
         let detail = match limit {
-            ..0 => "has too many items".to_owned(),
             1 => "must have at most 1 item".to_owned(),
+            i64::MIN..=-1 => "has too many items".to_owned(),
             _ => format!("must have at most {limit} items"),
         };
         let shown = if actual < 0 { Shown::OMITTED } else { actual.into() };

@@ -67,8 +67,7 @@ pub fn fill(schema: Schema<'_>, value: &mut Value) {
 
 fn add_missing(schema: Schema<'_>, map: &mut Map<String, Value>) {
     for (name, property) in schema.properties() {
-        // A default of null is as good as none.
-        let Some(default) = property.node().default.as_ref().filter(|default| !default.is_null()) else { continue };
+        let Some(default) = &property.node().default else { continue };
         match map.get_mut(name) {
             Some(value) if value.is_null() && !property.nullable => *value = default.clone(),
             Some(_) => {}

@@ -9,8 +9,19 @@ use crate::path::Path;
 
 /// Checks the heads of all embedded resources in an object.
 pub fn embedded_resources(schema: Schema<'_>, object: &Value) -> Vec<Cause> {
+    embedded_at(schema, object, &Path::ROOT, false)
+}
+
+/// Checks the heads of all embedded resources in a value, which may be one itself whatever its schema says.
+pub(crate) fn embedded_at(schema: Schema<'_>, value: &Value, path: &Path<'_>, is_resource: bool) -> Vec<Cause> {
     let mut found = Vec::new();
-    walk(schema, object, &Path::ROOT, &mut found);
+    if let Value::Object(map) = value
+        && is_resource
+        && !schema.is_embedded
+    {
+        head(map, path, &mut found);
+    }
+    walk(schema, value, path, &mut found);
     found
 }
 
@@ -58,7 +69,16 @@ fn head(object: &Map<String, Value>, path: &Path<'_>, found: &mut Vec<Cause>) {
         match metadata {
             Value::Object(metadata) => head_metadata(metadata, &path, found),
             Value::Null => {}
-            other => found.push(Cause::invalid(path, other, "must be an object")),
+            other => {
+                let kind = match other {
+                    Value::String(_) => "string",
+                    Value::Number(_) => "number",
+                    Value::Bool(_) => "bool",
+                    _ => "array",
+                };
+                let detail = format!("json: cannot unmarshal {kind} into Go value of type v1.ObjectMeta");
+                found.push(Cause::invalid(path, other, &detail));
+            }
         }
     }
 }
@@ -92,7 +112,7 @@ fn head_metadata(metadata: &Map<String, Value>, path: &Path<'_>, found: &mut Vec
         for (key, value) in labels {
             found.extend(names::qualified_name(key).iter().map(|rule| Cause::invalid(path, key, rule)));
             let value = value.as_str().unwrap_or_default();
-            found.extend(names::label_value(value).iter().map(|rule| Cause::invalid(path.key(key), value, rule)));
+            found.extend(names::label_value(value).iter().map(|rule| Cause::invalid(path, value, rule)));
         }
     }
     if let Some(annotations) = metadata.get("annotations").and_then(Value::as_object) {

@@ -171,7 +171,7 @@ fn is_isbn10(text: &str) -> bool {
     }
     let value = |byte: u8| if byte == b'X' { 10 } else { u32::from(byte - b'0') };
     let sum: u32 = digits.iter().zip(1..).map(|(byte, weight)| weight * value(*byte)).sum();
-    sum % 11 == 0
+    sum.is_multiple_of(11)
 }
 
 fn is_isbn13(text: &str) -> bool {
@@ -182,7 +182,7 @@ fn is_isbn13(text: &str) -> bool {
     // The last digit makes the weighted sum a multiple of ten.
     let sum: u32 =
         digits.iter().zip([1, 3].into_iter().cycle()).map(|(byte, weight)| weight * u32::from(byte - b'0')).sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 fn is_credit_card(text: &str) -> bool {

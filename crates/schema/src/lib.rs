@@ -6,6 +6,7 @@
 mod cause;
 mod correlation;
 mod defaults;
+mod definition;
 mod document;
 mod duration;
 mod email;
@@ -19,12 +20,14 @@ mod path;
 mod pattern;
 mod prune;
 mod read;
+mod rules;
 mod uri;
 mod validation;
 mod wording;
 
 pub use cause::{Cause, Reason, Shown, summary};
 pub use defaults::{apply_defaults, drop_nulls, fill};
+pub use definition::{default_definition, definition_mistakes};
 pub use document::{Document, NodeId, Schema};
 pub use embedded::embedded_resources;
 pub use lists::duplicates;

@@ -139,8 +139,14 @@ impl<'a> Reader<'a> {
                 let operator = repetition_text(start);
                 return Err(error("missing argument to repetition operator", operator));
             }
-            let repeats = self.atom()?;
-            most = most.max(self.repetition(repeats)?);
+            match self.atom()? {
+                Some(repeats) => most = most.max(self.repetition(repeats)?),
+                None if is_repetition(self.rest) => {
+                    let operator = repetition_text(self.rest);
+                    return Err(error("missing argument to repetition operator", operator));
+                }
+                None => {}
+            }
         }
         Ok(most)
     }
@@ -182,20 +188,25 @@ impl<'a> Reader<'a> {
         Ok(product)
     }
 
-    fn atom(&mut self) -> Result<u64, String> {
+    /// Something that can be repeated; none for what is empty.
+    fn atom(&mut self) -> Result<Option<u64>, String> {
         let start = self.rest;
         match self.take() {
             Some('(') => return self.group(start),
             Some('[') => self.class(start)?,
+            Some('\\') if self.rest.starts_with("Q\\E") => {
+                self.rest = &self.rest[3..];
+                return Ok(None);
+            }
             Some('\\') => self.escape(start)?,
             Some(c @ ('^' | '$' | '.')) => self.out.push(c),
             Some(c) => literal(c, &mut self.out),
             None => {}
         }
-        Ok(1)
+        Ok(Some(1))
     }
 
-    fn group(&mut self, start: &'a str) -> Result<u64, String> {
+    fn group(&mut self, start: &'a str) -> Result<Option<u64>, String> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err(error("expression nests too deeply", start));
@@ -206,7 +217,7 @@ impl<'a> Reader<'a> {
                 self.group_name(start)?;
             } else if !self.flags(start)? {
                 self.depth -= 1;
-                return Ok(1);
+                return Ok(None);
             }
         }
         let most = self.alternatives()?;
@@ -215,7 +226,7 @@ impl<'a> Reader<'a> {
         }
         self.out.push(')');
         self.depth -= 1;
-        Ok(most)
+        Ok(Some(most))
     }
 
     fn group_name(&mut self, start: &'a str) -> Result<(), String> {
@@ -232,25 +243,28 @@ impl<'a> Reader<'a> {
 
     /// Flags and the character after them: true when a group's content follows.
     fn flags(&mut self, start: &'a str) -> Result<bool, String> {
-        self.out.push('?');
+        let (mut on, mut off) = (String::new(), String::new());
         let mut negated = false;
         let mut any = false;
         while let Some(c) = self.take() {
             match c {
-                'i' | 'm' | 's' | 'U' => any = true,
+                'i' | 'm' | 's' | 'U' => {
+                    // The last word on a flag counts.
+                    on.retain(|flag| flag != c);
+                    off.retain(|flag| flag != c);
+                    if negated { &mut off } else { &mut on }.push(c);
+                    any = true;
+                }
                 '-' if !negated => (negated, any) = (true, false),
-                ':' | ')' if negated && !any => break,
-                ':' | ')' => {
-                    // An empty set of flags is written without any.
-                    if c == ')' && !any {
-                        self.out.push(':');
-                    }
-                    self.out.push(c);
+                ':' | ')' if !negated || any => {
+                    let minus = if off.is_empty() { "" } else { "-" };
+                    // Without any flag there is only the empty group left to write.
+                    let colon = if c == ')' && on.is_empty() && off.is_empty() { ":" } else { "" };
+                    self.out.push_str(&format!("?{on}{minus}{off}{colon}{c}"));
                     return Ok(c == ':');
                 }
                 _ => break,
             }
-            self.out.push(c);
         }
         Err(error("invalid or unsupported Perl syntax", self.since(start)))
     }
@@ -314,18 +328,12 @@ impl<'a> Reader<'a> {
         let found = match c {
             '1'..='7' if self.peek().is_some_and(|c| c.is_digit(8)) => octal(self, c.to_digit(8).unwrap_or(0), 2),
             '0' => octal(self, 0, 2),
-            'x' if self.eat("{") => {
-                let (digits, rest) = self.rest.split_once('}').unwrap_or(("", self.rest));
-                self.rest = rest;
-                u32::from_str_radix(digits, 16).ok().and_then(char::from_u32)
-            }
+            'x' if self.eat("{") => self.braced_code(),
             'x' => {
-                let digits = self.rest.get(..2).unwrap_or_default();
-                self.rest = &self.rest[digits.len()..];
-                if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && !digits.is_empty() {
-                    u32::from_str_radix(digits, 16).ok().and_then(char::from_u32)
-                } else {
-                    None
+                let digits = [self.take(), self.take()].map(|c| c.and_then(|c| c.to_digit(16)));
+                match digits {
+                    [Some(high), Some(low)] => char::from_u32(high * 16 + low),
+                    _ => None,
                 }
             }
             'a' => Some('\u{7}'),
@@ -338,6 +346,22 @@ impl<'a> Reader<'a> {
             _ => None,
         };
         found.ok_or_else(|| invalid(self))
+    }
+
+    /// The rest of `\x{10FFFF}`.
+    fn braced_code(&mut self) -> Option<char> {
+        let mut code = 0;
+        let mut any = false;
+        loop {
+            match self.take()? {
+                '}' if any => return char::from_u32(code),
+                c => code = code * 16 + c.to_digit(16)?,
+            }
+            any = true;
+            if code > u32::from(char::MAX) {
+                return None;
+            }
+        }
     }
 
     fn unicode_class(&mut self, negated: bool, start: &'a str) -> Result<(), String> {
@@ -375,11 +399,6 @@ impl<'a> Reader<'a> {
                 Some(']') if !first => {
                     self.take();
                     break;
-                }
-                Some('-') if !first && !self.rest.starts_with("-]") => {
-                    let after = &self.rest[1..];
-                    let length = after.chars().next().map_or(0, char::len_utf8);
-                    return Err(error("invalid character class range", &self.rest[..1 + length]));
                 }
                 _ => {}
             }

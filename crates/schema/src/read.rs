@@ -119,7 +119,8 @@ impl Reader {
             additional: self.additional(keys, depth),
             items: keys.get("items").map(|items| self.inline(items, depth + 1)),
             required: texts(keys, "required"),
-            default: keys.get("default").cloned(),
+            // A default of null is as good as none.
+            default: keys.get("default").filter(|default| !default.is_null()).cloned(),
             allowed: keys.get("enum").and_then(Value::as_array).cloned().unwrap_or_default().into(),
             limits: limits(keys).map(Box::new),
             logic: if is_reference || one_of_scalars.is_some() { None } else { self.logic(keys, depth).map(Box::new) },

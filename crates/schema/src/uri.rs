@@ -90,10 +90,12 @@ fn is_escaped_well(text: &str, part: Part) -> bool {
                 index += 3;
                 continue;
             }
-            byte if part == Part::Host && byte.is_ascii() => {
-                if !byte.is_ascii_alphanumeric() && !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) {
-                    return false;
-                }
+            byte if part == Part::Host
+                && byte.is_ascii()
+                && !byte.is_ascii_alphanumeric()
+                && !b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte) =>
+            {
+                return false;
             }
             _ => {}
         }

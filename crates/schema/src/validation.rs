@@ -22,10 +22,16 @@ use crate::wording;
 ///
 /// `base` is the place of the value in its object, empty for the object itself; messages are worded from the value.
 pub fn validate(schema: Schema<'_>, value: &Value, old: Option<&Value>, base: &str) -> Vec<Cause> {
-    let mut walk = Walk { base, findings: Vec::new() };
+    let mut walk = Walk { base, findings: Vec::new(), is_default: false };
     walk.ratcheted(schema, value, old, &Path::ROOT);
-    let mut seen = HashSet::with_capacity(walk.findings.len());
-    walk.findings.into_iter().filter(|finding| seen.insert(finding.text.clone())).map(|finding| finding.cause).collect()
+    walk.causes()
+}
+
+/// Checks a default against its schema.
+pub(crate) fn validate_default(schema: Schema<'_>, value: &Value, base: &str) -> Vec<Cause> {
+    let mut walk = Walk { base, findings: Vec::new(), is_default: true };
+    walk.value(schema, value, None, &Path::ROOT);
+    walk.causes()
 }
 
 /// A mistake and the sentence by which it is told apart from others.
@@ -37,9 +43,27 @@ struct Finding {
 struct Walk<'b> {
     base: &'b str,
     findings: Vec<Finding>,
+    /// In defaults, the original does not look at the type of int-or-string and takes every format for what it says.
+    is_default: bool,
 }
 
 impl Walk<'_> {
+    fn causes(self) -> Vec<Cause> {
+        let mut seen = HashSet::with_capacity(self.findings.len());
+        let findings = self.findings.into_iter();
+        findings.filter(|finding| seen.insert(finding.text.clone())).map(|finding| finding.cause).collect()
+    }
+
+    fn types(&self, schema: Schema<'_>) -> &'static [&'static str] {
+        if self.is_default && schema.is_int_or_string { &[] } else { schema.types() }
+    }
+
+    fn format<'s>(&self, schema: Schema<'s>) -> Option<&'s str> {
+        let format = schema.node().format.as_deref()?;
+        let is_taken = self.is_default || is_checked(schema.kind, schema.is_int_or_string, format);
+        (is_taken && !format.is_empty()).then_some(format)
+    }
+
     fn field(&self, name: &str) -> String {
         let name = name.strip_prefix('.').unwrap_or(name);
         match (self.base, name) {
@@ -79,9 +103,9 @@ impl Walk<'_> {
     }
 
     fn value<'v>(&mut self, schema: Schema<'v>, value: &Value, old: Option<&'v Value>, path: &Path<'_>) -> u64 {
-        let format = schema.format.as_deref().filter(|format| is_checked(schema.kind, schema.is_int_or_string, format));
+        let format = self.format(schema);
         if value.is_null() {
-            let types = schema.types();
+            let types = self.types(schema);
             let is_fine = types.is_empty() || schema.nullable;
             if !is_fine {
                 self.report_type(path, &types.join(","), "null");
@@ -91,7 +115,7 @@ impl Walk<'_> {
         }
         // One for the common checks, one for the combinations, one for the value.
         let mut count = 3;
-        if !schema.types().is_empty() || format.is_some() {
+        if !self.types(schema).is_empty() || format.is_some() {
             count += 1 + u64::from(self.kind(schema, value, format, path));
         }
         count += self.logic(schema, value, path);
@@ -126,7 +150,7 @@ impl Walk<'_> {
 
     /// Whether the type is right.
     fn kind(&mut self, schema: Schema<'_>, value: &Value, format: Option<&str>, path: &Path<'_>) -> bool {
-        let types = schema.types();
+        let types = self.types(schema);
         let (found, found_format) = match value {
             Value::Null => return true,
             Value::Bool(_) => ("boolean", ""),
@@ -182,7 +206,11 @@ impl Walk<'_> {
         if kind.is_none() && schema.limits.is_none() {
             return;
         }
-        let checks = NumberChecks { kind, format: format.filter(|_| kind.is_some()), limits: schema.limits.as_deref() };
+        let checks = NumberChecks {
+            kind,
+            format: format.filter(|format| is_checked(kind, false, format) && kind.is_some()),
+            limits: schema.limits.as_deref(),
+        };
         for found in checks.run(value) {
             match found {
                 Found::OutOfRange { what } => {
