@@ -126,6 +126,11 @@ impl Failure {
         Failure::new(400, "BadRequest", message)
     }
 
+    /// The request is understood and cannot be done.
+    pub fn unprocessable(message: impl Into<String>) -> Failure {
+        Failure::new(422, "Invalid", message).about(Details::default())
+    }
+
     /// The identity is unknown.
     pub fn unauthorized() -> Failure {
         Failure::new(401, "Unauthorized", "Unauthorized")

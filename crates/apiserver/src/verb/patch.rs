@@ -1,5 +1,6 @@
 //! Changing parts of an object.
 
+use seaworthy_fields::{PatchError, json_patch, merge_patch, strategic_patch};
 use serde_json::Value;
 
 use crate::call::{Answer, Call};
@@ -31,11 +32,31 @@ pub async fn patch(call: &Call) -> Result<Answer, Failure> {
 }
 
 fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<Object, Failure> {
-    let result = Value::Object(old.clone());
-    let _ = (call, kind, patch);
+    let live = Value::Object(old.clone());
+    let result = match kind {
+        PatchKind::Json => json_patch(live, patch),
+        PatchKind::Merge => merge_patch(live, patch.clone()),
+        PatchKind::Strategic => match call.resource.schema() {
+            Some(schema) if !call.resource.is_custom() => strategic_patch(live, patch.clone(), schema),
+            _ => return Err(Failure::unsupported_patch()),
+        },
+        PatchKind::Apply => return Err(Failure::unsupported_patch()),
+    };
+    let result = result.map_err(refused)?;
     match result {
         Value::Object(object) => Ok(object),
         _ => Err(Failure::bad_request("the patch leaves no object")),
+    }
+}
+
+/// The answer to a patch that cannot be applied.
+fn refused(error: PatchError) -> Failure {
+    match error {
+        PatchError::BadRequest(why) => Failure::bad_request(why),
+        PatchError::TooLarge(why) => Failure { message: why, ..Failure::too_large(0) },
+        PatchError::Unprocessable(why) => Failure::unprocessable(why),
+        // Differs: the real server calls it its own fault, because a patch that does not fit is the sender's.
+        PatchError::Internal(why) => Failure::unprocessable(why),
     }
 }
 
