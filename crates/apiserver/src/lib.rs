@@ -11,10 +11,12 @@ mod decode;
 mod discovery;
 mod housekeeping;
 mod kind;
+mod listen;
 mod media;
 mod meta;
 mod object;
 mod options;
+mod pki;
 mod present;
 mod registry;
 mod request;
@@ -32,10 +34,12 @@ pub use access::{Action, Binding, Identity, Policy, Role, Rule, Subject};
 pub use authentication::{Keys, KeysError, PeerCertificate, StaticTokens, TokensError};
 pub use body::Body;
 pub use clock::{Machine, Still, World};
+pub use listen::{ListenError, Listening};
 pub use media::{Accepted, Format, PatchKind, Shape};
 pub use options::{
     DeleteOptions, FieldValidation, ListOptions, Match, Preconditions, Propagation, Query, WriteKind, WriteOptions,
 };
+pub use pki::{Certified, Pki, PkiError};
 pub use registry::Registry;
 pub use request::{ResourcePath, Target, Verb};
 pub use resource::Resource;

@@ -81,7 +81,8 @@ async fn definition_is_served_when_it_is_answered() {
     let (code, boat) = send(&server, Method::POST, boats, JSON, boat).await;
     assert_eq!((code, &boat["spec"]), (201, &json!({"length": 12})), "{boat}");
     let apply = "application/apply-patch+yaml";
-    let config = json!({"kind": "Boat", "apiVersion": "example.com/v1", "metadata": {"name": "b"}, "spec": {"length": 13}});
+    let config =
+        json!({"kind": "Boat", "apiVersion": "example.com/v1", "metadata": {"name": "b"}, "spec": {"length": 13}});
     let applied = format!("{boats}/b?fieldManager=me");
     assert_eq!(send(&server, Method::PATCH, &applied, apply, config).await.0, 409);
     let (code, gone) = send(&server, Method::DELETE, &format!("{path}/boats.example.com"), JSON, Value::Null).await;
