@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, Document, NodeId, Schema};
 use serde_json::Value;
 
-use crate::kind::{ALL_VERBS, PART_VERBS, Part, keep_parts_apart_from_the_start};
+use crate::kind::{ALL_VERBS, Deed, PART_VERBS, Part, Scale, keep_parts_apart_from_the_start};
 use crate::object::{self, Metadata, Object};
+use crate::reach::Reach;
 use crate::resource::{Below, Origin, Resource, api_version};
 use crate::table;
 
@@ -16,6 +17,7 @@ pub struct Custom {
     document: Document,
     root: NodeId,
     has_status: bool,
+    scale: Option<Scale>,
     /// The revision that created the definition.
     pub history_begins: u64,
 }
@@ -25,7 +27,14 @@ impl Custom {
     pub fn read(version: &Value, history_begins: u64) -> Custom {
         let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
         let (document, root) = Document::of_custom_resource(schema);
-        Custom { document, root, has_status: version.pointer("/subresources/status").is_some(), history_begins }
+        let scale = version.pointer("/subresources/scale").map(|paths| {
+            // Definitions write paths with a dot before them.
+            let path = |key: &str| paths.text(key).trim_start_matches('.').to_owned().into();
+            let (wanted, found) = (path("specReplicasPath"), path("statusReplicasPath"));
+            Scale { wanted, found, selector: path("labelSelectorPath") }
+        });
+        let has_status = version.pointer("/subresources/status").is_some();
+        Custom { document, root, has_status, scale, history_begins }
     }
 
     /// Its schema.
@@ -36,8 +45,15 @@ impl Custom {
     /// What lives below its objects.
     pub fn below(&self, resource: &Resource) -> Vec<Below> {
         let kind = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
-        let status = Below { name: "status", kind, is_foreign: false, verbs: PART_VERBS };
-        self.has_status.then_some(status).into_iter().collect()
+        let status = Below { name: "status", kind, is_foreign: false, verbs: PART_VERBS, deed: Deed::Part };
+        let scale = self.scale.clone().map(|scale| Below {
+            name: "scale",
+            kind: ("autoscaling".into(), "v1".into(), "Scale".into()),
+            is_foreign: true,
+            verbs: PART_VERBS,
+            deed: Deed::Scale(scale),
+        });
+        self.has_status.then_some(status).into_iter().chain(scale).collect()
     }
 
     /// The value of a field that selectors may name.

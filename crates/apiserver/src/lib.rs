@@ -1,6 +1,7 @@
 //! A Kubernetes API server as a tower service: the smallest that clients cannot tell from the real one.
 
 mod access;
+mod admission;
 mod authentication;
 mod body;
 mod builtin;
@@ -18,6 +19,8 @@ mod object;
 mod options;
 mod pki;
 mod present;
+mod quantity;
+mod reach;
 mod registry;
 mod request;
 mod resource;
@@ -25,6 +28,7 @@ mod selector;
 mod server;
 mod service;
 mod status;
+mod subresource;
 mod table;
 mod verb;
 mod version;

@@ -12,7 +12,7 @@ use crate::decode;
 use crate::kind::Generation;
 use crate::media::Format;
 use crate::meta::{FOREGROUND, ORPHAN};
-use crate::object::{self, Metadata, Object};
+use crate::object::{Metadata, Object};
 use crate::options::{DeleteOptions, Propagation};
 use crate::present;
 use crate::resource::Resource;
@@ -104,7 +104,7 @@ pub async fn delete_object(
         if options.is_dry_run {
             return Ok(outcome(next));
         }
-        let encoded = object::encode(&next);
+        let encoded = resource.encode(&next);
         let body = Stored::new(encoded.bytes, encoded.hole);
         let expected = Expect::Revision(found.revision);
         let change = match is_gone {
