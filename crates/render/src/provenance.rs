@@ -21,8 +21,10 @@ pub struct Entry<'r> {
     pub field: String,
     /// The value.
     pub value: Node<'r>,
-    /// Who set it; `None` for what rendering itself fills in.
+    /// Who set it; `None` for what nobody wrote.
     pub set_by: Option<Place>,
+    /// Why it is there although nobody wrote it.
+    pub default: Option<DefaultValue>,
     /// Who gives the same value too.
     pub also: Vec<Place>,
     /// Who was overridden, the latest first, with the value that lost.
@@ -30,6 +32,15 @@ pub struct Entry<'r> {
     /// What was fetched that the value is from: the body that stands in place of a URL, or the remote config that sets
     /// the value.
     pub fetched: Option<&'r Embedded>,
+}
+
+/// A value that rendering fills in because nobody says anything about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultValue {
+    /// Why this value, for people.
+    pub reason: &'static str,
+    /// The entry that says nothing about it, where it belongs to one.
+    pub entry: Option<Place>,
 }
 
 /// A value that lost.
@@ -98,30 +109,6 @@ impl fmt::Display for Subject {
             Subject::Group(name) => write!(f, "group {name}"),
             Subject::Device { noun, name } => write!(f, "{noun} {name}"),
             Subject::Config(path) => f.write_str(path),
-        }
-    }
-}
-
-impl Subject {
-    /// Whether a person means this by what they typed: a path, a unit, a drop-in, a kernel argument, a field.
-    pub fn is_meant_by(&self, text: &str) -> bool {
-        match self {
-            Subject::Field(name) | Subject::Config(name) => name == text,
-            Subject::KernelArgument(argument) => {
-                argument == text
-                    || argument.split_whitespace().any(|word| word == text || word.split('=').next() == Some(text))
-            }
-            Subject::Extension(name) | Subject::Group(name) | Subject::User(name) => name == text,
-            Subject::File(path) | Subject::Directory(path) | Subject::Link(path) => path == text,
-            Subject::Unit(name) => name == text || seaworthy_ignition::unit_path(name) == text,
-            Subject::Dropin { unit, name } => {
-                unit == text
-                    || name == text
-                    || format!("{unit}.d/{name}") == text
-                    || format!("{unit}/{name}") == text
-                    || seaworthy_ignition::dropin_path(unit, name) == text
-            }
-            Subject::Device { name, .. } => name == text,
         }
     }
 }
@@ -275,15 +262,14 @@ impl<'r, 't: 'r> History<'r, 't> {
             }
             also.dedup();
         }
-        Entry {
-            subject,
-            field,
-            value: node.borrowed(),
-            set_by: self.locator.place(node.origin),
-            also,
-            overrode,
-            fetched: self.fetched(node.origin),
-        }
+        let place = self.locator.place(node.origin);
+        let (set_by, default) = if place.is_none() || self.is_filled_in(node.origin) {
+            (None, Some(DefaultValue { reason: reason(&subject, &field), entry: place }))
+        } else {
+            (place, None)
+        };
+        let fetched = self.fetched(node.origin);
+        Entry { subject, field, value: node.borrowed(), set_by, default, also, overrode, fetched }
     }
 
     /// What was fetched that a value is from.
@@ -336,6 +322,27 @@ impl<'r, 't: 'r> History<'r, 't> {
         }
     }
 }
+
+/// Why rendering fills in a value where nobody gives one.
+fn reason(subject: &Subject, field: &str) -> &'static str {
+    match (subject, field.rsplit('.').next().unwrap_or_default()) {
+        (Subject::File(_), "overwrite") => "a file replaces what the OS image has there unless somebody says otherwise",
+        (_, "mode") => "before Ignition 2.2 a missing mode means 0",
+        (_, "id") => "in Ignition 2.0 a missing owner means root",
+        (_, "source") => "in Ignition 2.x a body without a source is empty",
+        (_, "compression") => "content that was fetched is embedded unpacked",
+        (Subject::Field(name), _) => match name.as_str() {
+            "fips" => "off unless somebody asks for it",
+            "kernelType" => "the OS image's own kernel unless somebody asks for another",
+            _ => "the cluster's own (ControllerConfig or OS image stream) unless somebody names another",
+        },
+        (Subject::Config(path), _) if path == "ignition.version" => "the version of every rendered config",
+        _ => UNEXPLAINED,
+    }
+}
+
+/// Stands for a reason that [`reason`] does not know; the tests see to it that there is none.
+const UNEXPLAINED: &str = "filled in by rendering";
 
 /// What a history is about.
 #[derive(Clone, Copy)]

@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use seaworthy_fetch::{FetchError, Snapshot};
 use seaworthy_ignition::Node;
+use seaworthy_ignition::node::Origin;
+use seaworthy_render::provenance::DefaultValue;
 use seaworthy_render::remote::{Answers, Embedded, Resolution, Wanted, resolve};
 use seaworthy_render::{
     Context, ControllerConfig, Finding, MachineConfig, Place, Pool, Prepared, Rendered, keys, prepare, render,
@@ -134,11 +136,17 @@ pub struct Line {
     pub field: String,
     pub value: Value,
     pub set_by: Option<Place>,
+    pub default: Option<DefaultValue>,
     pub also: Vec<Place>,
     pub overrode: Vec<(Place, Option<Value>)>,
     pub fetched: Option<Embedded>,
     /// What was fetched for those that it overrode.
     pub lost: Vec<Option<Embedded>>,
+}
+
+/// What was fetched, without the number of the document that refers to it: how documents are numbered is no outcome.
+fn unnumbered(embedded: &Embedded) -> Embedded {
+    Embedded { origin: Origin::NONE, ..embedded.clone() }
 }
 
 impl Outcome {
@@ -153,14 +161,15 @@ impl Outcome {
             field: entry.field.clone(),
             value: entry.value.to_json(),
             set_by: entry.set_by.clone(),
+            default: entry.default.clone(),
             also: entry.also.clone(),
             overrode: entry
                 .overrode
                 .iter()
                 .map(|lost| (lost.place.clone(), lost.value.as_ref().map(Node::to_json)))
                 .collect(),
-            fetched: entry.fetched.cloned(),
-            lost: entry.overrode.iter().map(|lost| lost.fetched.cloned()).collect(),
+            fetched: entry.fetched.map(unnumbered),
+            lost: entry.overrode.iter().map(|lost| lost.fetched.map(unnumbered)).collect(),
         };
         Outcome {
             name: rendered.name.clone(),
@@ -169,7 +178,7 @@ impl Outcome {
             inputs: rendered.input_names().map(str::to_owned).collect(),
             findings: rendered.findings(),
             provenance: rendered.provenance().iter().map(line).collect(),
-            embedded: rendered.inputs.iter().flat_map(|input| input.embedded.clone()).collect(),
+            embedded: rendered.inputs.iter().flat_map(|input| &input.embedded).map(unnumbered).collect(),
             size: json.len(),
             object,
         }
