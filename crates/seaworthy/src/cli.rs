@@ -26,11 +26,22 @@ pub enum Command {
     #[command(after_help = RENDER_EXAMPLES)]
     Render(Render),
     /// Show who set a value of a rendered MachineConfig, and whom they overrode
+    ///
+    /// Without a question: a table of everything. With one: a file's path, a unit, a drop-in, a user, a kernel argument, an
+    /// extension or a field in full; files, units, drop-ins, users, a folder or a MachineConfig as a table; and
+    /// kernelArguments, extensions, sshAuthorizedKeys or any other field for all that have it.
+    ///
+    /// Exit code: 0 when it is explained; 1 when the pool cannot be rendered; 2 when the command line or an input cannot be
+    /// understood, or when there is no such thing in the result.
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
     /// Compare what two sets of manifests, or two rendered MachineConfigs, put on a machine
     ///
-    /// Exit code: 0 when there is no difference, 1 when there is one, 2 when an input cannot be understood.
+    /// Each side is manifests, which are rendered first, or rendered MachineConfigs as a cluster has them. Where one side is
+    /// manifests and the other is rendered, only the pools of the rendered side are compared.
+    ///
+    /// Exit code: 0 when there is no difference; 1 when there is one; 2 when the command line or an input cannot be understood,
+    /// or when a pool cannot be rendered.
     #[command(after_help = DIFF_EXAMPLES, override_usage = "seaworthy diff [OPTIONS] -f <OLD> -f <NEW>")]
     Diff(Diff),
     /// Check manifests: errors, conflicts between MachineConfigs, and other things worth knowing
@@ -113,9 +124,9 @@ pub struct Explain {
     /// The pool [default: the only one]
     #[arg(long, value_name = "POOL")]
     pub pool: Option<String>,
-    /// What to explain in full: a file's path, a unit, a drop-in, a kernel argument, a user, or a field such as
+    /// What to explain: a file's path, a unit, a drop-in, a kernel argument, a user, a MachineConfig, or a field such as
     /// osImageURL [default: a table of everything]
-    #[arg(value_name = "PATH|UNIT|KARG")]
+    #[arg(value_name = "PATH|UNIT|KARG|…")]
     pub what: Option<String>,
     /// How to print the result
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
@@ -257,7 +268,11 @@ Examples:
   # A unit, a kernel argument, a field
   seaworthy explain -f manifests/ --pool worker kubelet.service
   seaworthy explain -f manifests/ --pool worker nosmt
-  seaworthy explain -f manifests/ --pool worker osImageURL -o json";
+  seaworthy explain -f manifests/ --pool worker osImageURL -o json
+
+  # Everything that one MachineConfig has a word in, and all SSH keys
+  seaworthy explain -f manifests/ --pool worker 50-worker-time
+  seaworthy explain -f manifests/ --pool worker sshAuthorizedKeys";
 
 const DIFF_EXAMPLES: &str = "\
 Examples:
@@ -265,7 +280,10 @@ Examples:
   seaworthy diff -f manifests.old/ -f manifests/
 
   # Two rendered MachineConfigs from a cluster
-  seaworthy diff -f rendered-worker-a.yaml -f rendered-worker-b.yaml";
+  seaworthy diff -f rendered-worker-a.yaml -f rendered-worker-b.yaml
+
+  # Does the folder give what the cluster has?
+  oc get mc rendered-worker-4e1fa5d9 -o json | seaworthy diff -f - -f manifests/";
 
 const LINT_EXAMPLES: &str = "\
 Examples:

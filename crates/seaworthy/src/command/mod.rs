@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod contents;
 mod crds;
 mod diff;
 mod explain;
@@ -7,6 +8,8 @@ mod ignition;
 mod lint;
 mod pages;
 mod render;
+mod ssh_key;
+mod value;
 mod workspace;
 
 use std::process::ExitCode;
