@@ -6,12 +6,19 @@ use super::contents::counted;
 use super::ssh_key;
 use crate::paint;
 
+/// Stands for a secret.
+pub const HIDDEN: &str = "(hidden)";
+
+/// Whether a field may hold a secret: the value of a header is a password more often than not, a hash can be guessed at, and
+/// the key of a disk is one. That it is there, or has changed, says enough.
+pub fn is_secret(field: &str) -> bool {
+    field.contains("httpHeaders") || field.ends_with("passwordHash") || field == "keyFile.source"
+}
+
 /// A value in one line. `field` is its path in its entry.
 pub fn shown(field: &str, node: &Node<'_>) -> String {
-    // The value of a header is a password more often than not, and a hash can be guessed at; that it is there, or has
-    // changed, says enough.
-    if field.contains("httpHeaders") || field.ends_with("passwordHash") {
-        return "(hidden)".to_owned();
+    if is_secret(field) {
+        return HIDDEN.to_owned();
     }
     match &node.value {
         Value::Int(mode) if field == "mode" => format!("0{mode:o}"),
@@ -52,6 +59,7 @@ mod tests {
         let shown = |field: &str, value: serde_json::Value| shown(field, &Node::from_json(&value));
         assert_eq!(shown("mode", json!(420)), "0644");
         assert_eq!(shown("user.id", json!(420)), "420");
+        assert_eq!(shown("keyFile.source", json!("data:,key")), "(hidden)");
         assert_eq!(shown("passwordHash", json!("$6$x")), "(hidden)");
         assert_eq!(shown("contents.httpHeaders.Authorization.value", json!("Bearer x")), "(hidden)");
         assert_eq!(shown("source", json!("https://u:p@h/a?sig=x")), "\"https://h/a?sig=…\"");

@@ -8,6 +8,7 @@ mod program;
 mod authority;
 mod configs;
 mod contents;
+mod explain;
 mod failures;
 mod loopback;
 mod objects;

@@ -51,7 +51,8 @@ impl<'s> Report<'s> {
     /// Both names, when only they differ.
     pub fn renamed(&self) -> Option<(&str, &str)> {
         let (old, new) = (self.old?, self.new?);
-        (!self.differs() && old.is_pool && new.is_pool && old.name != new.name).then_some((&old.name, &new.name))
+        let is_renamed = old.pool.is_some() && old.pool == new.pool && old.name != new.name;
+        (is_renamed && !self.differs()).then_some((&old.name, &new.name))
     }
 }
 

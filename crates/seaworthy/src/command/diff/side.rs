@@ -1,6 +1,6 @@
 //! What is compared: two sets of manifests, rendered here, or objects as they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
 
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
@@ -22,8 +22,8 @@ pub struct Outcome {
     pub name: String,
     /// Its spec, the Ignition config being of spec 3.5.
     pub spec: Node<'static>,
-    /// Whether it is of a pool.
-    pub is_pool: bool,
+    /// The pool that it is of.
+    pub pool: Option<String>,
 }
 
 /// What a side consists of.
@@ -59,27 +59,34 @@ pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
     // One object and another one are compared as they are. Beside manifests it is a manifest like them.
     let are_finished = natures.0 != Nature::Sources && natures.1 != Nature::Sources;
     let is_finished = |nature: Nature| are_finished || nature == Nature::Rendered;
-    let side = |set: &Set<'_>, nature: Nature, file: &FilePath| {
-        if is_finished(nature) { finished(set, options, file) } else { rendered(set, options, file) }
+    let mut known = BTreeSet::new();
+    let sides = match (is_finished(natures.0), is_finished(natures.1)) {
+        (true, true) => (finished(&sets.0, options, old, &mut known)?, finished(&sets.1, options, new, &mut known)?),
+        (false, false) => {
+            let wanted = &options.pool;
+            (rendered(&sets.0, wanted, options, old, &mut known)?, rendered(&sets.1, wanted, options, new, &mut known)?)
+        }
+        (true, false) => {
+            let Some(side) = finished(&sets.0, options, old, &mut known)? else { return Ok(None) };
+            let other = rendered_beside(&sets.1, &side, options, (new, old), &mut known)?;
+            (Some(side), other)
+        }
+        (false, true) => {
+            let Some(side) = finished(&sets.1, options, new, &mut known)? else { return Ok(None) };
+            (rendered_beside(&sets.0, &side, options, (old, new), &mut known)?, Some(side))
+        }
     };
-    let (mut old_side, mut new_side) = match (side(&sets.0, natures.0, old)?, side(&sets.1, natures.1, new)?) {
-        (Some(old), Some(new)) => (old, new),
-        _ => return Ok(None),
-    };
-    match (is_finished(natures.0), is_finished(natures.1)) {
-        (true, true) => align(&mut old_side, &new_side),
-        (true, false) => restrict(&mut new_side, &old_side, new, old)?,
-        (false, true) => restrict(&mut old_side, &new_side, old, new)?,
-        (false, false) => {}
-    }
-    if let Some(missing) =
-        options.pool.iter().find(|pool| !old_side.contains_key(*pool) && !new_side.contains_key(*pool))
-    {
+    let (Some(mut old), Some(new)) = sides else { return Ok(None) };
+    if let Some(missing) = options.pool.iter().find(|pool| !known.contains(*pool)) {
         return Err(Failure::unreadable(format!(
-            "there is no pool {missing:?} on either side; without --pool all pools are compared"
+            "there is no pool {missing:?} on either side; the pools are: {}",
+            known.into_iter().collect::<Vec<_>>().join(", ")
         )));
     }
-    Ok(Some((old_side, new_side)))
+    if are_finished {
+        align(&mut old, &new);
+    }
+    Ok(Some((old, new)))
 }
 
 fn nature(set: &Set<'_>) -> Nature {
@@ -103,40 +110,55 @@ fn align(old: &mut Side, new: &Side) {
     }
 }
 
-/// Leaves only the pools that the other side has a rendered object of: the others are not gone, nobody gave them.
-fn restrict(side: &mut Side, other: &Side, file: &FilePath, other_file: &FilePath) -> Result<(), Failure> {
-    let names = |side: &Side| side.keys().cloned().collect::<Vec<_>>().join(", ");
-    if let Some(missing) = other.keys().find(|pool| !side.contains_key(*pool)) {
+/// The pools of manifests, rendered: those that the other side has rendered objects of. The others are not new or gone,
+/// nobody gave them.
+fn rendered_beside(
+    set: &Set<'_>,
+    other: &Side,
+    options: &Diff,
+    (file, other_file): (&FilePath, &FilePath),
+    known: &mut BTreeSet<String>,
+) -> Result<Option<Side>, Failure> {
+    let mut here = BTreeSet::new();
+    let wanted: Vec<String> = other.keys().cloned().collect();
+    let side = rendered(set, &wanted, options, file, &mut here)?;
+    let listed = |names: Vec<&String>| names.into_iter().cloned().collect::<Vec<_>>().join(", ");
+    if let Some(missing) = wanted.iter().find(|pool| !here.contains(*pool)) {
         return Err(Failure::unreadable(format!(
             "{} has a rendered MachineConfig of pool {missing}, but {} has no such pool; its pools are: {}",
             other_file.display(),
             file.display(),
-            names(side)
+            listed(here.iter().collect())
         )));
     }
-    let mut left_out = std::mem::take(side);
-    for pool in other.keys() {
-        if let Some(outcome) = left_out.remove(pool) {
-            side.insert(pool.clone(), outcome);
-        }
-    }
+    let left_out: Vec<&String> = here.iter().filter(|pool| options.pool.is_empty() && !wanted.contains(pool)).collect();
     if !left_out.is_empty() {
-        paint::note(&format!("not compared, as {} has none of it: pool {}", other_file.display(), names(&left_out)));
+        let (file, names) = (other_file.display(), listed(left_out));
+        paint::note(&format!("left out, as {file} has no rendered MachineConfig for them: pool {names}"));
     }
-    Ok(())
+    known.extend(here);
+    Ok(side)
 }
 
-/// The pools of manifests, rendered.
-fn rendered(set: &Set<'_>, options: &Diff, file: &FilePath) -> Result<Option<Side>, Failure> {
-    let is_wanted = |name: &String| options.pool.is_empty() || options.pool.contains(name);
+/// The pools of manifests, rendered: all, or those that are wanted. `known` gets the names of all.
+fn rendered(
+    set: &Set<'_>,
+    wanted: &[String],
+    options: &Diff,
+    file: &FilePath,
+    known: &mut BTreeSet<String>,
+) -> Result<Option<Side>, Failure> {
     // A pool that is wanted may be on the other side only: then it is new, or gone.
     let mut pools = set.pools(&[])?;
-    let mut failed = set.broken_pools(&options.pool);
-    if pools.is_empty() && set.broken_pools(&[]).is_empty() {
+    let broken = set.broken_pools(&[]);
+    if pools.is_empty() && broken.is_empty() {
         let why = set.lacks_pools();
         return Err(Failure::unreadable(format!("{}: there is nothing to compare: {why}", file.display())));
     }
-    pools.retain(|pool| is_wanted(&pool.name));
+    known.extend(pools.iter().map(|pool| pool.name.clone()));
+    known.extend(broken.iter().flat_map(|finding| &finding.places).map(|place| place.name.clone()));
+    pools.retain(|pool| wanted.is_empty() || wanted.contains(&pool.name));
+    let mut failed = set.broken_pools(wanted);
     let prepared = workspace::resolved(set, &pools, &options.remote)?;
     let context = workspace::context(set, false);
     let mut side = Side::new();
@@ -144,7 +166,8 @@ fn rendered(set: &Set<'_>, options: &Diff, file: &FilePath) -> Result<Option<Sid
         match render(pool, &prepared, &context) {
             Ok(rendered) => {
                 let spec = rendered.spec.clone().into_owned();
-                side.insert(pool.name.clone(), Outcome { name: rendered.name.clone(), spec, is_pool: true });
+                let outcome = Outcome { name: rendered.name.clone(), spec, pool: Some(pool.name.clone()) };
+                side.insert(pool.name.clone(), outcome);
             }
             Err(findings) => failed.extend(findings),
         }
@@ -154,19 +177,25 @@ fn rendered(set: &Set<'_>, options: &Diff, file: &FilePath) -> Result<Option<Sid
 }
 
 /// Objects that are compared as they are.
-fn finished(set: &Set<'_>, options: &Diff, file: &FilePath) -> Result<Option<Side>, Failure> {
+fn finished(
+    set: &Set<'_>,
+    options: &Diff,
+    file: &FilePath,
+    known: &mut BTreeSet<String>,
+) -> Result<Option<Side>, Failure> {
     let mut side = Side::new();
     for input in workspace::prepared(set) {
         if !input.is_valid() {
             workspace::report(&input.findings, set);
             return Ok(None);
         }
-        let is_pool = input.source.is_rendered();
-        let key = if is_pool { pool_of(input.source) } else { input.source.name().to_owned() };
-        if is_pool && !options.pool.is_empty() && !options.pool.contains(&key) {
+        let pool = input.source.is_rendered().then(|| pool_of(input.source));
+        known.extend(pool.clone());
+        if pool.as_ref().is_some_and(|pool| !options.pool.is_empty() && !options.pool.contains(pool)) {
             continue;
         }
-        let outcome = Outcome { name: input.source.name().to_owned(), spec: spec_of(&input), is_pool };
+        let key = pool.clone().unwrap_or_else(|| input.source.name().to_owned());
+        let outcome = Outcome { name: input.source.name().to_owned(), spec: spec_of(&input), pool };
         if let Some(other) = side.insert(key.clone(), outcome) {
             return Err(Failure::unreadable(format!(
                 "{} has several rendered MachineConfigs of pool {key}: {} and {}; give one of them",

@@ -11,7 +11,7 @@ use seaworthy_ignition::path::Step;
 
 use super::super::contents;
 use super::super::ssh_key;
-use super::super::value::{shown, shown_or_unset};
+use super::super::value::{HIDDEN, shown, shown_or_unset};
 use super::report::{FieldDifference, Report, noun};
 use crate::failure::Failure;
 use crate::paint;
@@ -49,18 +49,20 @@ pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
 }
 
 fn write_report(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
-    let is_pool = report.old.or(report.new).is_some_and(|outcome| outcome.is_pool);
-    let pool = paint::plain(if is_pool { format!("pool {}", report.pool) } else { report.pool.to_owned() });
+    let is_pool = report.old.or(report.new).is_some_and(|outcome| outcome.pool.is_some());
+    let pool = if is_pool { format!("pool {}", report.pool) } else { report.pool.to_owned() };
     let (what, names) = match (report.old, report.new) {
         (Some(old), Some(new)) if old.name == new.name => (pool, String::new()),
-        (Some(old), Some(new)) if is_pool => (pool, format!(" ({} → {})", old.name, new.name)),
-        (Some(old), Some(new)) => (paint::plain(format!("{} → {}", old.name, new.name)), String::new()),
+        (Some(old), Some(new)) if old.pool.is_some() && old.pool == new.pool => {
+            (pool, format!(" ({} → {})", old.name, new.name))
+        }
+        (Some(old), Some(new)) => (format!("{} → {}", old.name, new.name), String::new()),
         (None, Some(new)) => (format!("{pool} is new"), format!(" ({})", new.name)),
         (Some(old), None) => (format!("{pool} is gone"), format!(" ({})", old.name)),
         (None, None) => (pool, String::new()),
     };
     let bold = anstyle::Style::new().bold();
-    writeln!(out, "{bold}{what}{bold:#}{}", paint::plain(names))?;
+    writeln!(out, "{bold}{}{bold:#}{}", paint::plain(what), paint::plain(names))?;
     let is_whole = report.old.is_none() || report.new.is_none();
     for field in &report.fields {
         write_field(out, field)?;
@@ -110,12 +112,14 @@ fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io
     match &change.what {
         What::Added(node) => {
             write_signed(out, "", '+', &name, &format!("{unwanted}{}", facts(&change.entry, node)))?;
-            write_parts(out, '+', node)?;
-            if is_whole { Ok(()) } else { write_bodies(out, None, Some(node)) }
+            if !is_whole {
+                write_bodies(out, None, Some(node))?;
+            }
+            write_parts(out, '+', node, is_whole)
         }
         What::Removed(node) => {
             write_signed(out, "", '-', &name, &format!("{unwanted}{}", facts(&change.entry, node)))?;
-            write_parts(out, '-', node)
+            write_parts(out, '-', node, is_whole)
         }
         What::Moved { from, to, new, .. } => {
             let more = format!(": was {}, is now {}{}", kind(from), kind(to), facts(&change.entry, new));
@@ -152,10 +156,10 @@ fn kind(list: &str) -> &str {
 /// What else is worth a word about an entry that came or went.
 fn facts(entry: &Entry<'_>, node: &Node<'_>) -> String {
     let Some(map) = node.as_map() else {
-        return if matches!(entry, Entry::Field(_)) {
-            format!(": {}", shown(&entry.to_string(), node))
-        } else {
-            String::new()
+        return match entry {
+            // The path ends with what it is.
+            Entry::Field(path) if path.last_key() != node.as_str() => format!(": {}", shown(&path.to_string(), node)),
+            _ => String::new(),
         };
     };
     let mut facts = Vec::new();
@@ -187,12 +191,12 @@ fn facts(entry: &Entry<'_>, node: &Node<'_>) -> String {
 }
 
 /// What an entry that came or went brings or takes along: the drop-ins of a unit, the keys of a user.
-fn write_parts(out: &mut impl Write, sign: char, node: &Node<'_>) -> io::Result<()> {
+fn write_parts(out: &mut impl Write, sign: char, node: &Node<'_>, is_whole: bool) -> io::Result<()> {
     let name = node.text_of("name");
     for dropin in node.list_of("dropins") {
         let entry = Entry::Dropin { unit: name, name: dropin.text_of("name") };
         write_signed(out, "", sign, &entry.to_string(), &facts(&entry, dropin))?;
-        if sign == '+' {
+        if sign == '+' && !is_whole {
             write_bodies(out, None, Some(dropin))?;
         }
     }
@@ -229,7 +233,6 @@ fn write_field_change(out: &mut impl Write, change: &FieldChange<'_>, entry: &En
         (Some((sign, text)), _) if change.path.0.len() == 2 => {
             write_signed(out, INDENT, sign, &format!("{list}: {}", paint::quoted(&text)), "")
         }
-        _ if list == "keyFile" && path.ends_with("source") => writeln!(out, "{INDENT}keyFile: another key (hidden)"),
         // Below, as a difference of texts.
         _ if is_body_field(&path) => Ok(()),
         _ => writeln!(out, "{INDENT}{}", paint::plain(format!("{path}{}", became(&path, change.old, change.new)))),
@@ -243,7 +246,7 @@ fn is_body_field(path: &str) -> bool {
 
 fn became(field: &str, old: Option<&Node<'_>>, new: Option<&Node<'_>>) -> String {
     let (old, new) = (shown_or_unset(field, old), shown_or_unset(field, new));
-    if old == new {
+    if old == new && old != HIDDEN {
         return format!(": {old}, {UNSHOWN}");
     }
     format!(": {old} → {new}")
@@ -266,6 +269,7 @@ impl Body {
     fn summary(&self) -> String {
         match &self.content {
             Ok(bytes) => contents::summary(bytes),
+            Err(BodyError::Remote { url }) => format!("what is at {}", paint::quoted(url)),
             Err(error) => error.to_string(),
         }
     }
@@ -302,6 +306,10 @@ fn write_bodies(out: &mut impl Write, old: Option<&Node<'_>>, new: Option<&Node<
 fn write_body(out: &mut impl Write, old: Option<&Body>, new: Option<&Body>) -> io::Result<()> {
     let Some(either) = old.or(new) else { return Ok(()) };
     if old.zip(new).is_some_and(|(old, new)| old.spelling == new.spelling) {
+        return Ok(());
+    }
+    // Of contents that are new and no text everything has been said.
+    if old.is_none() && either.content.as_ref().is_ok_and(|bytes| contents::text(bytes).is_none()) {
         return Ok(());
     }
     let label = either.label();

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use seaworthy_ignition::node::Node;
 use seaworthy_render::provenance::{Entry, Overridden};
 use seaworthy_render::remote::Embedded;
-use seaworthy_render::render;
+use seaworthy_render::{MachineConfig, render};
 
 use self::question::{Kind, answer, instead, kind_named};
 use super::workspace;
@@ -37,7 +37,7 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
             workspace::report(&set.broken_pools(&wanted), &set);
             return Ok(WRONG);
         }
-        return Err(Failure::unreadable(set.lacks_pools()));
+        return Err(Failure::unreadable(why_nothing(&set)));
     };
     let prepared = workspace::resolved(&set, std::slice::from_ref(&pool), &options.remote)?;
     let context = workspace::context(&set, false);
@@ -55,7 +55,7 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
             let place = format!("{} (pool {})", rendered.name, pool.name);
             let found = answer(&all, what).ok_or_else(|| Failure::unreadable(not_found(&all, what, &place)))?;
             if found.kind == Kind::Nearly {
-                paint::note(&format!("there is no {what:?}; this is {}", subjects(&found.entries)));
+                paint::note(&format!("there is no {what:?}; showing {}", subjects(&found.entries)));
             }
             (found.entries, found.kind)
         }
@@ -66,6 +66,19 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
         (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries)?,
     }
     Ok(OK)
+}
+
+/// Why there is nothing to explain.
+fn why_nothing(set: &Set<'_>) -> String {
+    let objects = &set.machine_configs;
+    match objects.first() {
+        Some(first) if objects.iter().all(MachineConfig::is_rendered) => format!(
+            "there are only rendered MachineConfigs in the input ({}), and they do not say what they were made of; give the \
+             MachineConfigs that the pool selects, and the MachineConfigPool",
+            first.name()
+        ),
+        _ => set.lacks_pools(),
+    }
 }
 
 /// What the entries are about, in a few words.
@@ -80,6 +93,14 @@ fn subjects(entries: &[&Entry<'_>]) -> String {
 
 /// Says that something is not there, and what is.
 fn not_found(all: &[Entry<'_>], what: &str, place: &str) -> String {
+    if what.trim().is_empty() {
+        return "the question is empty; without one everything is shown".to_owned();
+    }
+    // A pattern of the shell becomes many files, and `-f` takes the first.
+    let is_manifest = [".yaml", ".yml", ".json"].iter().any(|suffix| what.ends_with(suffix));
+    if is_manifest && std::path::Path::new(what).is_file() {
+        return format!("{what:?} is a file and no part of {place}; give every file a -f of its own, or their folder");
+    }
     if let Some(kind) = kind_named(what) {
         return format!("there are no {kind} in {place}");
     }

@@ -46,7 +46,9 @@ pub fn answer<'e, 'r>(entries: &'e [Entry<'r>], what: &str) -> Option<Answer<'e,
     let folder = format!("{}/", cleaned.trim_end_matches('/'));
     // From the most literal to the most forgiving; what fits first is meant.
     let readings: [(Kind, Reading<'_>); 8] = [
-        (Kind::Named, &|entry| is_named(&entry.subject, what) || is_named(&entry.subject, field)),
+        (Kind::Named, &|entry| {
+            is_named(&entry.subject, what) || is_named(&entry.subject, field) || is_argument(entry, what)
+        }),
         (Kind::Many, &|entry| concerns(entry, what)),
         (Kind::Named, &|entry| is_list_of_texts(&entry.subject, &word)),
         (Kind::Many, &|entry| is_of_kind(&entry.subject, &word)),
@@ -118,6 +120,13 @@ fn is_named(subject: &Subject, text: &str) -> bool {
     }
 }
 
+/// Whether a value is a kernel argument of the Ignition config itself, where all of them share a subject.
+fn is_argument(entry: &Entry<'_>, text: &str) -> bool {
+    let Subject::Config(path) = &entry.subject else { return false };
+    let is_meant = |argument: &str| is_named(&Subject::KernelArgument(argument.to_owned()), text);
+    path.starts_with("kernelArguments.") && entry.value.as_str().is_some_and(is_meant)
+}
+
 /// Whether something has a name that a tired person may have meant: without the first slash or with one too many, in
 /// another case, without the suffix, without the folder.
 fn is_nearly_named(subject: &Subject, text: &str, cleaned: &str) -> bool {
@@ -131,7 +140,11 @@ fn is_nearly_named(subject: &Subject, text: &str, cleaned: &str) -> bool {
         name == text || without_suffix()
     };
     match subject {
-        Subject::Field(name) | Subject::Config(name) => name.to_lowercase() == text,
+        Subject::Field(name) => name.to_lowercase() == text,
+        Subject::Config(path) => {
+            let path = path.to_lowercase();
+            path == text || path.split(['.', '[']).any(|step| step == text)
+        }
         Subject::KernelArgument(argument) => is_named(&Subject::KernelArgument(argument.to_lowercase()), &text),
         Subject::Extension(name) | Subject::Group(name) | Subject::User(name) => name.to_lowercase() == text,
         Subject::File(_) | Subject::Directory(_) | Subject::Link(_) | Subject::Device { .. } => {
@@ -246,9 +259,128 @@ fn likeness(subject: &Subject, what: &str) -> f32 {
         _ => full.rsplit(' ').next().unwrap_or(&full),
     };
     let name: String = name.to_lowercase().chars().take(MOST_COMPARED).collect();
-    let last = |text: &str| text.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
     let ratio = |a: &str, b: &str| TextDiff::from_chars(a, b).ratio();
-    let whole = ratio(what, &name);
-    // A file that was moved keeps its last name.
-    if name.contains('/') { whole.max(0.9 * ratio(&last(what), &last(&name))) } else { whole }
+    // A file that was moved keeps its last name, and suffixes are left out; the whole counts for more.
+    let last = |text: &str| text.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+    let parts = [ratio(&last(what), &last(&name)), name.rsplit_once('.').map_or(0.0, |(stem, _)| ratio(what, stem))];
+    parts.into_iter().fold(ratio(what, &name), |best, part| best.max(0.9 * part))
+}
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_ignition::node::{Node, Origin};
+
+    use super::*;
+
+    fn entry<'r>(subject: Subject, field: &str, value: &'r str) -> Entry<'r> {
+        let place = |name: &str| seaworthy_render::Place {
+            kind: "MachineConfig",
+            name: name.to_owned(),
+            path: format!("spec.of.{value}"),
+            remote: None,
+        };
+        Entry {
+            subject,
+            field: field.to_owned(),
+            value: Node::str_at(value, Origin::NONE),
+            set_by: Some(place("50-mine")),
+            default: None,
+            also: Vec::new(),
+            overrode: Vec::new(),
+            fetched: None,
+        }
+    }
+
+    fn entries() -> Vec<Entry<'static>> {
+        let dropin = |unit: &str, name: &str| Subject::Dropin { unit: unit.into(), name: name.into() };
+        vec![
+            entry(Subject::Field("osImageURL".into()), "", "i"),
+            entry(Subject::Config("ignition.proxy.httpProxy".into()), "", "p"),
+            entry(Subject::Config("kernelArguments.shouldExist".into()), "", "root=a"),
+            entry(Subject::File("/etc/chrony.conf".into()), "mode", "m"),
+            entry(Subject::File("/etc/Sub.d/20.conf".into()), "mode", "m"),
+            entry(Subject::Directory("/var/lib/x".into()), "path", "d"),
+            entry(Subject::Link("/etc/localtime".into()), "path", "l"),
+            entry(Subject::Unit("kubelet.service".into()), "name", "u"),
+            entry(dropin("kubelet.service", "10-nice.conf"), "name", "n"),
+            entry(Subject::User("core".into()), "name", "c"),
+            entry(Subject::User("core".into()), "sshAuthorizedKeys[0]", "ssh-ed25519 AAAA zoe@host"),
+            entry(Subject::Extension("usbguard".into()), "", "usbguard"),
+            entry(Subject::KernelArgument("nosmt audit=1".into()), "", "nosmt audit=1"),
+        ]
+    }
+
+    /// What is found for a question, by values.
+    fn found(what: &str) -> Option<(Kind, String)> {
+        let entries = entries();
+        let answer = answer(&entries, what)?;
+        let values: Vec<_> = answer.entries.iter().filter_map(|entry| entry.value.as_str()).collect();
+        Some((answer.kind, values.join(" ")))
+    }
+
+    #[test]
+    fn a_question_may_be_put_in_many_ways() {
+        use Kind::{Many, Named, Nearly};
+        let key = "ssh-ed25519 AAAA zoe@host";
+        for (what, kind, values) in [
+            ("osImageURL", Named, "i"),
+            ("spec.osImageURL", Named, "i"),
+            ("osimageurl", Nearly, "i"),
+            ("/etc/chrony.conf", Named, "m"),
+            ("file /etc/chrony.conf", Named, "m"),
+            ("etc/chrony.conf", Nearly, "m"),
+            ("\"/etc/chrony.conf/\"", Nearly, "m"),
+            ("chrony.conf", Nearly, "m"),
+            ("chrony", Nearly, "m"),
+            ("/etc/sub.d", Many, "m"),
+            ("/etc/", Many, "m m l"),
+            ("/var/lib/x/", Nearly, "d"),
+            ("LOCALTIME", Nearly, "l"),
+            ("kubelet.service", Named, "u n"),
+            ("kubelet", Nearly, "u n"),
+            ("/etc/systemd/system/kubelet.service", Named, "u n"),
+            ("kubelet.service.d/10-nice.conf", Named, "n"),
+            ("kubelet.service/10-nice.conf", Named, "n"),
+            ("10-nice.conf", Named, "n"),
+            ("10-nice", Nearly, "n"),
+            ("units", Many, "u"),
+            ("systemd", Many, "u n"),
+            ("dropins", Many, "n"),
+            ("core", Named, &format!("c {key}")),
+            ("Core", Nearly, &format!("c {key}")),
+            ("sshAuthorizedKeys", Named, key),
+            ("ssh-keys", Named, key),
+            ("zoe@host", Nearly, key),
+            ("extensions", Named, "usbguard"),
+            ("usbguard", Named, "usbguard"),
+            ("kernelArguments", Named, "root=a nosmt audit=1"),
+            ("kargs", Named, "root=a nosmt audit=1"),
+            ("audit", Named, "nosmt audit=1"),
+            ("kernel argument nosmt audit=1", Named, "nosmt audit=1"),
+            ("root", Named, "root=a"),
+            ("proxy", Nearly, "p"),
+            ("mode", Named, "m m"),
+            ("spec.of.i", Many, "i"),
+            ("MachineConfig 50-mine, spec.of.i", Many, "i"),
+        ] {
+            assert_eq!(found(what), Some((kind, values.to_owned())), "{what}");
+        }
+        assert_eq!(found("50-mine").unwrap().1.split(' ').count(), 16, "everything that it says");
+        for what in ["", " ", "/etc/crony.conf", "raid", "conf", "/etc/chrony.conf/x"] {
+            assert_eq!(found(what), None, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_nearest_is_named_first_and_not_everything() {
+        let meant = |what: &str| instead(&entries(), what).meant;
+        assert_eq!(meant("/etc/crony.conf").as_deref(), Some("file /etc/chrony.conf"));
+        assert_eq!(meant("kubelt").as_deref(), Some("unit kubelet.service"));
+        assert_eq!(meant("/opt/chrony.cnf").as_deref(), Some("file /etc/chrony.conf"));
+        assert_eq!(meant("zzz"), None);
+        let instead = instead(&entries(), "/usr/lib/zzz");
+        assert_eq!((instead.nearest.len(), instead.more), (8, 4));
+        let is_path = |name: &String| name.contains(" /");
+        assert_eq!(instead.nearest.iter().take_while(|name| is_path(name)).count(), 4, "{:?}", instead.nearest);
+    }
 }

@@ -10,7 +10,7 @@ use seaworthy_render::provenance::{Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 
 use super::super::contents::{self, LARGEST, counted};
-use super::super::value::shown;
+use super::super::value::{is_secret, shown};
 use crate::failure::Failure;
 use crate::paint;
 use crate::table::Table;
@@ -111,7 +111,7 @@ fn write_entry<'r>(
         writeln!(out, "    the same in {}", paint::plain(place))?;
     }
     if entry.overrode.is_empty() {
-        return match bytes_behind(&entry.value, packed.has(entry)) {
+        return match bytes_behind(&entry.field, &entry.value, packed.has(entry)) {
             Some(bytes) => contents::write_excerpt(out, &bytes, INDENT),
             None => Ok(()),
         };
@@ -146,12 +146,13 @@ fn write_lost(
         return write_fetched(out, fetched);
     }
     let Some((new, is_packed)) = newer else { return Ok(()) };
-    match (bytes_behind(old, looks_packed(old)), bytes_behind(new, is_packed)) {
+    let field = &entry.field;
+    match (bytes_behind(field, old, looks_packed(old)), bytes_behind(field, new, is_packed)) {
         (Some(before), Some(after)) if before != after => contents::write_difference(out, &before, &after, INDENT),
         (Some(before), Some(_)) => {
             writeln!(out, "{INDENT}the same {}, written in another way", contents::summary(&before))
         }
-        _ => writeln!(out, "{INDENT}{} became {}", shown(&entry.field, old), shown(&entry.field, new)),
+        _ => writeln!(out, "{INDENT}{} became {}", shown(field, old), shown(field, new)),
     }
 }
 
@@ -161,7 +162,7 @@ fn is_reference(lost: &Overridden<'_>) -> bool {
 }
 
 fn summary(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
-    match bytes_behind(&entry.value, packed.has(entry)) {
+    match bytes_behind(&entry.field, &entry.value, packed.has(entry)) {
         Some(bytes) if contents::text(&bytes).is_some() && !bytes.is_empty() => {
             let lines = contents::summary(&bytes);
             format!("{}, {lines}", counted(bytes.len(), "byte"))
@@ -192,9 +193,9 @@ fn looks_packed(node: &Node<'_>) -> bool {
 }
 
 /// The contents behind a value: of a file rather than their encoding, of a unit as they are. `None` for values that are
-/// no contents.
-fn bytes_behind(node: &Node<'_>, is_packed: bool) -> Option<Vec<u8>> {
-    let text = node.as_str()?;
+/// no contents, and for secrets.
+fn bytes_behind(field: &str, node: &Node<'_>, is_packed: bool) -> Option<Vec<u8>> {
+    let text = node.as_str().filter(|_| !is_secret(field))?;
     if !text.starts_with("data:") {
         return text.contains('\n').then(|| text.as_bytes().to_vec());
     }
