@@ -42,7 +42,7 @@ pub enum Command {
     ///
     /// Exit code: 0 when there is no difference; 1 when there is one; 2 when the command line or an input cannot be understood,
     /// or when a pool cannot be rendered.
-    #[command(after_help = DIFF_EXAMPLES, override_usage = "seaworthy diff [OPTIONS] -f <OLD> -f <NEW>")]
+    #[command(after_help = DIFF_EXAMPLES, override_usage = DIFF_USAGE)]
     Diff(Diff),
     /// Check manifests: errors, conflicts between MachineConfigs, and other things worth knowing
     ///
@@ -108,7 +108,7 @@ pub struct Render {
     #[command(flatten)]
     pub input: Input,
     /// Render only this pool; may be repeated
-    #[arg(long, value_name = "POOL")]
+    #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
     /// How to print the result
     #[arg(short = 'o', long, value_enum, default_value_t = ObjectFormat::Yaml)]
@@ -138,8 +138,11 @@ pub struct Explain {
 #[derive(Debug, Args)]
 pub struct Diff {
     /// The old and the new side: a manifest, a folder of manifests, or - for standard input
-    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", required = true, value_hint = ValueHint::AnyPath)]
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", required_unless_present = "sides", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
+    /// The same without -f
+    #[arg(value_name = "FILE|DIR|-", conflicts_with = "files", value_hint = ValueHint::AnyPath)]
+    pub sides: Vec<PathBuf>,
     /// Look into the folders below a folder too
     #[arg(short = 'R', long)]
     pub recursive: bool,
@@ -147,7 +150,7 @@ pub struct Diff {
     #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_LIMIT_MIB)]
     pub max_input: u64,
     /// Compare only this pool; may be repeated
-    #[arg(long, value_name = "POOL")]
+    #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
     /// How to print the result
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
@@ -161,7 +164,7 @@ pub struct Lint {
     #[command(flatten)]
     pub input: Input,
     /// Check only this pool; may be repeated
-    #[arg(long, value_name = "POOL")]
+    #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
     /// Fail on any finding, not on errors only
     #[arg(long)]
@@ -273,6 +276,10 @@ Examples:
   # Everything that one MachineConfig has a word in, and all SSH keys
   seaworthy explain -f manifests/ --pool worker 50-worker-time
   seaworthy explain -f manifests/ --pool worker sshAuthorizedKeys";
+
+const DIFF_USAGE: &str = "\
+seaworthy diff [OPTIONS] -f <OLD> -f <NEW>
+       seaworthy diff [OPTIONS] <OLD> <NEW>";
 
 const DIFF_EXAMPLES: &str = "\
 Examples:

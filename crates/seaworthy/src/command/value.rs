@@ -21,7 +21,7 @@ pub fn shown(field: &str, node: &Node<'_>) -> String {
         return HIDDEN.to_owned();
     }
     match &node.value {
-        Value::Int(mode) if field == "mode" => format!("0{mode:o}"),
+        Value::Int(mode) if field == "mode" => format!("0{mode:03o}"),
         Value::Str(key) if field.starts_with("sshAuthorizedKeys") => {
             ssh_key::described(key).unwrap_or_else(|| paint::quoted(key))
         }
@@ -58,6 +58,7 @@ mod tests {
     fn values_are_shown_without_secrets() {
         let shown = |field: &str, value: serde_json::Value| shown(field, &Node::from_json(&value));
         assert_eq!(shown("mode", json!(420)), "0644");
+        assert_eq!(shown("mode", json!(0)), "0000");
         assert_eq!(shown("user.id", json!(420)), "420");
         assert_eq!(shown("keyFile.source", json!("data:,key")), "(hidden)");
         assert_eq!(shown("passwordHash", json!("$6$x")), "(hidden)");

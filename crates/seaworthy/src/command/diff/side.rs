@@ -7,7 +7,7 @@ use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_render::{MachineConfig, Prepared, render};
 
-use super::super::workspace;
+use super::super::{contents, workspace};
 use crate::cli::Diff;
 use crate::failure::Failure;
 use crate::manifest::{Inputs, Set, load};
@@ -39,12 +39,11 @@ enum Nature {
 
 /// Reads both sides. `None` when a pool cannot be rendered, which is said.
 pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
-    let [old, new] = options.files.as_slice() else {
-        let times = match options.files.len() {
-            1 => "once".to_owned(),
-            times => format!("{times} times"),
-        };
-        return Err(Failure::unreadable(format!("-f is given {times}; give it twice: the old side and the new one")));
+    let files: Vec<&PathBuf> = options.files.iter().chain(&options.sides).collect();
+    let [old, new] = files[..] else {
+        let found = contents::counted(files.len(), "side");
+        let message = format!("{found} given; give two: -f for what was, and -f for what shall be");
+        return Err(Failure::unreadable(message));
     };
     if old.as_os_str() == "-" && new.as_os_str() == "-" {
         return Err(Failure::unreadable("-f - is given twice; standard input can be read once"));

@@ -137,6 +137,9 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
     });
     if let Some(default) = &entry.default {
         json["reason"] = default.reason.into();
+        if let Some(entry) = &default.entry {
+            json["defaultFor"] = serde_json::json!(entry);
+        }
     }
     if let Some(fetched) = entry.fetched {
         json["fetched"] = fetched_json(fetched);

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::{data_url, gzip};
-use seaworthy_render::provenance::{Entry, Overridden, Subject};
+use seaworthy_render::provenance::{DefaultValue, Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 
 use super::super::contents::{self, LARGEST, counted};
@@ -43,9 +43,16 @@ pub fn print_table(entries: &[&Entry<'_>]) -> Result<(), Failure> {
 }
 
 fn set_by(entry: &Entry<'_>) -> String {
-    let name = entry.set_by.as_ref().map_or("(default)", |place| place.name.as_str());
+    let name = match (&entry.set_by, &entry.default) {
+        (Some(place), _) => place.name.clone(),
+        // Whoever says nothing in an old version overrides others without knowing.
+        (None, Some(DefaultValue { entry: Some(place), .. })) if !entry.overrode.is_empty() => {
+            format!("(default of {})", place.name)
+        }
+        (None, _) => "(default)".to_owned(),
+    };
     match entry.also.len() {
-        0 => name.to_owned(),
+        0 => name,
         more => format!("{name} (+{more})"),
     }
 }
@@ -101,7 +108,8 @@ fn write_entry<'r>(
         writeln!(out, "    set by {}", paint::plain(place))?;
     }
     if let Some(default) = &entry.default {
-        writeln!(out, "    set by nobody; default: {}", default.reason)?;
+        let entry = default.entry.as_ref().map(|place| format!(" for {place}")).unwrap_or_default();
+        writeln!(out, "    set by nobody; default{}: {}", paint::plain(entry), default.reason)?;
     }
     if let Some(fetched) = entry.fetched.filter(|fetched| !told.contains(fetched)) {
         write_fetched(out, fetched)?;
