@@ -66,7 +66,8 @@ fn a_remote_config_is_told_once_for_each_thing_it_sets() {
     program.file("m.json", manifest(json!({"config": {"merge": [{"source": server.url("/c")}]}}), json!([])));
     let outcome = program.run([&["explain", "-f", "m.json", "/a"][..], &ALLOW].concat()).expect(0);
     assert_eq!(outcome.stdout.matches("fetched from").count(), 1, "{}", outcome.stdout);
-    assert_eq!(outcome.stdout.matches(&format!("(in {})", server.url("/c"))).count(), 3, "{}", outcome.stdout);
+    // Path, mode, contents, and the entry that says nothing about overwriting.
+    assert_eq!(outcome.stdout.matches(&format!("(in {})", server.url("/c"))).count(), 4, "{}", outcome.stdout);
 }
 
 #[test]
