@@ -146,3 +146,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_default_names_its_reason_and_the_entry_that_is_silent() {
+    let old = files(json!([{"path": "/a", "filesystem": "root", "contents": {"source": "data:,x"}}]));
+    let manifests = [
+        ign("00", files(json!([{"path": "/a", "mode": 420, "contents": {"source": "data:,y"}}]))),
+        mc("01", json!({"config": with_version("2.1.0", old)})),
+    ];
+    let outcome = rendered(&worker(), &manifests);
+    let mode = outcome.line("file /a", "mode");
+    assert_eq!((&mode.set_by, &mode.value), (&None, &json!(0)));
+    let default = mode.default.as_ref().unwrap();
+    assert!(default.reason.contains("2.2"), "{default:?}");
+    assert_eq!(default.entry.as_ref().map(place).as_deref(), Some("01 spec.config.storage.files[0]"));
+    assert_eq!(mode.overrode.len(), 1, "a default overrides too: {mode:?}");
+    let kernel = outcome.line("kernelType", "").default.as_ref().unwrap();
+    assert!(kernel.entry.is_none() && kernel.reason.contains("kernel"), "{kernel:?}");
+    assert_eq!(outcome.line("file /a", "contents.source").default, None);
+}
