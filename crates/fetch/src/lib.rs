@@ -39,7 +39,7 @@ pub use policy::{Host, HostPattern, ParseHostPatternError, Policy, Refusal};
 pub use proxy::Proxy;
 pub use redact::redact;
 pub use request::{Accept, Compression, Request, Settings};
-pub use snapshot::{MemorySnapshots, Snapshot, SnapshotError, SnapshotKey, Snapshots};
+pub use snapshot::{MemorySnapshots, Snapshot, SnapshotError, SnapshotKey, Snapshots, utc};
 
 #[cfg(feature = "fs")]
 mod folder;

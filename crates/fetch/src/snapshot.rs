@@ -135,6 +135,14 @@ pub struct MemorySnapshots {
     max_bytes: u64,
 }
 
+/// A time for people: UTC, to the second.
+#[must_use]
+pub fn utc(time: SystemTime) -> String {
+    // Years beyond 9999 are a broken clock.
+    let time = jiff::Timestamp::try_from(time).unwrap_or_default();
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 // === impl Snapshot ===
 
 impl Snapshot {

@@ -9,6 +9,7 @@ use seaworthy_ignition::{Path, path::Step};
 
 use crate::finding::Place;
 use crate::locator::Locator;
+use crate::remote::Embedded;
 use crate::render::Rendered;
 
 /// One value of a rendered config and its history.
@@ -26,6 +27,9 @@ pub struct Entry<'r> {
     pub also: Vec<Place>,
     /// Who was overridden, the latest first, with the value that lost.
     pub overrode: Vec<Overridden<'r>>,
+    /// What was fetched that the value is from: the body that stands in place of a URL, or the remote config that sets
+    /// the value.
+    pub fetched: Option<&'r Embedded>,
 }
 
 /// A value that lost.
@@ -36,6 +40,8 @@ pub struct Overridden<'r> {
     /// The value, as its author wrote it; `None` for a whole entry that was taken out, and for what was filled in where
     /// an entry says nothing.
     pub value: Option<Node<'r>>,
+    /// What was fetched that the value is from, as in [`Entry::fetched`].
+    pub fetched: Option<&'r Embedded>,
 }
 
 /// Something in a rendered config that has a name.
@@ -208,6 +214,8 @@ struct History<'r, 't> {
     locator: Locator<'r, 't>,
     by_winner: HashMap<Origin, Vec<Event>>,
     by_loser: HashMap<Origin, Vec<Event>>,
+    /// What was fetched, by the reference to it.
+    fetched: HashMap<Origin, &'r Embedded>,
 }
 
 impl<'r, 't: 'r> History<'r, 't> {
@@ -218,7 +226,9 @@ impl<'r, 't: 'r> History<'r, 't> {
             by_winner.entry(event.winner).or_default().push(*event);
             by_loser.entry(event.loser).or_default().push(*event);
         }
-        History { locator: Locator::new(&rendered.inputs), by_winner, by_loser }
+        let embedded = rendered.inputs.iter().flat_map(|input| &input.embedded);
+        let fetched = embedded.map(|embedded| (embedded.origin, embedded)).collect();
+        History { locator: Locator::new(&rendered.inputs), by_winner, by_loser, fetched }
     }
 
     fn config(&self, config: &'r Node<'r>, entries: &mut Vec<Entry<'r>>) {
@@ -265,7 +275,22 @@ impl<'r, 't: 'r> History<'r, 't> {
             }
             also.dedup();
         }
-        Entry { subject, field, value: node.borrowed(), set_by: self.locator.place(node.origin), also, overrode }
+        Entry {
+            subject,
+            field,
+            value: node.borrowed(),
+            set_by: self.locator.place(node.origin),
+            also,
+            overrode,
+            fetched: self.fetched(node.origin),
+        }
+    }
+
+    /// What was fetched that a value is from.
+    fn fetched(&self, origin: Origin) -> Option<&'r Embedded> {
+        let body = self.fetched.get(&origin);
+        let config = || self.fetched.get(&self.locator.remote(origin)?.referred_by);
+        body.or_else(config).copied()
     }
 
     /// Whether nobody wrote the value: what stands for what an object does not say has the object's origin.
@@ -288,7 +313,8 @@ impl<'r, 't: 'r> History<'r, 't> {
                     also.push(place);
                 } else {
                     let value = self.locator.value(event.loser).filter(|value| value.as_map().is_none());
-                    overrode.push(Overridden { place, value: value.map(Node::borrowed) });
+                    let fetched = self.fetched(event.loser);
+                    overrode.push(Overridden { place, value: value.map(Node::borrowed), fetched });
                 }
                 left.push((event.loser, is_same));
             }

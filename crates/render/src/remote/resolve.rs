@@ -46,6 +46,15 @@ pub struct Embedded {
     pub fetched_at: SystemTime,
     /// Who refers to it.
     pub place: Place,
+    /// The reference: the body that took its place in the result has the same origin.
+    pub origin: Origin,
+}
+
+impl Embedded {
+    /// When it was fetched, for people: UTC, to the second.
+    pub fn fetched_at_utc(&self) -> String {
+        seaworthy_fetch::utc(self.fetched_at)
+    }
 }
 
 /// Resolves the references of a MachineConfig: other configs first, then every body, key file and certificate.
@@ -417,6 +426,7 @@ impl Resolver<'_, '_> {
             digest: snapshot.digest().to_string(),
             fetched_at: snapshot.fetched_at(),
             place: self.place(origin),
+            origin,
         };
         self.embedded.push(embedded);
     }

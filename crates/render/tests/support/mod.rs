@@ -136,6 +136,9 @@ pub struct Line {
     pub set_by: Option<Place>,
     pub also: Vec<Place>,
     pub overrode: Vec<(Place, Option<Value>)>,
+    pub fetched: Option<Embedded>,
+    /// What was fetched for those that it overrode.
+    pub lost: Vec<Option<Embedded>>,
 }
 
 impl Outcome {
@@ -156,6 +159,8 @@ impl Outcome {
                 .iter()
                 .map(|lost| (lost.place.clone(), lost.value.as_ref().map(Node::to_json)))
                 .collect(),
+            fetched: entry.fetched.cloned(),
+            lost: entry.overrode.iter().map(|lost| lost.fetched.cloned()).collect(),
         };
         Outcome {
             name: rendered.name.clone(),
