@@ -35,6 +35,9 @@ pub fn redact(url: &str) -> String {
 fn redact_once(url: &str) -> String {
     // Control characters could forge further lines in a log.
     let url: String = url.trim().chars().filter(|c| !c.is_control()).collect();
+    if let Some(scheme) = scheme_of_broken(&url) {
+        return format!("{scheme}{HIDDEN}");
+    }
     let (url, fragment) = match url.split_once('#') {
         Some((url, _)) => (url.to_owned(), true),
         None => (url, false),
@@ -72,6 +75,17 @@ fn without_userinfo(place: &str) -> String {
     format!("{scheme}{colon}{slashes}{host}{path}")
 }
 
+/// The scheme (with the slashes) of a URL whose password has a slash, a question mark or a hash sign that was not
+/// escaped: then nothing is where it seems to be, and none of the rest may be shown.
+fn scheme_of_broken(url: &str) -> Option<&str> {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = url.split_at(start);
+    let (authority, behind) = rest.split_at(rest.find(['/', '\\', '?', '#'])?);
+    let port = authority.rsplit_once(':').map(|(_, port)| port)?;
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) || port.ends_with(']');
+    (behind.contains('@') && !is_port && !authority.contains('@')).then_some(scheme)
+}
+
 /// Whether `text` before a colon is a scheme rather than the user name of `user:password@host`.
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -104,6 +118,11 @@ mod tests {
     #[case("https:///user:pass@host/x", "https:///host/x")]
     #[case("user:pass@host/x", "user:host/x")]
     #[case("@a://me:pass@host", "a://host")]
+    #[case("https://me:pa/ss@host/", "https://…")]
+    #[case("https://me:pa?ss@host/", "https://…")]
+    #[case("https://me:pa#ss@host/", "https://…")]
+    #[case("https://[::1]/a@b", "https://[::1]/a@b")]
+    #[case("https://host/?mail=a@b", "https://host/?mail=…")]
     #[case("https://host/?X-Amz-Signature=ab&X-Amz-Expires=9", "https://host/?X-Amz-Signature=…&X-Amz-Expires=…")]
     #[case("https://host/?token", "https://host/?…")]
     #[case("https://host/?", "https://host/?")]
