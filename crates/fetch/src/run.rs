@@ -36,14 +36,14 @@ pub struct Run {
 /// The server that a request goes to first, and the proxies on the way to it.
 type Way = (String, Proxy);
 
-/// Content that was fetched, or reused from a snapshot.
+/// What became of one thing that was wanted.
 #[derive(Debug)]
 pub struct Obtained {
-    /// The content.
-    pub snapshot: Snapshot,
+    /// The content, or why there is none.
+    pub content: Result<Snapshot, FetchError>,
     /// Whether it was there already.
     pub is_reused: bool,
-    /// What was wrong with the snapshot store. The content is sound all the same, but a damaged
+    /// What was wrong with the snapshot store. It changes nothing about the content, but a damaged
     /// entry or a full store is to be reported: the next render may see other content.
     pub problems: Vec<SnapshotError>,
 }
@@ -63,9 +63,7 @@ impl Run {
     }
 
     /// Obtains all that is wanted; the outcomes are in the same order.
-    ///
-    /// Failures of the snapshot store do not fail a fetch; they are in [`Obtained::problems`].
-    pub async fn obtain(&mut self, wanted: &[(SnapshotKey, Request)]) -> Vec<Result<Obtained, FetchError>> {
+    pub async fn obtain(&mut self, wanted: &[(SnapshotKey, Request)]) -> Vec<Obtained> {
         let mut outcomes = Vec::with_capacity(wanted.len());
         for batch in wanted.chunks(AT_ONCE) {
             let began = tokio::time::Instant::now();
@@ -73,52 +71,54 @@ impl Run {
             let found = join_all(batch.iter().map(|(key, request)| self.find(key, request, left)).collect()).await;
             self.spent = self.spent.saturating_add(began.elapsed());
             for ((key, request), found) in batch.iter().zip(found) {
-                if let Err(error) = &found
-                    && error.redirected_to.is_none()
-                    && matches!(error.kind, FailureKind::Unreachable { .. })
-                {
-                    self.unreachable.insert(way(request), error.kind.clone());
-                }
-                outcomes.push(found.and_then(|found| self.hand_out(key, request, found)));
+                outcomes.push(self.hand_out(key, request, found));
             }
         }
         outcomes
     }
 
     /// The snapshot of that key or, where there is none that can be trusted, what the network has.
-    async fn find(&self, key: &SnapshotKey, request: &Request, left: Duration) -> Result<Obtained, FetchError> {
+    async fn find(&self, key: &SnapshotKey, request: &Request, left: Duration) -> Obtained {
         let mut problems = Vec::new();
         match self.snapshots.get(key) {
-            Ok(Some(snapshot)) => return Ok(Obtained { snapshot, is_reused: true, problems }),
+            Ok(Some(snapshot)) => return Obtained { content: Ok(snapshot), is_reused: true, problems },
             Ok(None) => {}
             Err(problem) => problems.push(problem),
         }
-        let Some(fetcher) = &self.fetcher else {
-            return Err(unfetched(request, FailureKind::Offline));
+        let content = match (&self.fetcher, self.unreachable.get(&way(request))) {
+            (None, _) => Err(unfetched(request, FailureKind::Offline)),
+            (_, Some(failure)) => Err(unfetched(request, failure.clone())),
+            (Some(fetcher), None) => match tokio::time::timeout(left, fetcher.fetch(request)).await {
+                Ok(fetched) => fetched,
+                Err(_) => Err(unfetched(request, FailureKind::OutOfTime { limit: LONGEST })),
+            },
         };
-        if let Some(failure) = self.unreachable.get(&way(request)) {
-            return Err(unfetched(request, failure.clone()));
-        }
-        match tokio::time::timeout(left, fetcher.fetch(request)).await {
-            Ok(fetched) => Ok(Obtained { snapshot: fetched?, is_reused: false, problems }),
-            Err(_) => Err(unfetched(request, FailureKind::OutOfTime { limit: LONGEST })),
-        }
+        Obtained { content, is_reused: false, problems }
     }
 
-    /// Counts content, and keeps it if it is new.
-    fn hand_out(&mut self, key: &SnapshotKey, request: &Request, mut found: Obtained) -> Result<Obtained, FetchError> {
-        let used = self.count(&found.snapshot).map_err(|kind| unfetched(request, kind))?;
-        if found.is_reused {
-            self.used = used;
-            return Ok(found);
+    /// Counts what was found, and keeps it if it is new.
+    fn hand_out(&mut self, key: &SnapshotKey, request: &Request, mut found: Obtained) -> Obtained {
+        if let Err(error) = &found.content
+            && error.redirected_to.is_none()
+            && matches!(error.kind, FailureKind::Unreachable { .. })
+        {
+            self.unreachable.insert(way(request), error.kind.clone());
         }
-        match self.snapshots.put(key, found.snapshot.clone()) {
-            Ok(kept) => found.snapshot = kept,
-            Err(problem) => found.problems.push(problem),
-        }
-        // Somebody else may have been faster, and then it is their content that is handed out.
-        self.used = self.count(&found.snapshot).map_err(|kind| unfetched(request, kind))?;
-        Ok(found)
+        found.content = found.content.and_then(|content| {
+            let used = self.count(&content).map_err(|kind| unfetched(request, kind))?;
+            if found.is_reused {
+                self.used = used;
+                return Ok(content);
+            }
+            let kept = self.snapshots.put(key, content.clone()).unwrap_or_else(|problem| {
+                found.problems.push(problem);
+                content
+            });
+            // Somebody else may have been faster, and then it is their content that is handed out.
+            self.used = self.count(&kept).map_err(|kind| unfetched(request, kind))?;
+            Ok(kept)
+        });
+        found
     }
 
     /// How many bytes are handed out with this content, if that is not too much. A snapshot is judged as if it had been

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use seaworthy_fetch::{
-    Environment, FailureKind, FetchError, Fetcher, FolderSnapshots, MemorySnapshots, Obtained, Policy, Run, Snapshots,
+    Environment, FailureKind, FetchError, Fetcher, FolderSnapshots, MemorySnapshots, Policy, Run, Snapshots,
 };
 use seaworthy_render::Prepared;
 use seaworthy_render::remote::{Resolver, Unavailable, Wanted};
@@ -96,19 +96,15 @@ impl Source {
         });
         let mut reused = Vec::new();
         for (key, outcome) in keys.into_iter().zip(outcomes) {
-            let answer = match outcome {
-                Ok(Obtained { snapshot, is_reused, problems }) => {
-                    for problem in &problems {
-                        paint::warning(&problem.to_string());
-                    }
-                    if is_reused {
-                        reused.push(snapshot.clone());
-                    }
-                    Ok(snapshot)
-                }
-                Err(error) => Err(self.unavailable(error)),
-            };
-            resolver.answer(key, answer);
+            for problem in &outcome.problems {
+                paint::warning(&problem.to_string());
+            }
+            if outcome.is_reused
+                && let Ok(snapshot) = &outcome.content
+            {
+                reused.push(snapshot.clone());
+            }
+            resolver.answer(key, outcome.content.map_err(|error| self.unavailable(error)));
         }
         self.progress.reused(&reused);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rstest::rstest;
 use seaworthy_fetch::{
-    Attempt, Category, Digest, FailureKind, FetchError, MemorySnapshots, Request, Resolver, Run, SnapshotKey, Timer,
+    Attempt, Category, Digest, FailureKind, MemorySnapshots, Obtained, Request, Resolver, Run, SnapshotKey, Timer,
     Watch,
 };
 
@@ -271,16 +271,16 @@ async fn a_server_that_nobody_reached_is_not_waited_for_twice_in_a_run() {
     };
     let mut run = Run::new(fetcher(), Arc::new(MemorySnapshots::new(1 << 20)));
     let first = run.obtain(&[request(format!("http://{dead}/a")), request(server.url("/a"))]).await;
-    let attempts = |outcome: &Result<_, FetchError>| outcome.as_ref().map_or_else(|error| error.attempts, |_| 1);
+    let attempts = |outcome: &Obtained| outcome.content.as_ref().map_or_else(|error| error.attempts, |_| 1);
     assert_eq!(first.iter().map(attempts).collect::<Vec<_>>(), [5, 1]);
     let mut proxied = request(format!("http://{dead}/c"));
     proxied.1.settings.proxy.http = Some(server.url("/"));
     let then = run.obtain(&[request(format!("http://{dead}/b")), proxied, request(server.url("/b"))]).await;
-    let error = then[0].as_ref().unwrap_err();
+    let error = then[0].content.as_ref().unwrap_err();
     assert_eq!((error.url.as_str(), error.attempts), (format!("http://{dead}/b").as_str(), 0));
     assert!(matches!(error.kind, FailureKind::Unreachable { .. }), "{error}");
     // Through a proxy it may be there.
-    assert!(then[1].is_ok() && then[2].is_ok());
+    assert!(then[1].content.is_ok() && then[2].content.is_ok());
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ async fn what_goes_beyond_the_total_does_not_depend_on_the_order_of_arrival(#[ca
         })
         .collect();
     let mut run = Run::new(fetcher_with(small()), Arc::new(MemorySnapshots::new(1 << 20)));
-    let kinds: Vec<_> = run.obtain(&wanted).await.into_iter().map(|outcome| outcome.map(drop)).collect();
+    let kinds: Vec<_> = run.obtain(&wanted).await.into_iter().map(|outcome| outcome.content.map(drop)).collect();
     let kinds: Vec<_> = kinds.into_iter().map(|outcome| outcome.map_err(|error| error.kind)).collect();
     let refused = FailureKind::TotalTooLarge { size: 1000, limit: 2500 };
     assert_eq!(kinds, [Ok(()), Ok(()), Err(refused), Ok(())]);

@@ -17,8 +17,8 @@ async fn content_that_has_changed_since_is_not_seen() {
     for run in 0..3 {
         // Opened anew, as after a restart.
         let snapshots: Arc<dyn Snapshots> = Arc::new(FolderSnapshots::open(&path, 1 << 20).unwrap());
-        let resolved = obtain(fetcher(), &snapshots, &key, &request).await.unwrap();
-        assert_eq!(resolved.snapshot.bytes(), b"version 0");
+        let resolved = obtain(fetcher(), &snapshots, &key, &request).await;
+        assert_eq!(resolved.content.as_ref().unwrap().bytes(), b"version 0");
         assert_eq!(resolved.is_reused, run > 0);
         assert!(resolved.problems.is_empty());
     }
@@ -36,8 +36,8 @@ async fn a_changed_spec_or_a_refresh_fetches_again() {
         SnapshotKey::new("99-worker", "hash 2", &request, Some("now")),
     ];
     for (version, key) in keys.iter().enumerate() {
-        let resolved = obtain(fetcher(), &snapshots, key, &request).await.unwrap();
-        assert_eq!(resolved.snapshot.bytes(), format!("version {version}").as_bytes());
+        let resolved = obtain(fetcher(), &snapshots, key, &request).await;
+        assert_eq!(resolved.content.as_ref().unwrap().bytes(), format!("version {version}").as_bytes());
     }
 }
 
@@ -49,13 +49,13 @@ async fn a_damaged_snapshot_is_reported_and_fetched_again() {
     let snapshots: Arc<dyn Snapshots> = Arc::new(FolderSnapshots::open(&path, 1 << 20).unwrap());
     let request = Request::resource(server.url("/"));
     let key = SnapshotKey::new("99-worker", "hash", &request, None);
-    obtain(fetcher(), &snapshots, &key, &request).await.unwrap();
+    obtain(fetcher(), &snapshots, &key, &request).await.content.unwrap();
     let file = path.join(format!("{key}.snapshot"));
     let mut bytes = std::fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&file, bytes).unwrap();
-    let resolved = obtain(fetcher(), &snapshots, &key, &request).await.unwrap();
-    assert_eq!(resolved.snapshot.bytes(), b"content");
+    let resolved = obtain(fetcher(), &snapshots, &key, &request).await;
+    assert_eq!(resolved.content.as_ref().unwrap().bytes(), b"content");
     assert!(!resolved.is_reused);
     assert_eq!(resolved.problems.len(), 1);
     assert!(resolved.problems[0].is_corrupt());
@@ -69,8 +69,8 @@ async fn a_full_store_is_reported_and_the_content_still_handed_out() {
     let snapshots: Arc<dyn Snapshots> = Arc::new(MemorySnapshots::new(3));
     let request = Request::resource(server.url("/"));
     let key = SnapshotKey::new("99-worker", "hash", &request, None);
-    let resolved = obtain(fetcher(), &snapshots, &key, &request).await.unwrap();
-    assert_eq!(resolved.snapshot.bytes(), b"content");
+    let resolved = obtain(fetcher(), &snapshots, &key, &request).await;
+    assert_eq!(resolved.content.as_ref().unwrap().bytes(), b"content");
     assert_eq!(resolved.problems.len(), 1);
 }
 
@@ -81,7 +81,7 @@ async fn a_failed_fetch_leaves_no_snapshot() {
     let request = Request::resource(server.url("/"));
     let key = SnapshotKey::new("99-worker", "hash", &request, None);
     let result = obtain(fetcher(), &snapshots, &key, &request).await;
-    assert!(result.is_err());
+    assert!(result.content.is_err());
     assert_eq!(snapshots.get(&key).unwrap(), None);
 }
 
@@ -98,14 +98,14 @@ async fn what_had_been_fetched_before_makes_no_difference_to_the_total() {
     let snapshots: Arc<dyn Snapshots> = Arc::new(MemorySnapshots::new(1 << 20));
     let kinds = async |mut run: Run| -> Vec<_> {
         let outcomes = run.obtain(&wanted).await;
-        outcomes.into_iter().map(|outcome| outcome.map(drop).map_err(|error| error.kind)).collect()
+        outcomes.into_iter().map(|outcome| outcome.content.map(drop).map_err(|error| error.kind)).collect()
     };
     let expected = [Ok(()), Ok(()), Err(FailureKind::TotalTooLarge { size: 1000, limit: 2500 })];
     // Nothing is there at first; then two of three are; then all of them.
     for _ in 0..3 {
         assert_eq!(kinds(Run::new(fetcher.clone(), snapshots.clone())).await, expected);
         let (key, request) = &wanted[2];
-        obtain(fetcher.clone(), &snapshots, key, request).await.unwrap();
+        obtain(fetcher.clone(), &snapshots, key, request).await.content.unwrap();
     }
     assert_eq!(server.seen().len(), 4);
     assert_eq!(kinds(Run::offline(fetcher.policy().clone(), snapshots.clone())).await, expected);
@@ -117,8 +117,8 @@ async fn a_snapshot_larger_than_the_limit_of_today_is_refused() {
     let snapshots: Arc<dyn Snapshots> = Arc::new(MemorySnapshots::new(1 << 20));
     let request = Request::resource(server.url("/"));
     let key = SnapshotKey::new("99-worker", "hash", &request, None);
-    obtain(fetcher(), &snapshots, &key, &request).await.unwrap();
+    obtain(fetcher(), &snapshots, &key, &request).await.content.unwrap();
     let strict = fetcher_with(Policy { max_object_bytes: 999, ..policy(&["127.0.0.1"]) });
-    let error = obtain(strict, &snapshots, &key, &request).await.unwrap_err();
+    let error = obtain(strict, &snapshots, &key, &request).await.content.unwrap_err();
     assert_eq!(error.kind, FailureKind::TooLarge { limit: 999, is_unpacked: false });
 }

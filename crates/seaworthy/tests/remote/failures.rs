@@ -103,7 +103,11 @@ fn a_server_that_is_not_there_is_named() {
 #[test]
 fn tftp_is_refused_with_what_to_use_instead() {
     let outcome = render(&Program::new(), &motd(json!({"source": "tftp://127.0.0.1/motd"}))).expect(1);
-    outcome.says(&[PLACE, "tftp://127.0.0.1/motd cannot be fetched", "over https"]);
+    let outcome = outcome.says(&[PLACE, "tftp://127.0.0.1/motd cannot be fetched", "over https"]);
+    // One thing is wrong with it, and that is said once.
+    assert_eq!(outcome.stderr.matches("tftp://").count(), 1, "{}", outcome.stderr);
+    let outcome = render(&Program::new(), &motd(json!({"source": "ftp://127.0.0.1/motd"}))).expect(1);
+    outcome.says(&["accepted in version 3.5.0 are arn, data, gs, http, https, s3\n"]);
 }
 
 #[test]

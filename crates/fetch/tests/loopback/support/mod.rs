@@ -58,7 +58,7 @@ pub async fn obtain(
     snapshots: &Arc<dyn Snapshots>,
     key: &SnapshotKey,
     request: &Request,
-) -> Result<Obtained, FetchError> {
+) -> Obtained {
     Run::new(fetcher, snapshots.clone()).obtain(&[(*key, request.clone())]).await.remove(0)
 }
 
