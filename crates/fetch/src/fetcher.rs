@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How many attempts in a row may reach nobody: with the pauses between them about three seconds.
-pub const MOST_BRIEF_ATTEMPTS: u32 = 5;
+const MOST_BRIEF_ATTEMPTS: u32 = 5;
 
 /// How long it is tried where nobody can be reached: a name service that does not answer takes its time.
 const LONGEST_BRIEF: Duration = Duration::from_secs(10);
@@ -102,7 +102,7 @@ impl Fetcher {
     /// # Errors
     ///
     /// [`FailureKind::Authority`] when a bundle cannot be used.
-    pub fn with_authorities(self, bundles: &[Vec<u8>]) -> Result<Self, FailureKind> {
+    pub fn with_authorities(self, bundles: &[impl AsRef<[u8]>]) -> Result<Self, FailureKind> {
         let roots = Arc::new(SystemRoots::with(bundles)?);
         let (policy, resolver) = (self.transport.policy.clone(), self.transport.resolver.clone());
         Ok(Self { transport: Arc::new(Transport { policy, resolver, roots }), ..self })
@@ -129,7 +129,7 @@ impl Fetcher {
     /// The content that `request` asks for: unpacked, within the limits, with the right hash.
     ///
     /// Server errors, timeouts and broken connections are tried again until the total time is over; where nobody can
-    /// be reached, [`MOST_BRIEF_ATTEMPTS`] have to do; anything else fails at once.
+    /// be reached, five attempts have to do; anything else fails at once.
     ///
     /// # Errors
     ///

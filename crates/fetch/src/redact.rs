@@ -4,10 +4,13 @@
 /// to recognise which one was meant.
 const SHOWN_PARAMETER: &str = "versionId";
 
+/// How many characters are shown.
+const LONGEST: usize = 1000;
+
 /// Stands where something was taken out.
 const HIDDEN: &str = "…";
 
-/// The URL without user information, fragment and query values.
+/// The URL without user information, fragment and query values, cut off where it is too long to read.
 ///
 /// Works on text, not on a parsed URL, because a URL that cannot be parsed must be redacted as
 /// well. Where in doubt it takes out too much: slashes may be missing or written backwards, as
@@ -21,14 +24,22 @@ const HIDDEN: &str = "…";
 /// ```
 #[must_use]
 pub fn redact(url: &str) -> String {
-    let mut shown = redact_once(url);
+    let mut shown = shortened(redact_once(url));
     // What is left may look like a URL with user information of its own.
     loop {
-        let again = redact_once(&shown);
+        let again = shortened(redact_once(&shown));
         if again == shown {
             return shown;
         }
         shown = again;
+    }
+}
+
+/// The beginning of a text that is longer than any URL that a person reads.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}{HIDDEN}", &text[..at]),
+        None => text,
     }
 }
 
@@ -133,6 +144,15 @@ mod tests {
     #[case("", "")]
     fn secrets_are_taken_out(#[case] url: &str, #[case] shown: &str) {
         assert_eq!(redact(url), shown);
+    }
+
+    #[test]
+    fn a_long_url_is_cut() {
+        for long in [format!("https://host/{}", "x".repeat(5000)), format!("https://host/?{}", "a&".repeat(5000))] {
+            let shown = redact(&long);
+            assert_eq!(shown.chars().count(), LONGEST + 1, "{shown}");
+            assert_eq!(redact(&shown), shown);
+        }
     }
 
     proptest! {

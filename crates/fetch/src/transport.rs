@@ -37,6 +37,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Compat: Ignition.
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The longest name that the name service knows, with a final dot.
+const LONGEST_NAME: usize = 254;
+
 /// Enough for the head of any sane response.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
@@ -56,7 +59,7 @@ pub(crate) struct Link {
     proxy: Proxy,
     owner: Behalf,
     headers_limit: Option<Duration>,
-    authorities: Vec<Vec<u8>>,
+    authorities: Vec<Arc<[u8]>>,
     tls: OnceLock<Arc<ClientConfig>>,
 }
 
@@ -146,6 +149,9 @@ impl Target {
         let host = match url.host() {
             Some(url::Host::Ipv4(address)) => Host::Ip(IpAddr::V4(address)),
             Some(url::Host::Ipv6(address)) => Host::Ip(IpAddr::V6(address)),
+            Some(url::Host::Domain(name)) if name.len() > LONGEST_NAME => {
+                return Err(unusable("its host is longer than a name can be"));
+            }
             Some(url::Host::Domain(name)) => Host::parse(name),
             None => return Err(unusable("it has no host")),
         };
@@ -345,7 +351,7 @@ impl ProxyTarget {
                 proxy: self.shown.clone(),
                 retry: other.retry(),
                 reason: match other {
-                    FailureKind::Unreachable { reason, .. } => format!("{reason}; check ignition.proxy, or start it"),
+                    FailureKind::Unreachable { reason, .. } => format!("{reason}; check its address, or start it"),
                     other => other.to_string(),
                 },
             },

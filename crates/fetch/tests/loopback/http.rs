@@ -367,6 +367,18 @@ async fn other_schemes_are_refused(#[case] url: &str, #[case] name: &str) {
     assert!(error.is_permanent());
 }
 
+#[tokio::test]
+async fn a_host_that_is_too_long_is_not_looked_up() {
+    let name = |length: usize| format!("{}.test", "a.".repeat(length / 2 - 3) + "a");
+    assert_eq!(name(253).len(), 252);
+    let server = Server::start(|_, _| ok("")).await;
+    let request = Request::resource(server.url_as("http", &name(253), "/"));
+    fetcher().fetch(&request).await.unwrap();
+    let error = failure(&fetcher(), &Request::resource(server.url_as("http", &name(5000), "/"))).await;
+    assert!(matches!(error.kind, FailureKind::Url { .. }), "{error}");
+    assert!(error.to_string().len() < 1500, "{error}");
+}
+
 #[rstest]
 #[tokio::test]
 async fn texts_that_are_no_urls_are_refused(

@@ -178,7 +178,7 @@ impl Pass<'_> {
         let mut is_complete = true;
         for authority in authorities.into_iter().flatten().filter(|authority| has_source(authority)) {
             match self.embed(authority, &reaching) {
-                Some(content) => settings.certificate_authorities.push(content),
+                Some(content) => settings.certificate_authorities.push(content.into()),
                 None => is_complete = false,
             }
         }
@@ -195,6 +195,15 @@ impl Pass<'_> {
         let url = reference.text_of("source").to_owned();
         let source = reference.get("source").unwrap_or(reference);
         self.references += 1;
+        if self.references > MOST_REFERENCES {
+            // Said once: the rest would say the same.
+            if self.references == MOST_REFERENCES + 1 {
+                let message =
+                    format!("more than {MOST_REFERENCES} configs are referred to; put them together into fewer");
+                self.fail(source, "remote-count", message);
+            }
+            return None;
+        }
         if chain.contains(&url) && !is_embedded(&url) {
             let round: Vec<String> = chain.iter().chain([&url]).map(|url| shown(url)).collect();
             self.fail(
@@ -208,11 +217,6 @@ impl Pass<'_> {
             let message =
                 format!("{} is referred to at depth {}; at most {DEEPEST} are followed", shown(&url), chain.len() + 1);
             self.fail(source, "remote-depth", message);
-            return None;
-        }
-        if self.references > MOST_REFERENCES {
-            let message = format!("more than {MOST_REFERENCES} configs are referred to; put them together into fewer");
-            self.fail(source, "remote-count", message);
             return None;
         }
         let content = self.content(reference, Accept::Config, settings)?;
@@ -316,6 +320,19 @@ impl Pass<'_> {
     fn content(&mut self, resource: &Node<'static>, accept: Accept, settings: &Settings) -> Option<Content> {
         let url = resource.text_of("source");
         let source = resource.get("source").unwrap_or(resource);
+        if !is_embedded(url) {
+            self.bodies += 1;
+            if self.bodies > MOST_REFERENCES {
+                // Said once: the rest would say the same.
+                if self.bodies == MOST_REFERENCES + 1 {
+                    let message = format!(
+                        "more than {MOST_REFERENCES} things are to be fetched; embed some, or put them into an image"
+                    );
+                    self.fail(source, "remote-count", message);
+                }
+                return None;
+            }
+        }
         let hash = resource.dig(&["verification", "hash"]);
         let verification = match hash.and_then(Node::as_str).map(str::parse::<Digest>) {
             None => None,
@@ -331,17 +348,6 @@ impl Pass<'_> {
         }
         if let Some(message) = why_never(resource) {
             self.fail(source, "remote-scheme", message);
-            return None;
-        }
-        self.bodies += 1;
-        if self.bodies > MOST_REFERENCES {
-            // Said once: the rest would say the same.
-            if self.bodies == MOST_REFERENCES + 1 {
-                let message = format!(
-                    "more than {MOST_REFERENCES} things are to be fetched; embed some, or put them into an image"
-                );
-                self.fail(source, "remote-count", message);
-            }
             return None;
         }
         let request = Request {

@@ -162,6 +162,14 @@ fn a_flood_of_bodies_is_refused() {
 }
 
 #[test]
+fn a_flood_of_bodies_that_cannot_be_fetched_is_not_a_flood_of_errors() {
+    let all: Vec<Value> = (0..5000).map(|nth| file(&format!("/{nth}"), "tftp://h/x")).collect();
+    let findings = Web::default().refused(&[ign("00", files(json!(all)))]);
+    assert_eq!(findings.len(), 1001);
+    assert_eq!(findings[1000].code, "remote-count");
+}
+
+#[test]
 fn a_body_counts_as_often_as_it_is_embedded() {
     let copies: Vec<Value> = (0..6).map(|nth| file(&format!("/{nth}"), "https://h/large")).collect();
     let input = [ign("00", files(json!(copies)))];
