@@ -70,7 +70,7 @@ pub trait Snapshots: Send + Sync {
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The entry is damaged. It is not used; the content is to be fetched again.
-    #[error("snapshot {} is damaged: {reason}; it is fetched again", .path.display())]
+    #[error("snapshot {} is damaged: {reason}; it is not used", .path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,

@@ -120,7 +120,8 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
         let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let hash = resource.dig(&["verification", "hash"]);
         match (scheme.as_str(), hash) {
-            ("http" | "tftp", None) => {
+            // Of tftp more is said elsewhere: it is refused.
+            ("http", None) => {
                 let message = format!(
                     "{} is fetched in the clear and without verification.hash: anyone on the way can change it; use https or \
                      add the hash",

@@ -21,6 +21,10 @@ pub enum Command {
     /// rendered MachineConfig per pool. Names are those that the OpenShift machine-config operator gives, so the result
     /// can be compared with a running cluster.
     ///
+    /// Remote content is fetched, or taken from the snapshot of an earlier run. A server that cannot be reached is given up
+    /// after 5 attempts (3 seconds), one that is slow or answers with an error after a minute; standard error says what is
+    /// waited for.
+    ///
     /// Exit code: 0 when every pool is rendered; 1 when one cannot be (the others are printed all the same); 2 when the
     /// command line or an input cannot be understood.
     #[command(after_help = RENDER_EXAMPLES)]

@@ -93,12 +93,13 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     }
 }
 
+/// The schemes to recommend: tftp is valid as well, but rendering refuses it.
 fn schemes(version: Version) -> &'static str {
     match version {
         Version::V2_0 => "data, http, https",
-        Version::V2_1 | Version::V2_2 | Version::V3_0 | Version::V3_1 => "data, http, https, s3, tftp",
-        Version::V3_2 | Version::V3_3 => "data, gs, http, https, s3, tftp",
-        Version::V3_4 | Version::V3_5 => "arn, data, gs, http, https, s3, tftp",
+        Version::V2_1 | Version::V2_2 | Version::V3_0 | Version::V3_1 => "data, http, https, s3",
+        Version::V3_2 | Version::V3_3 => "data, gs, http, https, s3",
+        Version::V3_4 | Version::V3_5 => "arn, data, gs, http, https, s3",
     }
 }
 

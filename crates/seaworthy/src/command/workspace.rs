@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::path::{Path, Step};
+use seaworthy_render::remote::Resolver;
 use seaworthy_render::{Context, Controller, Finding, Place, Pool, Prepared, keys, prepare};
 
 use crate::cli::{Input, Remote};
@@ -25,7 +26,9 @@ pub fn prepared<'t>(set: &'t Set<'t>) -> Vec<Prepared<'t>> {
 /// anyone else: a cluster's dump has rendered objects of years, with references to servers that are long gone.
 pub fn resolved<'t>(set: &'t Set<'t>, pools: &[Pool], options: &Remote) -> Result<Vec<Prepared<'t>>, Failure> {
     let mut prepared = prepared(set);
-    remote::resolve_all(&mut prepared, set.documents, options, |input| feeds(input, pools))?;
+    let mut resolver = Resolver::new(set.documents);
+    let mut inputs: Vec<_> = prepared.iter_mut().filter(|input| feeds(input, pools)).collect();
+    remote::resolve_all(&mut resolver, &mut inputs, options)?;
     Ok(prepared)
 }
 

@@ -13,6 +13,7 @@ mod failures;
 mod loopback;
 mod objects;
 mod policy;
+mod progress;
 mod secrets;
 mod snapshots;
 mod transport;
