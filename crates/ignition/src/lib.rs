@@ -17,6 +17,7 @@ pub mod path;
 pub mod problem;
 pub mod schema;
 mod shape;
+pub mod spelling;
 mod tree;
 pub mod unit;
 mod url;
