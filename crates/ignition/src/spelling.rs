@@ -6,11 +6,11 @@ const LONGEST: usize = 64;
 /// The known word that a misspelt one stands for, if one is near enough. The case of letters counts for nothing.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word = lower(word)?;
-    // A slip of the finger for each four letters; in a short word one is half of it.
+    // In a short word every slip of the finger is a good part of it.
     let most = match word.len() {
         0..=2 => 0,
         3..=5 => 1,
-        6..=11 => 2,
+        6 => 2,
         _ => 3,
     };
     let distances = known.into_iter().filter_map(|known| Some((distance(&word, &lower(known)?), known)));
@@ -52,6 +52,7 @@ mod tests {
     #[case("kernelArgument", Some("kernelArguments"))]
     #[case("kernelargs", None)]
     #[case("fip", Some("fips"))]
+    #[case("wrkr", None)]
     #[case("x", None)]
     #[case("", None)]
     #[case("master", None)]
