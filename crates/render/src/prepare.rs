@@ -1,6 +1,8 @@
 //! One MachineConfig, made ready for merging: its Ignition config brought to spec 3.5, its fields checked. Done once,
 //! however many pools select it.
 
+use std::collections::HashSet;
+
 use seaworthy_fetch::Digest;
 use seaworthy_ignition::body::bytes_of;
 use seaworthy_ignition::merge::Event;
@@ -70,6 +72,10 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
         match parse(node) {
             Err(problems) => {
                 findings.extend(problems.iter().map(|problem| Finding::of_problem(name, node, problem)));
+                // What is wrong beside that should not have to wait for the next run.
+                check_modes(node, &mut |severity, node, code, message| {
+                    findings.push(Finding { severity, ..error(source, node, code, message) });
+                });
             }
             Ok(parsed) => {
                 findings.extend(parsed.warnings.iter().map(|problem| Finding::of_problem(name, node, problem)));
@@ -80,6 +86,7 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
             }
         }
     }
+    drop_repeated_modes(&mut findings);
     check_fields(source, &mut findings);
     Prepared { source, config, findings, remotes: Vec::new(), embedded: Vec::new(), events: Vec::new() }
 }
@@ -100,7 +107,7 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
             // A mode such as 644 is a decimal number in JSON and YAML alike, and nobody means that one.
             let meant = i64::from_str_radix(&number.to_string(), 8).ok().filter(|meant| *meant <= HIGHEST_FILE_MODE);
             let hint = match meant {
-                Some(meant) => format!("{number} is a decimal number; write 0{number} in YAML, or {meant}"),
+                Some(meant) => format!("{number} is a decimal number; write 0{number} in YAML or {meant} in JSON"),
                 None => "drop the setuid, setgid and sticky bits".to_owned(),
             };
             let message = format!(
@@ -109,6 +116,19 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
             );
             found(Severity::Error, mode, "file-mode", message);
         }
+    }
+}
+
+/// Takes out what Ignition merely warns of where the same mode is an error here.
+fn drop_repeated_modes(findings: &mut Vec<Finding>) {
+    let refused = findings.iter().filter(|finding| finding.code == "file-mode");
+    let refused: HashSet<Place> = refused.flat_map(|finding| finding.places.iter().cloned()).collect();
+    if !refused.is_empty() {
+        let is_repeated = |finding: &Finding| {
+            matches!(finding.code, "mode-decimal" | "mode-special-bits")
+                && finding.places.iter().all(|place| refused.contains(place))
+        };
+        findings.retain(|finding| !is_repeated(finding));
     }
 }
 
