@@ -97,7 +97,7 @@ impl OsImageStreams {
                     let mut text = |key: &str| {
                         let node = stream.get(key).filter(|node| !node.is_null());
                         if let Some(node) = node.filter(|node| node.as_str().is_none()) {
-                            inspection.wrong(path.clone().key(key), node, "a string; quote it");
+                            inspection.no_string(path.clone().key(key), node);
                         }
                         stream.text_of(key).to_owned()
                     };

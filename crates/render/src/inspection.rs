@@ -1,6 +1,6 @@
 //! Looks at a manifest and notes everything that is wrong with its types, and every key that nobody will read.
 
-use seaworthy_ignition::node::{Map, Node};
+use seaworthy_ignition::node::{Map, Node, Value};
 use seaworthy_ignition::{Path, Severity, spelling};
 
 use crate::finding::{Finding, Place};
@@ -86,7 +86,7 @@ impl Inspection {
                 None => self.wrong(here, node, "an object of strings"),
                 Some(entries) => {
                     for (key, value) in entries.iter().filter(|(_, value)| value.as_str().is_none()) {
-                        self.wrong(here.clone().key(key), value, "a string; quote it");
+                        self.no_string(here.clone().key(key), value);
                     }
                 }
             }
@@ -95,7 +95,7 @@ impl Inspection {
 
     fn check_name(&mut self, metadata: &Node<'_>, path: Path) {
         match metadata.get("name").filter(|name| !name.is_null()) {
-            Some(name) if name.as_str().is_none() => self.wrong(path, name, "a string; quote it"),
+            Some(name) if name.as_str().is_none() => self.no_string(path, name),
             Some(name) if !name.as_str().unwrap_or_default().is_empty() => {
                 let text = name.as_str().unwrap_or_default();
                 let is_accepted = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
@@ -147,9 +147,15 @@ impl Inspection {
     pub(crate) fn text<'n>(&mut self, object: &'n Node<'_>, keys: &[&str]) -> Option<&'n str> {
         let node = object.dig(keys).filter(|node| !node.is_null())?;
         if node.as_str().is_none() {
-            self.wrong(Path::of(keys), node, "a string; quote it");
+            self.no_string(Path::of(keys), node);
         }
         node.as_str()
+    }
+
+    /// A value that is no string where one is accepted.
+    pub(crate) fn no_string(&mut self, path: Path, node: &Node<'_>) {
+        let is_scalar = matches!(node.value, Value::Bool(_) | Value::Int(_) | Value::Float(_));
+        self.wrong(path, node, if is_scalar { "a string; quote it" } else { "a string" });
     }
 
     /// A value of the wrong type.

@@ -159,13 +159,13 @@ fn inspect(object: &Node<'_>) -> Vec<Finding> {
                 }
                 Some(items) => {
                     for (index, item) in items.iter().enumerate().filter(|(_, item)| item.as_str().is_none()) {
-                        inspection.wrong(here.clone().index(index), item, "a string; quote it");
+                        inspection.no_string(here.clone().index(index), item);
                     }
                 }
             },
             "fips" if value.as_bool().is_none() => inspection.wrong(here, value, "true or false, without quotes"),
             "kernelType" | "osImageURL" | "baseOSExtensionsContainerImage" if value.as_str().is_none() => {
-                inspection.wrong(here, value, "a string; quote it");
+                inspection.no_string(here, value);
             }
             _ => {}
         }

@@ -90,9 +90,10 @@ fn roles_of(all: &[Prepared<'_>], selector: &Selector) -> String {
     };
     found.sort_by(|a, b| (is_other(a), a.name()).cmp(&(is_other(b), b.name())));
     let named =
-        found.iter().take(NAMED).map(|source| format!("{} ({})", source.name(), role_for_people(source, &wanted)));
+        found.iter().take(NAMED).map(|source| format!("{} with {}", source.name(), role_for_people(source, &wanted)));
     let more = if found.len() > NAMED { format!(" and {} more", found.len() - NAMED) } else { String::new() };
-    format!("there are {}{more}", named.collect::<Vec<_>>().join(", "))
+    let are = if found.len() == 1 { "is" } else { "are" };
+    format!("there {are} {}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
 /// The role of a MachineConfig that nobody selects, and which of the wanted ones it may have been meant for.
@@ -100,15 +101,15 @@ pub fn role_for_people(source: &MachineConfig<'_>, wanted: &[&str]) -> String {
     match source.role() {
         Some(role) if wanted.contains(&role) => format!("role {role:?}"),
         Some(role) => match spelling::nearest(role, wanted.iter().copied()) {
-            Some(near) => format!("role {role:?}; did you mean {near:?}?"),
+            Some(near) => format!("role {role:?} (did you mean {near:?}?)"),
             None => format!("role {role:?}"),
         },
         None => {
             let misspelt = source.label_keys().find(|key| spelling::nearest(key, [keys::ROLE]).is_some());
             match misspelt {
-                Some(key) => format!("label {key:?}; did you mean {:?}?", keys::ROLE),
+                Some(key) => format!("label {key:?} (did you mean {:?}?)", keys::ROLE),
                 None if source.label_keys().any(|key| key == "role" || key.ends_with("/role")) => {
-                    format!("its label for the role must be called {}", keys::ROLE)
+                    format!("a label for its role that is not called {}", keys::ROLE)
                 }
                 None => format!("no label {}", keys::ROLE),
             }

@@ -43,7 +43,7 @@ impl Selector {
                 Some(labels) => {
                     for (key, value) in labels.iter() {
                         match value.as_str() {
-                            None => inspection.wrong(path.clone().key(key), value, "a string; quote it"),
+                            None => inspection.no_string(path.clone().key(key), value),
                             Some(value) => requirements.push(Requirement {
                                 key: key.to_owned(),
                                 operator: Operator::In(vec![value.to_owned()]),

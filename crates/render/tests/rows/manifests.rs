@@ -131,7 +131,7 @@ fn wrong_types_in_a_controller_config_are_not_read_as_unset() {
     });
     let findings = ControllerConfig::read(&Node::from_json(&object)).unwrap_err();
     let expected = [
-        "spec.baseOSContainerImage: found an object with 1 keys; accepted is a string; quote it".to_owned(),
+        "spec.baseOSContainerImage: found an object with 1 keys; accepted is a string".to_owned(),
         "spec.baseOSExtensionsContainerImage: found the number 7; accepted is a string; quote it".to_owned(),
         format!(
             "metadata.annotations[{:?}]: found the number 4.2; accepted is a string; quote it",
@@ -166,11 +166,11 @@ fn wrong_types_in_os_image_streams_are_not_read_as_unset() {
 }
 
 #[rstest]
-#[case(json!({keys::ROLE: "wroker"}), "a (role \"wroker\"; did you mean \"worker\"?)")]
-#[case(json!({keys::ROLE: "master"}), "a (role \"master\")")]
+#[case(json!({keys::ROLE: "wroker"}), "there is a with role \"wroker\" (did you mean \"worker\"?); correct")]
+#[case(json!({keys::ROLE: "master"}), "a with role \"master\";")]
 #[case(json!({"machineconfiguration.openshift.io/rol": "worker"}), "did you mean \"machineconfiguration.openshift.io/role\"?")]
-#[case(json!({"role": "worker"}), "its label for the role must be called machineconfiguration.openshift.io/role")]
-#[case(json!({}), "a (no label machineconfiguration.openshift.io/role)")]
+#[case(json!({"role": "worker"}), "a with a label for its role that is not called machineconfiguration.openshift.io/role")]
+#[case(json!({}), "a with no label machineconfiguration.openshift.io/role")]
 fn a_pool_without_inputs_is_told_what_there_is(#[case] labels: Value, #[case] hint: &str) {
     let mut object = mc("a", json!({}));
     object["metadata"]["labels"] = labels;
@@ -184,7 +184,7 @@ fn a_pool_without_inputs_is_told_what_there_is(#[case] labels: Value, #[case] hi
 fn of_many_machine_configs_that_a_pool_does_not_select_some_are_named() {
     let inputs: Vec<_> = (0..7).map(|nth| mc_of("infra", &format!("mc-{nth}"), json!({}))).collect();
     let findings = refused(&worker(), &inputs);
-    assert!(one(&findings).message.contains("mc-4 (role \"infra\") and 2 more; correct"), "{}", findings[0]);
+    assert!(one(&findings).message.contains("mc-4 with role \"infra\" and 2 more; correct"), "{}", findings[0]);
     assert!(one(&refused(&worker(), &[])).message.contains("there is no MachineConfig in the input"));
 }
 

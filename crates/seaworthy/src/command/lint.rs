@@ -47,7 +47,7 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         Report { finding, pools }
     }));
     if options.pool.is_empty() {
-        let unselected = workspace::unselected(&prepared, &pools);
+        let unselected = workspace::unselected(&set, &prepared, &pools);
         reports.extend(unselected.into_iter().map(|finding| Report { finding, pools: Vec::new() }));
     }
     // One finding of several pools is said once.

@@ -44,7 +44,7 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     let of_inputs = prepared.iter().filter(|input| workspace::feeds(input, &pools)).flat_map(|input| &input.findings);
     let mut warnings: Vec<Finding> = Set::pool_findings(&pools).chain(of_inputs).cloned().collect();
     if options.pool.is_empty() {
-        warnings.extend(workspace::unselected(&prepared, &pools));
+        warnings.extend(workspace::unselected(&set, &prepared, &pools));
     }
     warnings.extend(rendered.iter().flat_map(Rendered::notices));
     warnings.retain(|finding| finding.severity == Severity::Warning);

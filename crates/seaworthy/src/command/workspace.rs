@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::path::Path;
+use seaworthy_render::selector::Selector;
 use seaworthy_render::{Context, Controller, Finding, Place, Pool, Prepared, keys, prepare, role_for_people};
 
 use crate::cli::{Input, Remote};
@@ -31,12 +32,19 @@ pub fn resolved<'t>(set: &'t Set<'t>, pools: &[Pool], options: &Remote) -> Resul
 
 /// Whether a MachineConfig feeds one of the pools.
 pub fn feeds(input: &Prepared<'_>, pools: &[Pool]) -> bool {
-    let selects = |pool: &Pool| pool.selector.as_ref().is_some_and(|selector| selector.matches(input.source));
+    let selects = |pool: &Pool| {
+        pool.selector.as_ref().is_some_and(|selector| !selector.is_empty() && selector.matches(input.source))
+    };
     !input.source.is_rendered() && pools.iter().any(selects)
 }
 
 /// MachineConfigs that no pool selects: mostly a label that is missing or misspelt.
-pub fn unselected(prepared: &[Prepared<'_>], pools: &[Pool]) -> Vec<Finding> {
+pub fn unselected(set: &Set<'_>, prepared: &[Prepared<'_>], pools: &[Pool]) -> Vec<Finding> {
+    // A pool whose selector cannot be used says so itself; what it would have selected is anyone's guess.
+    let is_unusable = |pool: &Pool| pool.selector.as_ref().is_none_or(Selector::is_empty);
+    if !set.broken_pools(&[]).is_empty() || pools.iter().any(is_unusable) {
+        return Vec::new();
+    }
     let is_left_out = |input: &&Prepared<'_>| !input.source.is_rendered() && !feeds(input, pools);
     let wanted: Vec<&str> = pools
         .iter()
