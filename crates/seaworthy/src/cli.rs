@@ -34,7 +34,7 @@ impl Cli {
 const TAKE_FILES: [&str; 5] = ["render", "explain", "diff", "lint", "ignition"];
 
 /// The files that were given without `-f`, with it: where an argument is not understood, it and those behind it; where
-/// `-f` is missing, those that exist.
+/// `-f` is missing, the folders and manifests that exist.
 fn bare_files(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let arguments: Vec<&str> = arguments.iter().skip(1).map_while(|argument| argument.to_str()).collect();
     let command = *arguments.first().filter(|command| TAKE_FILES.contains(command))?;
@@ -54,8 +54,13 @@ fn bare_files(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
             if !missing.iter().any(|argument| argument.contains("--filename")) {
                 return None;
             }
-            let is_there = |argument: &&&str| Path::new(argument).exists();
-            arguments.iter().skip(1).filter(is_bare).filter(is_there).copied().collect()
+            // What is to be explained is often the path of a file too, but not of a manifest.
+            let is_manifest = |argument: &&&str| {
+                let path = Path::new(argument);
+                let extension = path.extension().and_then(|extension| extension.to_str());
+                path.is_dir() || path.is_file() && matches!(extension, Some("yaml" | "yml" | "json"))
+            };
+            arguments.iter().skip(1).filter(is_bare).filter(is_manifest).copied().collect()
         }
         _ => return None,
     };

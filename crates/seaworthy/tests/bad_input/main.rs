@@ -10,6 +10,7 @@ mod files;
 mod json;
 mod objects;
 mod output;
+mod slips;
 mod yaml;
 
 use std::process::Command;
