@@ -79,9 +79,7 @@ fn advice(kind: &Kind, value: &Value<'_>) -> String {
         (Kind::Int, Value::Float(number)) if number.fract() == 0.0 => {
             ", without a point; one that starts with 0 is octal and has no 8 or 9".to_owned()
         }
-        (Kind::Bool, Value::Str(text)) if matches!(text.as_ref(), "true" | "false") => {
-            ": take the quotes off".to_owned()
-        }
+        (Kind::Bool, Value::Str(_)) => ", without quotes".to_owned(),
         (Kind::Str, Value::Int(_) | Value::Float(_) | Value::Bool(_)) => ": put it in quotes".to_owned(),
         (Kind::List(_), Value::Str(_) | Value::Int(_) | Value::Map(_)) => {
             ", also of one: put \"- \" before it in YAML or brackets around it in JSON".to_owned()
@@ -156,6 +154,17 @@ fn conform_map<'t>(
     Map(shaped)
 }
 
+/// Keys that are known elsewhere: the noun of the object, the key, and what to do instead.
+const FOREIGN: [(&str, &str, &str); 7] = [
+    ("contents", "inline", "that is Butane's; write source: \"data:,…\" with %20 for a blank, or let `butane` do it"),
+    ("contents", "local", "that is Butane's, and `butane` turns it into a source"),
+    ("file", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
+    ("directory", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
+    ("link", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
+    ("user", "password", "a config holds no passwords; write passwordHash with what `mkpasswd` gives"),
+    ("unit", "enable", "version 3 calls it \"enabled\""),
+];
+
 fn unknown_key(key: &str, object: &Object, version: Version, since: Option<Version>) -> String {
     if let Some(since) = since {
         return format!("{key} exists only from version {since} on and is dropped from this {version} config");
@@ -167,6 +176,10 @@ fn unknown_key(key: &str, object: &Object, version: Version, since: Option<Versi
         _ => false,
     };
     let names = || known.iter().map(|field| field.name);
+    let foreign = FOREIGN.iter().find(|(noun, name, _)| *noun == object.noun && *name == key);
+    if let Some((_, _, hint)) = foreign {
+        return format!("unknown key {} is dropped; {hint}", quote(key));
+    }
     let hint = match (spelling::nearest(key, names()), known.iter().find(holds)) {
         (_, Some(holder)) => format!("it belongs below {}: indent it", holder.name),
         (Some(near), None) => format!("did you mean {near:?}?"),
@@ -316,6 +329,9 @@ mod tests {
     #[case::misspelt(r#"{"storage":{"fiels":[]}}"#, "did you mean \"files\"?")]
     #[case::outdented(r#"{"files":[]}"#, "it belongs below storage: indent it")]
     #[case::body(r#"{"storage":{"files":[{"path":"/a","source":"data:,"}]}}"#, "it belongs below contents: indent it")]
+    #[case::butane(r#"{"storage":{"files":[{"contents":{"inline":"x"}}]}}"#, "that is Butane's; write source")]
+    #[case::version_2(r#"{"storage":{"files":[{"filesystem":"root"}]}}"#, "version 3 has it no more")]
+    #[case::password(r#"{"passwd":{"users":[{"password":"x"}]}}"#, "a config holds no passwords")]
     #[case::strange(r#"{"storage":{"tapes":[]}}"#, "a storage section has directories, disks, ")]
     fn an_unknown_key_is_answered_with_what_was_meant(#[case] text: &str, #[case] said: &str) {
         let (_, problems) = shaped(text, Version::V3_5);
@@ -326,7 +342,7 @@ mod tests {
     #[case(r#"{"storage":{"files":[{"mode":"420"}]}}"#, "a whole number: take the quotes off")]
     #[case(r#"{"storage":{"files":[{"mode":"0o755"}]}}"#, "write 0755 in YAML or 493 in JSON, without quotes")]
     #[case(r#"{"storage":{"files":[{"mode":888.0}]}}"#, "one that starts with 0 is octal and has no 8 or 9")]
-    #[case(r#"{"storage":{"files":[{"overwrite":"true"}]}}"#, "true or false: take the quotes off")]
+    #[case(r#"{"storage":{"files":[{"overwrite":"true"}]}}"#, "true or false, without quotes")]
     #[case(r#"{"storage":{"files":{"path":"/a"}}}"#, "a list, also of one: put \"- \" before it in YAML")]
     #[case(
         r#"{"storage":{"files":[{"contents":"hi"}]}}"#,

@@ -159,7 +159,13 @@ fn inspect(object: &Node<'_>) -> Vec<Finding> {
                 }
                 Some(items) => {
                     for (index, item) in items.iter().enumerate().filter(|(_, item)| item.as_str().is_none()) {
-                        inspection.no_string(here.clone().index(index), item);
+                        let here = here.clone().index(index);
+                        match item.as_map().and_then(|map| map.iter().next()) {
+                            Some((name, _)) if key == "kernelArguments" => {
+                                inspection.wrong(here, item, &format!("a string, such as {name}=…"));
+                            }
+                            _ => inspection.no_string(here, item),
+                        }
                     }
                 }
             },

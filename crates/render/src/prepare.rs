@@ -7,7 +7,7 @@ use seaworthy_fetch::Digest;
 use seaworthy_ignition::body::bytes_of;
 use seaworthy_ignition::merge::Event;
 use seaworthy_ignition::node::{Node, Origin, quote};
-use seaworthy_ignition::{Path, Severity, parse};
+use seaworthy_ignition::{Path, Severity, parse, spelling};
 
 use crate::finding::{Finding, Place};
 use crate::machine_config::MachineConfig;
@@ -175,7 +175,8 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         && let Some(text) = kernel.as_str()
         && !KERNEL_TYPES.contains(&text)
     {
-        let message = format!("kernelType={text} is invalid; accepted are \"\", default, realtime, 64k-pages");
+        let near = did_you_mean(text, &KERNEL_TYPES);
+        let message = format!("kernelType={text} is invalid; accepted are \"\", default, realtime, 64k-pages{near}");
         findings.push(error(source, kernel, "kernel-type", message));
     }
     let unknown: Vec<&Node<'_>> = source
@@ -185,8 +186,13 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         .collect();
     if let Some(first) = unknown.first() {
         let names: Vec<&str> = unknown.iter().filter_map(|node| node.as_str()).collect();
-        let message =
-            format!("invalid extensions found: [{}]; accepted are {}", names.join(" "), EXTENSIONS.join(", "));
+        let near = names.iter().map(|name| did_you_mean(name, &EXTENSIONS)).find(|near| !near.is_empty());
+        let message = format!(
+            "invalid extensions found: [{}]; accepted are {}{}",
+            names.join(" "),
+            EXTENSIONS.join(", "),
+            near.unwrap_or_default()
+        );
         let mut finding = error(source, first, "extension", message);
         // Compat: upstream looks at extensions only beside an Ignition config and renders the rest as they are. Its
         // clusters may hold such a MachineConfig, and taking them over must not fail on it; so it is said, not refused.
@@ -195,6 +201,10 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         }
         findings.push(finding);
     }
+}
+
+fn did_you_mean(word: &str, known: &[&str]) -> String {
+    spelling::nearest(word, known.iter().copied()).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
 }
 
 /// An error at a value of a MachineConfig.

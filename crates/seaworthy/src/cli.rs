@@ -113,9 +113,12 @@ pub enum Command {
     /// Print the manual page, or write one page per command into a folder
     #[command(after_help = MAN_EXAMPLES)]
     Man {
-        /// Write `seaworthy.1`, `seaworthy-render.1`, … here instead of printing the first
+        /// Write `seaworthy.1`, `seaworthy-render.1`, … here instead of printing one
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
+        /// The command whose page is printed, such as `render` or `ignition convert` [default: the program itself]
+        #[arg(conflicts_with = "dir")]
+        command: Vec<String>,
     },
 }
 
@@ -367,8 +370,8 @@ Examples:
 
 const MAN_EXAMPLES: &str = "\
 Examples:
-  # Read it
-  seaworthy man | man -l -
+  # Read the page of a command
+  seaworthy man render | man -l -
 
   # Install all pages
   seaworthy man --dir /usr/local/share/man/man1";

@@ -131,7 +131,7 @@ fn wrong_types_in_a_controller_config_are_not_read_as_unset() {
     });
     let findings = ControllerConfig::read(&Node::from_json(&object)).unwrap_err();
     let expected = [
-        "spec.baseOSContainerImage: found an object with 1 keys; accepted is a string".to_owned(),
+        "spec.baseOSContainerImage: found an object with 1 key; accepted is a string".to_owned(),
         "spec.baseOSExtensionsContainerImage: found the number 7; accepted is a string; quote it".to_owned(),
         format!(
             "metadata.annotations[{:?}]: found the number 4.2; accepted is a string; quote it",

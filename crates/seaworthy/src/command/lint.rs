@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 
-use seaworthy_ignition::Severity;
+use seaworthy_ignition::{Severity, spelling};
 use seaworthy_render::{Finding, Pool, Prepared, remote, render};
 
 use super::workspace;
@@ -41,7 +41,8 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         let report = |finding: &Finding| Report { finding: finding.clone(), pools: of_pools.clone() };
         reports.extend(input.findings.iter().map(report));
     }
-    let about_pools = set.broken_pools(&options.pool).into_iter().chain(Set::pool_findings(&pools).cloned());
+    let about_pools =
+        set.broken_pools(&options.pool).into_iter().chain(pools.iter().flat_map(|pool| pool.findings.clone()));
     reports.extend(about_pools.map(|finding| {
         let pools = finding.places.first().map(|place| place.name.clone()).into_iter().collect();
         Report { finding, pools }
@@ -72,7 +73,9 @@ fn check(options: &Lint) -> Result<u8, Failure> {
     }
     for code in &options.allow {
         if !reports.iter().any(|report| report.finding.code == code) {
-            paint::note(&format!("--allow {code}: no finding has this code"));
+            let near = spelling::nearest(code, reports.iter().map(|report| report.finding.code));
+            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            paint::note(&format!("--allow {code}: no finding has this code{near}"));
         }
     }
     // An error keeps a pool from being rendered, whatever anyone allows.

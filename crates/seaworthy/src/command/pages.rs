@@ -18,15 +18,20 @@ pub fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
 }
 
 /// Prints the manual page, or writes one page per command.
-pub fn manual(dir: Option<&Path>) -> Result<u8, Failure> {
+pub fn manual(dir: Option<&Path>, of: &[String]) -> Result<u8, Failure> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
     collect(&command, "seaworthy", None, &mut pages)?;
     let Some(dir) = dir else {
-        if let Some((_, page)) = pages.first() {
-            std::io::stdout().lock().write_all(page)?;
-        }
+        let wanted: String =
+            std::iter::once("seaworthy").chain(of.iter().map(String::as_str)).collect::<Vec<_>>().join("-");
+        let Some((_, page)) = pages.iter().find(|(name, _)| *name == wanted) else {
+            let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
+            let known = names.join(", ");
+            return Err(Failure::unreadable(format!("there is no manual page {wanted}; the pages are: {known}")));
+        };
+        std::io::stdout().lock().write_all(page)?;
         return Ok(OK);
     };
     let cannot =

@@ -42,7 +42,7 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     print(&rendered, options.output)?;
     // What the inputs themselves have to say comes first: a key that is dropped explains the error that follows.
     let of_inputs = prepared.iter().filter(|input| workspace::feeds(input, &pools)).flat_map(|input| &input.findings);
-    let mut warnings: Vec<Finding> = Set::pool_findings(&pools).chain(of_inputs).cloned().collect();
+    let mut warnings: Vec<Finding> = pools.iter().flat_map(|pool| &pool.findings).chain(of_inputs).cloned().collect();
     if options.pool.is_empty() {
         warnings.extend(workspace::unselected(&set, &prepared, &pools));
     }

@@ -325,11 +325,6 @@ impl<'t> Set<'t> {
         });
     }
 
-    /// What is worth knowing about the manifests of pools.
-    pub fn pool_findings<'p>(pools: &'p [Pool]) -> impl Iterator<Item = &'p Finding> {
-        pools.iter().flat_map(|pool| &pool.findings)
-    }
-
     /// Pools that cannot be used, of those that are wanted.
     pub fn broken_pools(&self, wanted: &[String]) -> Vec<Finding> {
         let is_wanted =
@@ -353,8 +348,13 @@ impl<'t> Set<'t> {
         let missing: Vec<String> = wanted.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
         if !missing.is_empty() {
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let near = wanted.iter().filter(is_missing).find_map(|name| spelling::nearest(name, names.iter().copied()));
+            let hint = match near {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "correct the name, or add its MachineConfigPool".to_owned(),
+            };
             return Err(Failure::unreadable(format!(
-                "there is no pool {} in the input; the pools are: {known}; correct the name, or add its MachineConfigPool",
+                "there is no pool {} in the input; the pools are: {known}; {hint}",
                 missing.join(" and no pool ")
             )));
         }
