@@ -206,7 +206,10 @@ fn split(url: &str) -> Result<(bool, &str), DataUrlError> {
     let mut rest = rest;
     if !rest.starts_with(';') {
         let (family, after) = token(rest);
-        let subtype = after.strip_prefix('/').ok_or(DataUrlError::Header("a media type is type/subtype"))?;
+        let subtype = after.strip_prefix('/').ok_or(DataUrlError::Header(match family {
+            "base64" => "there is no semicolon before base64",
+            _ => "a media type is type/subtype",
+        }))?;
         let known = ["text", "image", "audio", "video", "application", "message", "multipart", "x-", "X-"];
         if !known.iter().any(|prefix| family.starts_with(prefix)) {
             return Err(DataUrlError::Header(
@@ -230,10 +233,13 @@ fn split(url: &str) -> Result<(bool, &str), DataUrlError> {
                 _ => Err(DataUrlError::Header("the last word before the comma is not base64")),
             };
         }
-        let value = after.strip_prefix('=').ok_or(DataUrlError::Header("a parameter is name=value"))?;
+        let malformed = |why: &'static str| {
+            DataUrlError::Header(if name.starts_with("base64") { "there is no comma behind base64" } else { why })
+        };
+        let value = after.strip_prefix('=').ok_or_else(|| malformed("a parameter is name=value"))?;
         rest = match value.strip_prefix('"') {
-            Some(quoted) => quoted_value(quoted)?,
-            None => plain_value(value)?,
+            Some(quoted) => quoted_value(quoted).ok_or_else(|| malformed("a parameter's quoted value is malformed"))?,
+            None => plain_value(value).ok_or_else(|| malformed("a parameter's value is malformed"))?,
         };
     }
 }
@@ -244,32 +250,31 @@ fn token(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-fn plain_value(text: &str) -> Result<&str, DataUrlError> {
+fn plain_value(text: &str) -> Option<&str> {
     let (value, rest) = token(text);
     let bytes = value.as_bytes();
     let is_escaped =
         |at: usize| bytes.get(at + 1..at + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     if value.is_empty() || (0..bytes.len()).any(|at| bytes[at] == b'%' && !is_escaped(at)) {
-        return Err(DataUrlError::Header("a parameter's value is malformed"));
+        return None;
     }
-    Ok(rest)
+    Some(rest)
 }
 
-fn quoted_value(text: &str) -> Result<&str, DataUrlError> {
-    const BAD: DataUrlError = DataUrlError::Header("a parameter's quoted value is malformed");
+fn quoted_value(text: &str) -> Option<&str> {
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
         match c {
-            '"' => return Ok(&text[at + 1..]),
+            '"' => return Some(&text[at + 1..]),
             '\\' => match chars.next() {
                 Some((_, '"' | '\\' | 'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v')) => {}
-                _ => return Err(BAD),
+                _ => return None,
             },
             c if c.is_ascii() && !c.is_ascii_control() => {}
-            _ => return Err(BAD),
+            _ => return None,
         }
     }
-    Err(BAD)
+    None
 }
 
 #[cfg(test)]
@@ -287,6 +292,7 @@ mod tests {
     #[case("data:text/plain;charset=utf-8;base64,djIgOAo=", b"v2 8\n")]
     #[case("data:text/plain;charset=\"a,b;c\",x", b"x")]
     #[case("data:x-own/thing,x", b"x")]
+    #[case("data:;base64x=y,x", b"x")]
     #[case("data:text/,x", b"x")]
     #[case("data:;base64,", b"")]
     #[case("data:,a,b", b"a,b")]
@@ -347,6 +353,16 @@ mod tests {
     #[case("data:;base64,YQ==YQ==", "character 3 behind the comma, '=', is not base64: a = stands only at the end")]
     #[case("data:;base64,YQé=", "character 3 behind the comma, 'é', is not base64: accepted are A to Z")]
     #[case("data:;base64,aGVsbG8", "the 7 characters behind the comma are not complete base64")]
+    #[case(
+        "data:base64,aGk=",
+        "the part before the comma of a data URL is [type/subtype][;parameter=value…][;base64]: \
+        there is no semicolon before base64"
+    )]
+    #[case(
+        "data:text/plain;base64aGk=",
+        "the part before the comma of a data URL is \
+        [type/subtype][;parameter=value…][;base64]: there is no comma behind base64"
+    )]
     #[case("data:;base64,aGVsb", "the 5 characters behind the comma are not complete base64")]
     fn a_refusal_says_which_character_and_what_to_write(#[case] url: &str, #[case] said: &str) {
         let message = decode(url).unwrap_err().to_string();

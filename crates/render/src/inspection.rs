@@ -123,6 +123,9 @@ impl Inspection {
                 (None, None) if known.noun == "metadata section" && key.contains('/') => {
                     "it belongs below labels or annotations: indent it".to_owned()
                 }
+                (None, None) if known.noun == "label selector" => {
+                    "labels stand below matchLabels: indent them there".to_owned()
+                }
                 // Nobody looks for the key of a dozen that only the cluster writes.
                 (None, None) if known.noun == "metadata section" => "what people write there is name, labels and \
                                                                      annotations"
@@ -154,8 +157,12 @@ impl Inspection {
 
     /// A value that is no string where one is accepted.
     pub(crate) fn no_string(&mut self, path: Path, node: &Node<'_>) {
-        let is_scalar = matches!(node.value, Value::Bool(_) | Value::Int(_) | Value::Float(_));
-        self.wrong(path, node, if is_scalar { "a string; quote it" } else { "a string" });
+        let accepted = match node.value {
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) => "a string; quote it",
+            Value::Null => "a string; write \"\" for an empty one",
+            _ => "a string",
+        };
+        self.wrong(path, node, accepted);
     }
 
     /// A value of the wrong type.

@@ -147,7 +147,7 @@ fn inspect(object: &Node<'_>) -> Vec<Finding> {
                 Value::Str(_) => inspection.wrong(
                     here,
                     value,
-                    "an Ignition config as an object in place, not as a JSON text: take the quotes off",
+                    "an Ignition config as an object in place, not as a JSON text: take the quotes off, or the \"|\" before it",
                 ),
                 _ => inspection.wrong(here, value, "an Ignition config as an object"),
             },

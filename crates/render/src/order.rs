@@ -48,10 +48,7 @@ pub(crate) fn inputs<'r, 't>(
     let mut selected: Vec<&Prepared<'_>> =
         all.iter().filter(|input| !input.source.is_rendered() && selector.matches(input.source)).collect();
     if selected.is_empty() {
-        let message = format!(
-            "no MachineConfigs found matching selector {selector}; {}; correct their labels, or the selector",
-            roles_of(all, selector)
-        );
+        let message = format!("no MachineConfigs found matching selector {selector}; {}", roles_of(all, selector));
         return Err(error("no-machine-configs", message, of_selector()));
     }
     selected.sort_by(|a, b| rank(a).cmp(&rank(b)));
@@ -81,7 +78,7 @@ fn roles_of(all: &[Prepared<'_>], selector: &Selector) -> String {
     const NAMED: usize = 5;
     let mut found: Vec<_> = all.iter().map(|input| input.source).filter(|source| !source.is_rendered()).collect();
     if found.is_empty() {
-        return "there is no MachineConfig in the input".to_owned();
+        return "there is no MachineConfig in the input: add some, or take the pool out".to_owned();
     }
     let wanted: Vec<&str> = selector.values_of(keys::ROLE).collect();
     // Those that were probably meant come first; the platform's alone may be more than are named.
@@ -93,7 +90,7 @@ fn roles_of(all: &[Prepared<'_>], selector: &Selector) -> String {
         found.iter().take(NAMED).map(|source| format!("{} with {}", source.name(), role_for_people(source, &wanted)));
     let more = if found.len() > NAMED { format!(" and {} more", found.len() - NAMED) } else { String::new() };
     let are = if found.len() == 1 { "is" } else { "are" };
-    format!("there {are} {}{more}", named.collect::<Vec<_>>().join(", "))
+    format!("there {are} {}{more}; correct their labels, or the selector", named.collect::<Vec<_>>().join(", "))
 }
 
 /// The role of a MachineConfig that nobody selects, and which of the wanted ones it may have been meant for.

@@ -4,7 +4,8 @@ use super::Check;
 use crate::data_url::{self, DataUrlError};
 use crate::node::{Node, quote};
 use crate::problem::Place;
-use crate::url::{self, quote_url};
+use crate::spelling;
+use crate::url::{self, quote_any, quote_url};
 use crate::version::Version;
 
 /// A body or a reference.
@@ -34,7 +35,8 @@ pub(crate) fn compression(node: &Node<'_>, place: &Place<'_>, check: &mut Check)
     if let Some(compression) = node.get("compression")
         && !matches!(compression.as_str(), Some("" | "gzip"))
     {
-        let message = format!("invalid compression method {}; accepted are \"gzip\" and \"\"", compression.describe());
+        let found = quote_any(compression.as_str().unwrap_or_default());
+        let message = format!("invalid compression method {found}; accepted are \"gzip\" and \"\"");
         check.report.error(&place.key("compression"), compression, "compression", message);
     }
 }
@@ -93,13 +95,18 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
                 "data" => "\"data:\" is written in lower case".to_owned(),
                 scheme => format!("invalid url scheme {}", quote(scheme)),
             };
+            let near = spelling::nearest(&scheme, ["arn", "data", "http", "https"]).filter(|near| *near != scheme);
             let is_text = scheme.is_empty() || text.contains(char::is_whitespace);
             let message = format!(
                 "{found} in {}; accepted in version {} are {}{}",
                 quote_url(text),
                 check.version,
                 schemes(check.version),
-                if is_text { in_place(text) } else { String::new() }
+                match near {
+                    Some(near) => format!("; did you mean {near}:?"),
+                    None if is_text => in_place(text),
+                    None => String::new(),
+                }
             );
             check.report.error(place, source, "source-scheme", message);
         }
@@ -109,8 +116,14 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
 /// What to write when a text itself is meant and not where it comes from.
 fn in_place(text: &str) -> String {
     const LONGEST: usize = 60;
+    if text.contains("://") {
+        return "; a blank in a URL is written as %20".to_owned();
+    }
+    if text.starts_with("data;") || text.starts_with("data,") || text.starts_with("base64,") {
+        return "; embedded content starts with \"data:,\" or \"data:;base64,\"".to_owned();
+    }
     // What is not shown of a URL must not come back as a proposal.
-    if text.len() > LONGEST || text.contains("://") || url::shown(text) != text {
+    if text.len() > LONGEST || url::shown(text) != text {
         return "; a text in place is written as \"data:,…\" with %20 for a blank and %0A for a line break".to_owned();
     }
     format!("; if the text itself is meant, write \"data:,{}\"", data_url::escape(text))
@@ -304,6 +317,17 @@ mod tests {
         "invalid url scheme \"ftp\" in \"ftp://h/a\"; accepted in version 3.5.0 are arn, data, gs, \
         http, https, s3"
     )]
+    #[case(
+        "data;base64,aGk=",
+        "no url scheme in \"data;base64,aGk=\"; accepted in version 3.5.0 are arn, data, gs, http, \
+        https, s3; embedded content starts with \"data:,\" or \"data:;base64,\""
+    )]
+    #[case(
+        "date:,x",
+        "invalid url scheme \"date\" in \"date:,x\"; accepted in version 3.5.0 are arn, data, gs, http, https, \
+        s3; did you mean data:?"
+    )]
+    #[case("https://h /a", "unable to parse the URL \"https://h /a\"; a blank in a URL is written as %20")]
     fn a_source_that_is_none_is_answered_with_what_to_write(#[case] source: &str, #[case] said: &str) {
         let mut config = file(source);
         config["ignition"] = json!({"version": "3.5.0"});
