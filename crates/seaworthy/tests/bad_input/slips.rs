@@ -169,3 +169,24 @@ fn findings_of_inputs_name_the_pools_that_have_them() {
     let json = program.run(["lint", "-f", "pool.yaml", "-f", "a.json", "-o", "json"]).expect(0).json();
     assert_eq!(json["findings"][0]["pools"], serde_json::json!(["infra", "worker"]));
 }
+
+#[test]
+fn a_misspelt_file_pool_code_or_group_is_answered_with_the_nearest() {
+    let program = Program::new();
+    program.file("worker.json", machine_config(r#"{"x":1}"#));
+    program.run(["lint", "-f", "wroker.json"]).expect(2).says(&["did you mean worker.json?"]);
+    program
+        .run(["lint", "-f", "m/a.json"])
+        .expect(2)
+        .says(&["no file or folder m/a.json: there is no folder m either"]);
+    program.run(["render", "-f", "worker.json", "--pool", "wroker"]).expect(2).says(&["did you mean \"worker\"?"]);
+    let outcome = program.run(["lint", "-f", "worker.json", "--allow", "unknown_key"]).expect(0);
+    outcome.says(&["--allow unknown_key: no finding has this code; did you mean unknown-key?"]);
+    program.run(["crds", "--group", "kmm"]).expect(2).says(&["did you mean \"kmm.sigs.x-k8s.io\"?"]);
+    program
+        .run(["man", "rendr"])
+        .expect(2)
+        .says(&["there is no manual page seaworthy-rendr; the pages are: seaworthy,"]);
+    let outcome = program.run(["man", "ignition", "convert"]).expect(0);
+    assert!(outcome.stdout.contains(".TH seaworthy-ignition-convert 1"), "{}", outcome.stdout);
+}
