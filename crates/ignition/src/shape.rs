@@ -181,7 +181,7 @@ fn unknown_key(key: &str, object: &Object, version: Version, since: Option<Versi
         return format!("unknown key {} is dropped; {hint}", quote(key));
     }
     let hint = match (spelling::nearest(key, names()), known.iter().find(holds)) {
-        (_, Some(holder)) => format!("it belongs below {}: indent it", holder.name),
+        (_, Some(holder)) => format!("it belongs below {}; move it there", holder.name),
         (Some(near), None) => format!("did you mean {near:?}?"),
         (None, None) => format!("a {} has {}", object.noun, names().collect::<Vec<_>>().join(", ")),
     };
@@ -327,8 +327,11 @@ mod tests {
 
     #[rstest]
     #[case::misspelt(r#"{"storage":{"fiels":[]}}"#, "did you mean \"files\"?")]
-    #[case::outdented(r#"{"files":[]}"#, "it belongs below storage: indent it")]
-    #[case::body(r#"{"storage":{"files":[{"path":"/a","source":"data:,"}]}}"#, "it belongs below contents: indent it")]
+    #[case::outdented(r#"{"files":[]}"#, "it belongs below storage; move it there")]
+    #[case::body(
+        r#"{"storage":{"files":[{"path":"/a","source":"data:,"}]}}"#,
+        "it belongs below contents; move it there"
+    )]
     #[case::butane(r#"{"storage":{"files":[{"contents":{"inline":"x"}}]}}"#, "that is Butane's; write source")]
     #[case::version_2(r#"{"storage":{"files":[{"filesystem":"root"}]}}"#, "version 3 has it no more")]
     #[case::password(r#"{"passwd":{"users":[{"password":"x"}]}}"#, "a config holds no passwords")]

@@ -118,13 +118,13 @@ impl Inspection {
         for key in node.as_map().into_iter().flat_map(Map::iter).map(|(key, _)| key).filter(unknown) {
             let holder = known.below.iter().find(|(_, keys)| keys.contains(&key)).map(|(holder, _)| *holder);
             let hint = match (holder, spelling::nearest(key, known.keys.iter().copied())) {
-                (Some(holder), _) => format!("it belongs below {holder}: indent it"),
+                (Some(holder), _) => format!("it belongs below {holder}; move it there"),
                 (None, Some(near)) => format!("did you mean {near:?}?"),
                 (None, None) if known.noun == "metadata section" && key.contains('/') => {
-                    "it belongs below labels or annotations: indent it".to_owned()
+                    "it belongs below labels or annotations; move it there".to_owned()
                 }
                 (None, None) if known.noun == "label selector" => {
-                    "labels stand below matchLabels: indent them there".to_owned()
+                    "labels stand below matchLabels; move it there".to_owned()
                 }
                 // Nobody looks for the key of a dozen that only the cluster writes.
                 (None, None) if known.noun == "metadata section" => "what people write there is name, labels and \

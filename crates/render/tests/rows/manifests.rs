@@ -72,7 +72,7 @@ fn a_pool_takes_numbers_and_shares(#[case] most: Value) {
 #[rstest]
 #[case(json!({"pausd": true}), "spec.pausd", "did you mean \"paused\"?")]
 #[case(json!({"machineconfigselector": {}}), "spec.machineconfigselector", "did you mean \"machineConfigSelector\"?")]
-#[case(json!({"matchLabels": {}}), "spec.matchLabels", "it belongs below machineConfigSelector: indent it")]
+#[case(json!({"matchLabels": {}}), "spec.matchLabels", "it belongs below machineConfigSelector; move it there")]
 #[case(json!({"selector": {}}), "spec.selector", "a MachineConfigPool's spec has configuration, ")]
 fn unknown_keys_of_a_pool_are_named_with_what_was_meant(#[case] spec: Value, #[case] path: &str, #[case] hint: &str) {
     let pool = Pool::read(&Node::from_json(&pool_with(spec))).unwrap();
@@ -93,17 +93,17 @@ fn unknown_keys_of_a_machine_config_are_named_with_what_was_meant() {
     let mut found = said(&of_machine_config(&object));
     found.sort();
     let role = format!(
-        "metadata[{:?}]: unknown key {:?} is ignored; it belongs below labels or annotations: indent it",
+        "metadata[{:?}]: unknown key {:?} is ignored; it belongs below labels or annotations; move it there",
         keys::ROLE,
         keys::ROLE
     );
     let expected = [
-        "kernelType: unknown key \"kernelType\" is ignored; it belongs below spec: indent it",
-        "labels: unknown key \"labels\" is ignored; it belongs below metadata: indent it",
+        "kernelType: unknown key \"kernelType\" is ignored; it belongs below spec; move it there",
+        "labels: unknown key \"labels\" is ignored; it belongs below metadata; move it there",
         "metadata.lables: unknown key \"lables\" is ignored; did you mean \"labels\"?",
         role.as_str(),
         "spec.kernelArgument: unknown key \"kernelArgument\" is ignored; did you mean \"kernelArguments\"?",
-        "spec.storage: unknown key \"storage\" is ignored; it belongs below config: indent it",
+        "spec.storage: unknown key \"storage\" is ignored; it belongs below config; move it there",
         "spec.zzz: unknown key \"zzz\" is ignored; a MachineConfig's spec has baseOSExtensionsContainerImage, config, \
          extensions, fips, kernelArguments, kernelType, osImageURL",
         "specs: unknown key \"specs\" is ignored; did you mean \"spec\"?",

@@ -53,6 +53,11 @@ fn config(text: &Text) -> Result<Node<'_>, Failure> {
             text.name
         )));
     }
+    if config.as_map().is_none() {
+        let message = format!("found {}; an Ignition config is an object with the key ignition", config.describe());
+        let budget = Cell::new(LOCATE_BUDGET);
+        return Err(Failure::unreadable(text.complaint(0, &Default::default(), &budget, &message)));
+    }
     config.number(0);
     Ok(config)
 }

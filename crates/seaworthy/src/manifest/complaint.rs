@@ -69,13 +69,17 @@ pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint 
 
 /// What is wrong with a JSON text, given what its parser says.
 pub fn of_json(text: &str, line: usize, column: usize, said: &str) -> Complaint {
-    // A line break in a text is reported at the start of the next line, of which nobody thinks.
-    if said.starts_with("control character") && column == 0 && line > 1 {
-        let column = text.lines().nth(line - 2).unwrap_or_default().chars().count() + 1;
-        let message = "a text in double quotes is not closed on its line; a line break inside it is written as \\n";
-        return Complaint { line: line - 1, column, message: message.to_owned() };
-    }
-    Complaint { line, column, message: json_message(said) }
+    // What is wrong at the end of a line is reported before the start of the next one, where nobody looks for it.
+    let (line, column, is_at_end) = match line {
+        2.. if column == 0 => (line - 1, text.lines().nth(line - 2).unwrap_or_default().chars().count() + 1, true),
+        _ => (line, column, false),
+    };
+    let message = if is_at_end && said.starts_with("control character") {
+        "a text in double quotes is not closed on its line; a line break inside it is written as \\n".to_owned()
+    } else {
+        json_message(said)
+    };
+    Complaint { line, column, message }
 }
 
 fn json_message(said: &str) -> String {
@@ -257,6 +261,7 @@ mod tests {
             ("{\"a\": \"b\n}", "a:1:9: a text in double quotes is not closed on its line"),
             ("{\"a\": \"\t\"}", "a:1:8: control character in a text; it is written as \\t for a tab"),
             ("{\"a\": [1", "the text ends within a list"),
+            ("{\"a\": [1\n", "a:1:9: the text ends within a list"),
         ];
         for (text, expected) in cases {
             let said = said(text);
