@@ -249,12 +249,12 @@ fn skew(pool: &Pool, inputs: &[&Prepared<'_>], context: &Context) -> Vec<Finding
         )),
         Some(_) => {}
     }
-    if let Some(build) = context.streams.as_ref().and_then(|streams| streams.build.as_ref())
-        && *build != controller.build
+    if let Some(streams) = &context.streams
+        && let Some(build) = streams.build.as_ref().filter(|build| **build != controller.build)
     {
         let place = Place {
             kind: "OSImageStream",
-            name: String::new(),
+            name: streams.name.clone(),
             path: annotation_path(keys::RELEASE_VERSION),
             remote: None,
         };

@@ -1,7 +1,10 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use seaworthy_fetch::HostPattern;
 
@@ -11,6 +14,58 @@ use seaworthy_fetch::HostPattern;
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// The command line of this process. Ends the process when it cannot be understood, and for `--help`.
+    pub fn from_arguments() -> Self {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        Cli::try_parse_from(&arguments).unwrap_or_else(|mut error| {
+            if let Some(files) = bare_files(&error, &arguments) {
+                let tip = StyledStr::from(format!("files and folders are given with -f: {files}"));
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+            }
+            error.exit()
+        })
+    }
+}
+
+/// The commands that read files.
+const TAKE_FILES: [&str; 5] = ["render", "explain", "diff", "lint", "ignition"];
+
+/// The files that were given without `-f`, with it: where an argument is not understood, it and those behind it; where
+/// `-f` is missing, the folders and manifests that exist.
+fn bare_files(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let arguments: Vec<&str> = arguments.iter().skip(1).map_while(|argument| argument.to_str()).collect();
+    let command = *arguments.first().filter(|command| TAKE_FILES.contains(command))?;
+    let is_bare = |argument: &&&str| !argument.starts_with('-') || **argument == "-";
+    let files: Vec<&str> = match error.kind() {
+        // What is to be explained comes last.
+        ErrorKind::UnknownArgument if command == "explain" => {
+            arguments.iter().skip(1).take_while(is_bare).take(1).copied().collect()
+        }
+        ErrorKind::UnknownArgument => {
+            let ContextValue::String(unknown) = error.get(ContextKind::InvalidArg)? else { return None };
+            let start = arguments.iter().position(|argument| argument == unknown)?;
+            arguments[start..].iter().take_while(is_bare).copied().collect()
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let ContextValue::Strings(missing) = error.get(ContextKind::InvalidArg)? else { return None };
+            if !missing.iter().any(|argument| argument.contains("--filename")) {
+                return None;
+            }
+            // What is to be explained is often the path of a file too, but not of a manifest.
+            let is_manifest = |argument: &&&str| {
+                let path = Path::new(argument);
+                let extension = path.extension().and_then(|extension| extension.to_str());
+                path.is_dir() || path.is_file() && matches!(extension, Some("yaml" | "yml" | "json"))
+            };
+            arguments.iter().skip(1).filter(is_bare).filter(is_manifest).copied().collect()
+        }
+        _ => return None,
+    };
+    let files: Vec<String> = files.into_iter().map(|file| format!("-f {file}")).collect();
+    (!files.is_empty()).then(|| files.join(" "))
 }
 
 #[derive(Debug, Subcommand)]
@@ -50,6 +105,8 @@ pub enum Command {
     Diff(Diff),
     /// Check manifests: errors, conflicts between MachineConfigs, and other things worth knowing
     ///
+    /// Remote content is not fetched: references to it are counted, and `seaworthy render` checks what is there.
+    ///
     /// Exit code: 0 when there are no errors (with --strict: no findings at all), 1 otherwise, 2 when an input cannot be
     /// understood.
     #[command(after_help = LINT_EXAMPLES)]
@@ -61,16 +118,22 @@ pub enum Command {
     #[command(after_help = CRDS_EXAMPLES)]
     Crds(Crds),
     /// Print the completion script for a shell
+    ///
+    /// Put it where the shell looks for such scripts (below), and open a new shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the manual page, or write one page per command into a folder
+    #[command(after_help = MAN_EXAMPLES)]
     Man {
-        /// Write `seaworthy.1`, `seaworthy-render.1`, … here instead of printing the first
+        /// Write `seaworthy.1`, `seaworthy-render.1`, … here instead of printing one
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
+        /// The command whose page is printed, such as `render` or `ignition convert` [default: the program itself]
+        #[arg(conflicts_with = "dir")]
+        command: Vec<String>,
     },
 }
 
@@ -173,6 +236,9 @@ pub struct Lint {
     /// Fail on any finding, not on errors only
     #[arg(long)]
     pub strict: bool,
+    /// Fetch nothing, as with render; lint never fetches, so this changes nothing
+    #[arg(long)]
+    pub offline: bool,
     /// Do not report findings with this code; may be repeated
     #[arg(long, value_name = "CODE")]
     pub allow: Vec<String>,
@@ -321,5 +387,20 @@ Examples:
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
+  # bash: for yourself, or for everyone on this machine
+  seaworthy completions bash > ~/.local/share/bash-completion/completions/seaworthy
   seaworthy completions bash > /etc/bash_completion.d/seaworthy
-  seaworthy completions zsh > ~/.zfunc/_seaworthy";
+
+  # zsh: a folder of $fpath, such as this one after `fpath+=~/.zfunc` before compinit in ~/.zshrc
+  seaworthy completions zsh > ~/.zfunc/_seaworthy
+
+  # fish
+  seaworthy completions fish > ~/.config/fish/completions/seaworthy.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  # Read the page of a command
+  seaworthy man render | man -l -
+
+  # Install all pages
+  seaworthy man --dir /usr/local/share/man/man1";

@@ -135,6 +135,13 @@ pub(crate) fn shown(url: &str) -> String {
     if is_embedded(url) { quote(url) } else { redact(url) }
 }
 
+/// How many references of a config lead outside it.
+pub fn count(config: &Node<'_>) -> usize {
+    let mut count = 0;
+    resources(config, &mut |resource| count += usize::from(!is_embedded(resource.text_of("source"))));
+    count
+}
+
 /// Whether a config refers to anything outside itself, or to another config at all.
 pub(crate) fn is_remote(config: &Node<'_>) -> bool {
     let mut remote = config.dig(&["ignition", "config"]).is_some();

@@ -87,7 +87,7 @@ pub fn pool(name: &str, selector: Value) -> Pool {
 }
 
 /// The same, when the selector may be wrong.
-pub fn try_pool(name: &str, selector: Value) -> Result<Pool, Finding> {
+pub fn try_pool(name: &str, selector: Value) -> Result<Pool, Vec<Finding>> {
     let object = json!({
         "apiVersion": keys::API_VERSION,
         "kind": "MachineConfigPool",

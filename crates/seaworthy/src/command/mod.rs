@@ -27,7 +27,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
-        Command::Man { dir } => pages::manual(dir.as_deref())?,
+        Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,
     };
     Ok(ExitCode::from(code))
 }

@@ -42,9 +42,9 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     print(&rendered, options.output)?;
     // What the inputs themselves have to say comes first: a key that is dropped explains the error that follows.
     let of_inputs = prepared.iter().filter(|input| workspace::feeds(input, &pools)).flat_map(|input| &input.findings);
-    let mut warnings: Vec<Finding> = of_inputs.cloned().collect();
+    let mut warnings: Vec<Finding> = pools.iter().flat_map(|pool| &pool.findings).chain(of_inputs).cloned().collect();
     if options.pool.is_empty() {
-        warnings.extend(workspace::unselected(&prepared, &pools));
+        warnings.extend(workspace::unselected(&set, &prepared, &pools));
     }
     warnings.extend(rendered.iter().flat_map(Rendered::notices));
     warnings.retain(|finding| finding.severity == Severity::Warning);

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use seaworthy_ignition::spelling;
+
 use super::document::Text;
 use crate::failure::Failure;
 
@@ -19,6 +21,9 @@ pub struct Inputs<'i> {
 
 /// Folders may not be nested deeper than this, so that a link to a parent does not lead round and round.
 const DEEPEST: usize = 32;
+
+/// So many entries of a folder are compared with a name that is not there.
+const MOST_NEIGHBOURS: usize = 1000;
 
 /// Reads all texts. Every one that cannot be read is reported, not the first.
 pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
@@ -40,6 +45,9 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
         }
         let shown = path.display().to_string();
         match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                errors.push(format!("there is no file or folder {shown}{}", neighbour(path)));
+            }
             Err(error) => errors.push(format!("cannot read {shown}: {error}")),
             Ok(metadata) if metadata.is_dir() => {
                 let mut listing = Listing { recursive: inputs.recursive, ..Listing::default() };
@@ -77,6 +85,19 @@ fn hint(folder: &Path, inputs: &Inputs<'_>) -> &'static str {
     let mut below = Listing { recursive: true, ..Listing::default() };
     let found = !inputs.recursive && below.add(folder, 0).is_ok() && !below.files.is_empty();
     if found { "; there are some in the folders below it: add -R" } else { "" }
+}
+
+/// The entry of a folder that a name which is not there was probably meant for.
+fn neighbour(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return String::new() };
+    if !folder.is_dir() {
+        return format!(": there is no folder {} either", folder.display());
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_NEIGHBOURS).flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = spelling::nearest(name, names.iter().map(String::as_str));
+    near.map(|near| format!("; did you mean {}?", path.with_file_name(near).display())).unwrap_or_default()
 }
 
 fn read_file(path: &Path, limit: u64) -> Result<Text, String> {

@@ -11,6 +11,7 @@ mod json;
 mod objects;
 mod output;
 mod sides;
+mod slips;
 mod yaml;
 
 use std::process::Command;
