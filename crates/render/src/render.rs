@@ -135,9 +135,10 @@ pub fn merge<'r, 't: 'r>(
     }
     let spec = fields.into_spec(config);
     let merged = Merged(Rendered { pool, name: String::new(), spec, annotations, inputs, events });
-    match merged.too_large() {
-        Some(finding) if context.refuses_large => Err(vec![finding]),
-        _ => Ok(merged),
+    // To know the size takes a pass over everything.
+    match context.refuses_large.then(|| merged.too_large()).flatten() {
+        Some(finding) => Err(vec![finding]),
+        None => Ok(merged),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Manifests: found, read, sorted by kind.
 
 mod document;
+mod items;
 mod read;
 mod set;
 mod yaml;
