@@ -1,7 +1,9 @@
 //! `seaworthy render`.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::mem::ManuallyDrop;
+use std::os::fd::AsFd as _;
 
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::{Severity, node::Map};
@@ -29,7 +31,7 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     let context = workspace::context(&set, false);
     let mut failed = set.broken_pools(&options.pool);
     let mut notices = Vec::new();
-    let mut printer = Printer::new(options.output, std::io::stdout().lock());
+    let mut printer = Printer::new(options.output, raw_stdout()?);
     // The name is a digest of everything: as much work as the merge.
     parallel::two_steps(
         &pools,
@@ -61,6 +63,11 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     }
     workspace::report(&failed, &set);
     Ok(if failed.is_empty() { OK } else { WRONG })
+}
+
+/// Standard output without the library's buffer, which looks for line ends in all that passes.
+fn raw_stdout() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// A result, what is worth knowing about it, or why there is none.
