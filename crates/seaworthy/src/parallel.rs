@@ -136,8 +136,11 @@ mod tests {
         for count in [0, 1, 2, 3, 100] {
             let items: Vec<usize> = (0..count).collect();
             let mut results = Vec::new();
-            let done: Result<(), ()> =
-                two_steps(&items, |i| i * 2, |doubled| doubled + 1, |result| Ok(results.push(result)));
+            let hand_over = |result| {
+                results.push(result);
+                Ok::<(), ()>(())
+            };
+            let done = two_steps(&items, |i| i * 2, |doubled| doubled + 1, hand_over);
             assert_eq!(done, Ok(()));
             assert_eq!(results, items.iter().map(|i| i * 2 + 1).collect::<Vec<_>>());
         }
