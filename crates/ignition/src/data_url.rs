@@ -244,9 +244,26 @@ fn split(url: &str) -> Result<(bool, &str), DataUrlError> {
     }
 }
 
+/// The bytes that a token may have, by their number. Every body has a few tokens before it, and with comparisons they
+/// took a twentieth of the instructions of a run.
+const TOKEN_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0x21;
+    while byte < 0x7f {
+        table[byte] = true;
+        byte += 1;
+    }
+    let special = b"()<>@,;:\\\"/[]?=";
+    let mut at = 0;
+    while at < special.len() {
+        table[special[at] as usize] = false;
+        at += 1;
+    }
+    table
+};
+
 fn token(text: &str) -> (&str, &str) {
-    let is_token = |byte: u8| byte.wrapping_sub(0x21) < 0x5e && !b"()<>@,;:\\\"/[]?=".contains(&byte);
-    let end = text.bytes().position(|byte| !is_token(byte)).unwrap_or(text.len());
+    let end = text.bytes().position(|byte| !TOKEN_BYTES[usize::from(byte)]).unwrap_or(text.len());
     text.split_at(end)
 }
 

@@ -110,16 +110,18 @@ fn conform_map<'t>(
     place: &Place<'_>,
     report: &mut Report,
 ) -> Map<'t> {
-    let mut shaped = Vec::new();
+    let most = map.0.len().min(object.fields.len());
+    let mut shaped = Vec::with_capacity(most);
     // The fields that a key was taken for, with the key as it was written.
-    let mut taken: Vec<(&'static str, &str, &Node<'_>)> = Vec::new();
+    let mut taken: Vec<(&'static str, &str, &Node<'_>)> = Vec::with_capacity(most);
     for (key, child) in &map.0 {
         let here = place.key(key);
-        let field = object.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key));
+        let field =
+            object.field(key).or_else(|| object.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key)));
         // A field of a later version is unknown, and so is what only resembles it.
         let field = field.filter(|field| field.since <= version || field.name == key);
         if let Some(field) = field.filter(|field| field.since <= version) {
-            if let Some((_, first, node)) = taken.iter().find(|(name, ..)| *name == field.name) {
+            if let Some((_, first, node)) = taken.iter().find(|(name, ..)| std::ptr::eq(*name, field.name)) {
                 // Differs: Ignition's reader takes the last of them, because Go's does; which one the author means cannot
                 // be known, and what is checked must be what the machine gets.
                 let message = format!("the key {:?} is given twice, as {first:?} and {key:?}; keep one", field.name);

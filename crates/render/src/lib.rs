@@ -8,6 +8,7 @@
 //! 4. [`Rendered`] answers for itself: provenance of every value, findings.
 
 pub mod controller_config;
+mod fields;
 pub mod finding;
 mod findings;
 mod inspection;

@@ -54,7 +54,7 @@ fn check(options: &Lint) -> Result<u8, Failure> {
     // One finding of several pools is said once.
     let mut places: HashMap<String, usize> =
         reports.iter().enumerate().map(|(at, report)| (report.finding.to_string(), at)).collect();
-    let of_pools = parallel::map_few(&pools, |pool| match render(pool, &prepared, &context) {
+    let of_pools = parallel::map(pools.iter(), 1, |pool| match render(pool, &prepared, &context) {
         Ok(rendered) => rendered.findings(),
         Err(findings) => findings,
     });

@@ -20,7 +20,7 @@ pub fn texts(input: &Input) -> Result<Vec<Text>, Failure> {
 
 /// Makes all MachineConfigs ready, without their remote content.
 pub fn prepared<'t>(set: &'t Set<'t>) -> Vec<Prepared<'t>> {
-    parallel::map(&set.machine_configs, prepare)
+    parallel::map(set.machine_configs.iter(), parallel::MANY, prepare)
 }
 
 /// Makes all MachineConfigs ready, with the remote content of those that feed one of the pools. Nothing is fetched for

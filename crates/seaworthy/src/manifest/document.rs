@@ -10,7 +10,7 @@ use seaworthy_ignition::{locate, locate_key};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::{complaint, yaml};
+use super::{complaint, items, yaml};
 
 /// How many values one text may hold: sixteen times what the largest sensible fleet has.
 const MOST_VALUES: usize = 16_000_000;
@@ -69,9 +69,14 @@ impl Text {
         let content = self.content();
         // A value takes some seventy bytes of memory however short its text is, so their number is bounded too. There are
         // no more of them than commas and opening brackets; those inside strings are counted in vain.
-        let counts = |byte: &u8| matches!(byte, b',' | b'[' | b'{');
-        if content.len() > MOST_VALUES && content.bytes().filter(counts).count() > MOST_VALUES {
+        let counts = |byte: &u8| u8::from(matches!(byte, b',' | b'[' | b'{'));
+        // A sum of one byte for each piece that cannot exceed it: the compiler counts many bytes at once.
+        let count = |piece: &[u8]| usize::from(piece.iter().map(counts).sum::<u8>());
+        if content.len() > MOST_VALUES && content.as_bytes().chunks(255).map(count).sum::<usize>() > MOST_VALUES {
             return Err(format!("{}: there are more than {MOST_VALUES} values in this text; split it", self.name));
+        }
+        if let Some(list) = items::read(content) {
+            return Ok(vec![list]);
         }
         let mut documents = Vec::new();
         for document in serde_json::Deserializer::from_str(content).into_iter::<Node<'_>>() {

@@ -2,6 +2,7 @@
 
 mod complaint;
 mod document;
+mod items;
 mod read;
 mod set;
 mod yaml;

@@ -111,7 +111,7 @@ impl<'t> Set<'t> {
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         let mut controller_configs = 0;
         let budget = Cell::new(LOCATE_BUDGET);
-        for (text, documents) in texts.iter().zip(parallel::map_few(texts, Text::documents)) {
+        for (text, documents) in texts.iter().zip(parallel::map(texts.iter(), 1, Text::documents)) {
             match documents {
                 Err(error) => errors.push(error),
                 Ok(documents) => {
