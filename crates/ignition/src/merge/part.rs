@@ -9,8 +9,9 @@ use crate::schema::{Field, KeyBy, Kind, List};
 
 /// A part of the config.
 pub(super) enum Part<'t> {
-    /// What one input has. It is taken apart only when another input has a word in it, and most never are: measured a
-    /// tenth of the time and of the memory of a run.
+    /// What one input has. It is taken apart only when another input has a word in it, and most never are. Measured
+    /// together with the faster hash and with room for exactly what is read: 310 ms of processor time became 260 for
+    /// 3 pools of 800 MachineConfigs.
     Whole(&'t Node<'t>),
     Object {
         fields: Vec<(&'static Field, Part<'t>)>,

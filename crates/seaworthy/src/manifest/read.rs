@@ -119,7 +119,7 @@ const LARGE: u64 = 4 * 1024 * 1024;
 
 /// The bytes of a file of that size; `None` when it turns out to have another one, or cannot be read that way.
 ///
-/// Half of the time of reading is the system's: it clears the memory before it copies into it.
+/// The system clears the memory before it copies into it, and that is much of the time of reading.
 fn read_pieces(file: &std::fs::File, size: u64) -> Option<Vec<u8>> {
     const PIECE: usize = 1024 * 1024;
     let mut bytes = vec![0; usize::try_from(size).ok()?];
