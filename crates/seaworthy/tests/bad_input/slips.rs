@@ -54,11 +54,9 @@ fn settings_that_are_not_rendered_yet_are_told_apart_from_what_never_will_be() {
 fn a_file_without_its_option_is_answered_with_the_option() {
     let program = Program::new();
     program.file("a.yaml", POOL);
-    program.file("b.yaml", POOL);
     for (arguments, tip) in [
         (vec!["render", "a.yaml"], "-f a.yaml"),
         (vec!["lint", "a.yaml", "--strict"], "-f a.yaml"),
-        (vec!["diff", "a.yaml", "b.yaml"], "-f a.yaml -f b.yaml"),
         (vec!["explain", "a.yaml"], "-f a.yaml"),
         (vec!["explain", "a.yaml", "/etc/motd"], "-f a.yaml"),
         (vec!["ignition", "validate", "a.ign"], "-f a.ign"),
