@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod contents;
 mod crds;
 mod diff;
 mod explain;
@@ -7,6 +8,8 @@ mod ignition;
 mod lint;
 mod pages;
 mod render;
+mod ssh_key;
+mod value;
 mod workspace;
 
 use std::process::ExitCode;
@@ -24,7 +27,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
-        Command::Man { dir } => pages::manual(dir.as_deref())?,
+        Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,
     };
     Ok(ExitCode::from(code))
 }
