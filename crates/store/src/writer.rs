@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -19,8 +20,12 @@ use crate::{
 const LARGEST_GROUP: usize = 1024;
 const LARGEST_GROUP_BYTES: usize = 8 << 20;
 
+/// How long to wait for the next of the commits that are likely to come: much less than a sync takes, and long enough
+/// for a task to be woken and to ask again.
+const PATIENCE: Duration = Duration::from_micros(50);
+
 /// How many rows one step of a compaction removes: commits wait no longer than that takes.
-const COMPACTION_STEP: usize = 1024;
+const COMPACTION_STEP: usize = 256;
 
 /// What the thread is asked to do.
 pub(crate) enum Request {
@@ -53,6 +58,7 @@ pub(crate) struct Writer {
     compacted: u64,
     /// Rows that a compaction may remove, in the order of what made them so.
     superseded: VecDeque<Superseded>,
+    last_group: usize,
     // After the engine: the folder is given free once its file is closed.
     folder: Option<Folder>,
 }
@@ -95,34 +101,29 @@ impl Writer {
             return Err(EngineError::Corrupted(format!("row {} is missing", state.revision + 1)));
         }
         let shared = Arc::new(Shared::new(state));
-        let writer =
-            Writer { engine, shared: shared.clone(), indexer, interner, compacted: mark.compacted, superseded, folder };
+        let writer = Writer {
+            engine,
+            shared: shared.clone(),
+            indexer,
+            interner,
+            compacted: mark.compacted,
+            superseded,
+            last_group: 0,
+            folder,
+        };
         Ok((writer, shared))
     }
 
     /// Works until it is told to close, or until nobody is left to ask.
     pub(crate) fn run(mut self, requests: &Receiver<Request>) {
         let mut closing = None;
-        let mut next = requests.recv().ok();
-        while let Some(request) = next {
-            next = None;
+        let mut waiting = None;
+        while let Some(request) = waiting.take().or_else(|| requests.recv().ok()) {
             match request {
-                Request::Commit(commit) => {
-                    let mut bytes = commit.bytes();
-                    let mut group = vec![commit];
-                    while group.len() < LARGEST_GROUP && bytes < LARGEST_GROUP_BYTES {
-                        match requests.try_recv() {
-                            Ok(Request::Commit(commit)) => {
-                                bytes += commit.bytes();
-                                group.push(commit);
-                            }
-                            Ok(other) => {
-                                next = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
-                    }
+                Request::Commit(first) => {
+                    let (group, next) = self.gather(first, requests);
+                    waiting = next;
+                    self.last_group = group.len();
                     self.commit(group);
                 }
                 Request::Compact { revision, reply } => {
@@ -138,9 +139,6 @@ impl Writer {
                     break;
                 }
             }
-            if next.is_none() {
-                next = requests.recv().ok();
-            }
         }
         let Writer { engine, shared, folder, .. } = self;
         drop(engine);
@@ -149,6 +147,26 @@ impl Writer {
         if let Some(reply) = closing {
             let _ = reply.send(());
         }
+    }
+
+    /// The commits that wait behind the first one, and the request that is not a commit and ended the group.
+    fn gather(&self, first: Commit, requests: &Receiver<Request>) -> (Vec<Commit>, Option<Request>) {
+        let mut bytes = first.bytes();
+        let mut group = vec![first];
+        while group.len() < LARGEST_GROUP && bytes < LARGEST_GROUP_BYTES {
+            // The callers of the last group have just been answered and are about to ask again. Without a moment's
+            // patience the first of them would have a sync of its own and all others would wait for two.
+            let patience = if group.len() < self.last_group { PATIENCE } else { Duration::ZERO };
+            match requests.recv_timeout(patience) {
+                Ok(Request::Commit(commit)) => {
+                    bytes += commit.bytes();
+                    group.push(commit);
+                }
+                Ok(other) => return (group, Some(other)),
+                Err(_) => break,
+            }
+        }
+        (group, None)
     }
 
     fn commit(&mut self, commits: Vec<Commit>) {
