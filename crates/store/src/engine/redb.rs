@@ -5,6 +5,8 @@
 //! - redb refuses all work after a failed read, write or sync. The database is then opened anew for the next append,
 //!   and what the failed one may have left behind is taken back first.
 
+#[cfg(test)]
+mod faults;
 mod guarded;
 
 use std::cell::Cell;
