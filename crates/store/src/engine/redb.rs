@@ -94,9 +94,15 @@ impl Redb {
         })();
         match result {
             Ok(_) => self.opened = Some(opened),
-            Err(_) => self.must_rewrite |= opened.storage.has_sync_failed(),
+            Err(_) => self.give_up(opened),
         }
         result
+    }
+
+    /// Closes a database that failed, and keeps in mind what that means for the file.
+    fn give_up(&mut self, Opened { database, storage, .. }: Opened) {
+        drop(database);
+        self.must_rewrite |= storage.has_sync_failed();
     }
 
     fn reopen(&mut self) -> Result<Opened, EngineError> {
@@ -119,7 +125,7 @@ impl Redb {
             unwound(|| Ok(take_back(&opened.database, known)?))
         });
         if let Err(error) = result {
-            self.must_rewrite |= opened.storage.has_sync_failed();
+            self.give_up(opened);
             return Err(error);
         }
         tracing::info!(revision = known, "store: opened anew after a failed write");
