@@ -59,8 +59,17 @@ pub(crate) struct Writer {
     /// Rows that a compaction may remove, in the order of what made them so.
     superseded: VecDeque<Superseded>,
     last_group: usize,
-    // After the engine: the folder is given free once its file is closed.
-    folder: Option<Folder>,
+    // After the engine, so that the folder is given free once its file is closed.
+    _folder: Option<Folder>,
+}
+
+/// Ends all watches when it is dropped.
+struct Closing(Arc<Shared>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.write().close();
+    }
 }
 
 struct Superseded {
@@ -109,14 +118,16 @@ impl Writer {
             compacted: mark.compacted,
             superseded,
             last_group: 0,
-            folder,
+            _folder: folder,
         };
         Ok((writer, shared))
     }
 
     /// Works until it is told to close, or until nobody is left to ask.
     pub(crate) fn run(mut self, requests: &Receiver<Request>) {
-        let mut closing = None;
+        // Also if something below panics: whoever waits for an event must not wait for ever.
+        let closing = Closing(self.shared.clone());
+        let mut reply_when_closed = None;
         let mut waiting = None;
         while let Some(request) = waiting.take().or_else(|| requests.recv().ok()) {
             match request {
@@ -135,16 +146,14 @@ impl Writer {
                     let _ = reply.send(());
                 }
                 Request::Close { reply } => {
-                    closing = Some(reply);
+                    reply_when_closed = Some(reply);
                     break;
                 }
             }
         }
-        let Writer { engine, shared, folder, .. } = self;
-        drop(engine);
-        drop(folder);
-        shared.write().close();
-        if let Some(reply) = closing {
+        drop(self);
+        drop(closing);
+        if let Some(reply) = reply_when_closed {
             let _ = reply.send(());
         }
     }

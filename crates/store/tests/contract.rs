@@ -460,3 +460,22 @@ async fn reindexing_gives_new_tags_to_objects_and_events_alike() {
     }
     assert_eq!(store.list("core/pods", None).records[0].tags.field("spec.new"), Some("yes"));
 }
+
+#[tokio::test]
+async fn a_writer_that_panics_ends_watches_and_commits_but_not_reads() {
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let seen = is_broken.clone();
+    let indexer = Arc::new(move |_: &Key, _: &[u8]| {
+        assert!(!seen.load(Ordering::SeqCst), "an indexer with a mistake in it");
+        Tags::default()
+    });
+    let store = Store::in_memory(indexer, Window::default()).unwrap();
+    store.commit(vec![put(&key("a"), Expect::Any, "1")]).await.unwrap();
+    let mut watch = store.watch("core/pods", 1).unwrap();
+    is_broken.store(true, Ordering::SeqCst);
+    store.reindex("core/pods").await;
+    is_broken.store(false, Ordering::SeqCst);
+    assert_eq!(watch.next().await.unwrap_err(), WatchError::Closed);
+    assert!(matches!(store.commit(vec![]).await, Err(CommitError::Closed)));
+    assert!(store.get(&key("a")).is_some());
+}

@@ -157,7 +157,7 @@ fn a_flipped_bit_is_found_or_harmless() {
     let good = fs::read(&file).unwrap();
     let (mut found, mut harmless) = (0, 0);
     // Odd strides: all kinds of places in all kinds of pages, and closer in the head.
-    for at in (0..good.len()).step_by(good.len() / 100 | 1).chain((0..320).step_by(7)) {
+    for at in (0..good.len()).step_by((good.len() / 100) | 1).chain((0..320).step_by(7)) {
         let mut bytes = good.clone();
         bytes[at] ^= 0x10;
         fs::write(&file, &bytes).unwrap();
