@@ -59,6 +59,8 @@ pub(crate) struct Writer {
     /// Rows that a compaction may remove, in the order of what made them so.
     superseded: VecDeque<Superseded>,
     last_group: usize,
+    /// Whether the last append failed.
+    is_failing: bool,
     // After the engine, so that the folder is given free once its file is closed.
     _folder: Option<Folder>,
 }
@@ -118,6 +120,7 @@ impl Writer {
             compacted: mark.compacted,
             superseded,
             last_group: 0,
+            is_failing: false,
             _folder: folder,
         };
         Ok((writer, shared))
@@ -187,7 +190,10 @@ impl Writer {
         let rows: Vec<Row> = group.events.iter().map(|event| row(event)).collect();
         if !rows.is_empty() {
             if let Err(error) = self.engine.append(&rows) {
-                tracing::warn!(%error, "store: cannot write");
+                // Once, not for every commit that a full disk refuses.
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::error!(%error, "store: cannot write; commits are refused until it works again");
+                }
                 let (cause, is_full) = (Arc::from(error.to_string()), error.is_full());
                 let failure = CommitError::Unavailable { cause, is_full };
                 for (reply, _) in answers {
@@ -195,6 +201,9 @@ impl Writer {
                     let _ = reply.send(Err(failure.clone()));
                 }
                 return;
+            }
+            if std::mem::replace(&mut self.is_failing, false) {
+                tracing::info!("store: writes work again");
             }
             self.publish(group.events);
         }

@@ -128,7 +128,7 @@ impl Redb {
             self.give_up(opened);
             return Err(error);
         }
-        tracing::info!(revision = known, "store: opened anew after a failed write");
+        tracing::debug!(revision = known, "store: opened anew after a failed write");
         Ok(opened)
     }
 }
