@@ -22,8 +22,8 @@ pub struct Mark {
 /// A durable log of rows by revision. One thread uses it.
 ///
 /// - `append` and `compact` are atomic, and durable when they return `Ok`.
-/// - After an error the log is as before when it is used again. After a crash that follows an error, what failed may be
-///   there, complete.
+/// - After an error the log is as before when it is used again. If a crash comes first, what failed may be there,
+///   complete.
 /// - Dropping it flushes what is left to flush and gives the storage free.
 pub trait Engine: Send + 'static {
     /// What is remembered beside the rows.

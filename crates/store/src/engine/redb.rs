@@ -5,6 +5,8 @@
 //! - redb refuses all work after a failed read, write or sync. The database is then opened anew for the next append,
 //!   and what the failed one may have left behind is taken back first.
 
+#[cfg(test)]
+mod faults;
 mod guarded;
 
 use std::cell::Cell;
@@ -92,9 +94,15 @@ impl Redb {
         })();
         match result {
             Ok(_) => self.opened = Some(opened),
-            Err(_) => self.must_rewrite |= opened.storage.has_sync_failed(),
+            Err(_) => self.give_up(opened),
         }
         result
+    }
+
+    /// Closes a database that failed, and keeps in mind what that means for the file.
+    fn give_up(&mut self, Opened { database, storage, .. }: Opened) {
+        drop(database);
+        self.must_rewrite |= storage.has_sync_failed();
     }
 
     fn reopen(&mut self) -> Result<Opened, EngineError> {
@@ -117,10 +125,10 @@ impl Redb {
             unwound(|| Ok(take_back(&opened.database, known)?))
         });
         if let Err(error) = result {
-            self.must_rewrite |= opened.storage.has_sync_failed();
+            self.give_up(opened);
             return Err(error);
         }
-        tracing::info!(revision = known, "store: opened anew after a failed write");
+        tracing::debug!(revision = known, "store: opened anew after a failed write");
         Ok(opened)
     }
 }

@@ -25,6 +25,8 @@ struct Inner {
 
 /// What was written and not yet carried out.
 struct Held {
+    /// How long the storage is, and how long it seems to be.
+    stored: u64,
     length: u64,
     steps: Vec<Step>,
 }
@@ -38,7 +40,8 @@ enum Step {
 impl Guarded {
     /// Holds back all writes until [`Guarded::release`].
     pub(super) fn new(storage: Box<dyn StorageBackend>) -> io::Result<Self> {
-        let held = RwLock::new(Some(Held { length: storage.len()?, steps: Vec::new() }));
+        let stored = storage.len()?;
+        let held = RwLock::new(Some(Held { stored, length: stored, steps: Vec::new() }));
         Ok(Guarded(Arc::new(Inner { storage, held, has_sync_failed: AtomicBool::new(false) })))
     }
 
@@ -87,7 +90,7 @@ impl Held {
         if offset.saturating_add(wanted as u64) > self.length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let stored = clip(storage.len()?, offset, wanted);
+        let stored = clip(self.stored, offset, wanted);
         if stored > 0 {
             storage.read(offset, &mut out[..stored])?;
         }
