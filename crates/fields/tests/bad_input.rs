@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use seaworthy_fields::{Managers, ObjectType, PatchError, Set, Writer, json_patch, merge_patch, settle, strategic_patch};
+use seaworthy_fields::{
+    Managers, ObjectType, PatchError, Set, Writer, json_patch, merge_patch, settle, strategic_patch,
+};
 use seaworthy_schema::Document;
 use serde_json::{Value, json};
 
@@ -12,12 +14,50 @@ const TIME: &str = "2026-01-01T00:00:00Z";
 /// Keys that mean something to one of the functions, so that random values reach deep.
 fn key() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
-        "apiVersion", "kind", "metadata", "managedFields", "name", "uid", "labels", "finalizers", "ownerReferences",
-        "spec", "status", "containers", "env", "ports", "containerPort", "volumes", "taints", "podCIDRs", "addresses",
-        "conditions", "type", "$patch", "$retainKeys", "$setElementOrder/containers", "$setElementOrder/finalizers",
-        "$setElementOrder", "$deleteFromPrimitiveList/finalizers", "$deleteFromPrimitiveList", "manager", "operation",
-        "fieldsType", "fieldsV1", "time", "f:spec", "f:containers", "k:{\"name\":\"a\"}", "k:{", "v:1", "i:x", ".", "op",
-        "path", "from", "value",
+        "apiVersion",
+        "kind",
+        "metadata",
+        "managedFields",
+        "name",
+        "uid",
+        "labels",
+        "finalizers",
+        "ownerReferences",
+        "spec",
+        "status",
+        "containers",
+        "env",
+        "ports",
+        "containerPort",
+        "volumes",
+        "taints",
+        "podCIDRs",
+        "addresses",
+        "conditions",
+        "type",
+        "$patch",
+        "$retainKeys",
+        "$setElementOrder/containers",
+        "$setElementOrder/finalizers",
+        "$setElementOrder",
+        "$deleteFromPrimitiveList/finalizers",
+        "$deleteFromPrimitiveList",
+        "manager",
+        "operation",
+        "fieldsType",
+        "fieldsV1",
+        "time",
+        "f:spec",
+        "f:containers",
+        "k:{\"name\":\"a\"}",
+        "k:{",
+        "v:1",
+        "i:x",
+        ".",
+        "op",
+        "path",
+        "from",
+        "value",
     ])
     .prop_map(String::from)
 }
@@ -25,9 +65,33 @@ fn key() -> impl Strategy<Value = String> {
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![
-            "", "a", "b", "v1", "Apply", "Update", "FieldsV1", "delete", "replace", "merge", "name", "containers", "add",
-            "remove", "move", "copy", "test", "/spec", "/spec/containers/0", "/metadata/managedFields/-", "/", "~", "u",
-            "/spec/containers/-1", "/spec/-9223372036854775808", "2026-01-01T00:00:00Z", "2026-13-45T99:99:99+99:99",
+            "",
+            "a",
+            "b",
+            "v1",
+            "Apply",
+            "Update",
+            "FieldsV1",
+            "delete",
+            "replace",
+            "merge",
+            "name",
+            "containers",
+            "add",
+            "remove",
+            "move",
+            "copy",
+            "test",
+            "/spec",
+            "/spec/containers/0",
+            "/metadata/managedFields/-",
+            "/",
+            "~",
+            "u",
+            "/spec/containers/-1",
+            "/spec/-9223372036854775808",
+            "2026-01-01T00:00:00Z",
+            "2026-13-45T99:99:99+99:99",
         ])
         .prop_map(String::from),
         ".{0,6}",
@@ -46,8 +110,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(6, 64, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
-            prop::collection::vec((key(), inner), 0..6)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            prop::collection::vec((key(), inner), 0..6).prop_map(|fields| Value::Object(fields.into_iter().collect())),
         ]
     })
 }
