@@ -6,7 +6,7 @@ use seaworthy_schema::ListKind;
 use serde_json::{Map, Value};
 
 use crate::list_key::ListKey;
-use crate::path::{PathElement, number_text};
+use crate::path::{PathElement, shown_number};
 use crate::place::{ObjectType, Place, Scalar, Shape};
 use crate::set::{Entry, Set};
 
@@ -245,7 +245,7 @@ pub(crate) fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number_text(number),
+        Value::Number(number) => shown_number(number),
         Value::String(text) => text.clone(),
         Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
         Value::Object(fields) => printed_map(fields),

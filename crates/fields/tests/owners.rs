@@ -197,3 +197,18 @@ fn what_does_not_fit_is_named_as_by_the_real_server() {
         assert_eq!(message, wanted, "{line}");
     }
 }
+
+#[test]
+fn sets_are_stored_and_shown_as_by_the_real_server() {
+    let mut count = 0;
+    for line in include_str!("recorded/codec.jsonl").lines() {
+        let (text, paths): (String, Vec<String>) = serde_json::from_str(line).unwrap();
+        let set = Set::decode(&serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(set.to_text(), text);
+        let shown: Vec<String> =
+            set.paths().iter().map(|path| path.iter().map(ToString::to_string).collect()).collect();
+        assert_eq!(shown, paths, "{text}");
+        count += 1;
+    }
+    assert_eq!(count, 150);
+}
