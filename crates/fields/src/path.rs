@@ -183,7 +183,7 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::String(text) => f.write_str(&quoted(text)),
-            Value::Number(number) => f.write_str(&number_text(number)),
+            Value::Number(number) => f.write_str(&shown_number(number)),
             Value::Array(items) => {
                 f.write_char('[')?;
                 for (position, item) in items.iter().enumerate() {
@@ -198,18 +198,29 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A number as the real server writes it: no fraction where there is none, an exponent for the very large and small.
+/// A number as the real server's messages show it: fractions have an exponent from a million on.
+pub(crate) fn shown_number(number: &Number) -> String {
+    float_text(number, |float, exponent| float != 0.0 && !(-4..6).contains(&exponent))
+}
+
+/// A number as the real server stores it: no fraction where there is none, an exponent for the very large and small.
 pub(crate) fn number_text(number: &Number) -> String {
+    float_text(number, |float, _| float != 0.0 && !(1e-6..1e21).contains(&float.abs()))
+}
+
+fn float_text(number: &Number, is_scientific: impl FnOnce(f64, i32) -> bool) -> String {
     if number.is_i64() || number.is_u64() {
         return number.to_string();
     }
     let float = number.as_f64().unwrap_or_default();
-    let size = float.abs();
-    if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let text = format!("{float:e}");
-        return if text.contains("e-") { text } else { text.replace('e', "e+") };
+    let text = format!("{float:e}");
+    match text.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
+        Some((digits, Ok(exponent))) if is_scientific(float, exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => format!("{float}"),
     }
-    format!("{float}")
 }
 
 /// Text in double quotes, with escapes for what cannot be printed.
@@ -283,6 +294,8 @@ mod tests {
         assert_eq!(shown(json!(1.0)), "1");
         assert_eq!(shown(json!(1.5)), "1.5");
         assert_eq!(shown(json!(1e21)), "1e+21");
-        assert_eq!(shown(json!(1e-7)), "1e-7");
+        assert_eq!(shown(json!(1e-7)), "1e-07");
+        assert_eq!(shown(json!(123456.5)), "123456.5");
+        assert_eq!(shown(json!(1234567.5)), "1.2345675e+06");
     }
 }

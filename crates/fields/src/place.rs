@@ -205,7 +205,8 @@ impl<'a> Place<'a> {
         match self.what {
             What::Text => Some(Shape::Scalar),
             What::Deduced | What::Whole => None,
-            What::Schema(schema) if schema.is_int_or_string => Some(Shape::Scalar),
+            // Of a custom resource only validation knows that nothing else will do.
+            What::Schema(schema) if schema.is_int_or_string && self.is_built_in => Some(Shape::Scalar),
             What::Schema(schema) => match schema.kind? {
                 Type::Object => Some(Shape::Map),
                 Type::Array => Some(Shape::List),
