@@ -4,6 +4,7 @@
 //! [`Node`]s, a [`Schema`] is a place in it.
 
 mod cause;
+mod column;
 mod correlation;
 mod defaults;
 mod definition;
@@ -12,6 +13,7 @@ mod duration;
 mod email;
 mod embedded;
 mod format;
+mod jsonpath;
 mod lists;
 pub mod names;
 mod node;
@@ -21,18 +23,22 @@ mod pattern;
 mod prune;
 mod read;
 mod rules;
+mod scale;
 mod uri;
 mod validation;
 mod wording;
 
 pub use cause::{Cause, Reason, Shown, summary};
+pub use column::{Column, age};
 pub use defaults::{apply_defaults, drop_nulls, fill};
 pub use definition::{default_definition, definition_mistakes};
 pub use document::{Document, NodeId, Schema};
 pub use embedded::embedded_resources;
+pub use jsonpath::JsonPath;
 pub use lists::duplicates;
 pub use node::{Additional, Limits, ListKind, Logic, MapKind, Node, Patching, Rule, Type};
 pub use path::Path;
 pub use pattern::Pattern;
 pub use prune::{Pruning, unknown_field};
+pub use scale::Scale;
 pub use validation::validate;
