@@ -6,6 +6,7 @@
 mod cause;
 mod column;
 mod correlation;
+mod custom_resource;
 mod defaults;
 mod definition;
 mod document;
@@ -30,8 +31,9 @@ mod wording;
 
 pub use cause::{Cause, Reason, Shown, summary};
 pub use column::{Column, age};
+pub use custom_resource::CustomResource;
 pub use defaults::{apply_defaults, drop_nulls, fill};
-pub use definition::{default_definition, definition_mistakes};
+pub use definition::{default_definition, definition_mistakes, remember_stored_version};
 pub use document::{Document, NodeId, Schema};
 pub use embedded::embedded_resources;
 pub use jsonpath::JsonPath;
@@ -40,5 +42,6 @@ pub use node::{Additional, Limits, ListKind, Logic, MapKind, Node, Patching, Rul
 pub use path::Path;
 pub use pattern::Pattern;
 pub use prune::{Pruning, unknown_field};
+pub use rules::rule_mistakes;
 pub use scale::Scale;
 pub use validation::validate;
