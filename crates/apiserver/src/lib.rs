@@ -1,0 +1,3 @@
+//! A Kubernetes API server in the binary.
+
+pub mod data;
