@@ -1,3 +1,0 @@
-//! A Kubernetes API server in the binary.
-
-pub mod data;
