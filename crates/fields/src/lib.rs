@@ -1,1 +1,48 @@
 //! Who owns which field of an object: field sets, server-side apply, the other patches.
+//!
+//! Three layers, each pure: no clock, no input or output, values in and values out.
+//!
+//! - A [`Set`] is a tree of [`PathElement`]s. It knows the operations of sets and its stored form, `FieldsV1`.
+//! - An [`ObjectType`] walks objects by their schema: which fields an object sets, what changed between two
+//!   ([`Comparison`]), how a configuration is merged into a live object.
+//! - A [`Writer`] keeps `metadata.managedFields` true: [`Writer::update`] for creates, updates and patches,
+//!   [`Writer::apply`] for server-side apply with its [`Conflicts`]. [`settle`] finds writes that change nothing.
+//!
+//! Beside them the other three ways to patch: [`json_patch`], [`merge_patch`] and [`strategic_patch`].
+
+mod apply;
+mod codec;
+mod compare;
+mod conflict;
+mod depth;
+mod json_patch;
+mod list_key;
+mod managers;
+mod merge;
+mod merge_patch;
+mod patch;
+mod path;
+mod place;
+mod reconcile;
+mod remove;
+mod set;
+mod strategic;
+mod typed;
+mod update;
+mod writer;
+
+pub use apply::ApplyError;
+pub use codec::FieldsError;
+pub use compare::Comparison;
+pub use conflict::{Conflict, Conflicts};
+pub use json_patch::json_patch;
+pub use managers::{Manager, Managers, ManagersError, Operation};
+pub use merge_patch::merge_patch;
+pub use patch::PatchError;
+pub use path::PathElement;
+pub use place::ObjectType;
+pub use set::Set;
+pub use strategic::strategic_patch;
+pub use typed::{TypeError, TypeErrors};
+pub use update::settle;
+pub use writer::{Versions, Writer};

@@ -1,0 +1,60 @@
+//! Who sends a request.
+
+use std::collections::BTreeMap;
+
+/// An authenticated user, or the anonymous one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Identity {
+    /// The name.
+    pub user: String,
+    /// An identifier that outlives the name, empty for none.
+    pub uid: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// What the authenticator knows beside, such as the pod that a token is bound to.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// The group that may do everything, whatever the rules say: the way back in.
+pub const MASTERS: &str = "system:masters";
+/// The group of everyone with valid credentials.
+pub const AUTHENTICATED: &str = "system:authenticated";
+/// The group of everyone without.
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+impl Identity {
+    /// A user with valid credentials.
+    pub fn authenticated(user: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Identity {
+        let mut groups: Vec<String> = groups.into_iter().collect();
+        if !groups.iter().any(|group| group == AUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
+        }
+        Identity { user: user.into(), groups, ..Identity::default() }
+    }
+
+    /// Whoever sends no credentials.
+    pub fn anonymous() -> Identity {
+        Identity {
+            user: "system:anonymous".to_owned(),
+            groups: vec![UNAUTHENTICATED.to_owned()],
+            ..Identity::default()
+        }
+    }
+
+    /// A service account.
+    pub fn service_account(namespace: &str, name: &str, uid: &str) -> Identity {
+        let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        Identity { uid: uid.to_owned(), ..Identity::authenticated(user, groups) }
+    }
+
+    /// Whether the rules do not concern this user.
+    pub fn is_master(&self) -> bool {
+        self.is_in(MASTERS)
+    }
+
+    /// Whether the user is in a group.
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+}

@@ -1,0 +1,158 @@
+//! One rule of a role: these verbs on these resources, or on these paths.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::policy::Action;
+
+/// What a role allows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    /// `get`, `list`, … or `*`.
+    pub verbs: Vec<String>,
+    /// Empty text for the core group, `*` for all.
+    pub groups: Vec<String>,
+    /// Plural names, with the subresource behind a slash; `*` for all, `*/scale` for a subresource of all.
+    pub resources: Vec<String>,
+    /// Only objects of these names; empty for any.
+    pub names: Vec<String>,
+    /// Paths outside the resources; a star at the end stands for anything.
+    pub paths: Vec<String>,
+}
+
+impl Rule {
+    /// Reads an entry of a role's `rules`. What is malformed allows nothing.
+    pub fn read(rule: &Value) -> Rule {
+        let list = |key: &str| {
+            let texts = rule.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            texts.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        Rule {
+            verbs: list("verbs"),
+            groups: list("apiGroups"),
+            resources: list("resources"),
+            names: list("resourceNames"),
+            paths: list("nonResourceURLs"),
+        }
+    }
+
+    /// The rule as an answer shows it.
+    pub fn to_json(&self) -> Value {
+        if !self.paths.is_empty() {
+            return json!({"verbs": self.verbs, "nonResourceURLs": self.paths});
+        }
+        let mut json = json!({"verbs": self.verbs, "apiGroups": self.groups, "resources": self.resources});
+        if !self.names.is_empty() {
+            json["resourceNames"] = self.names.clone().into();
+        }
+        json
+    }
+
+    /// Whether the rule allows an action.
+    pub fn allows(&self, action: &Action<'_>) -> bool {
+        has(&self.verbs, action.verb)
+            && match action.path {
+                Some(path) => self.paths.iter().any(|pattern| path_matches(pattern, path)),
+                None => {
+                    has(&self.groups, action.group)
+                        && self.resources.iter().any(|resource| resource_matches(resource, action))
+                        && (self.names.is_empty() || self.names.iter().any(|name| name == action.name))
+                }
+            }
+    }
+
+    /// The rule taken apart until each piece names one verb, one group, one resource and at most one name.
+    fn pieces(&self) -> Vec<Rule> {
+        let one = |text: &String| vec![text.clone()];
+        let mut pieces = Vec::new();
+        for verb in &self.verbs {
+            for path in &self.paths {
+                pieces.push(Rule { verbs: one(verb), paths: one(path), ..Rule::default() });
+            }
+            for group in &self.groups {
+                for resource in &self.resources {
+                    let piece =
+                        Rule { verbs: one(verb), groups: one(group), resources: one(resource), ..Rule::default() };
+                    match self.names.as_slice() {
+                        [] => pieces.push(piece),
+                        names => pieces.extend(names.iter().map(|name| Rule { names: one(name), ..piece.clone() })),
+                    }
+                }
+            }
+        }
+        pieces
+    }
+
+    /// Whether everything that `piece`, which is in one piece, allows is allowed by this rule too.
+    fn covers_piece(&self, piece: &Rule) -> bool {
+        let all = |own: &[String], wanted: &[String]| wanted.iter().all(|word| has(own, word));
+        if let [path] = piece.paths.as_slice() {
+            return all(&self.verbs, &piece.verbs)
+                && self.paths.iter().any(|own| own == path || path_matches(own, path));
+        }
+        let resource = |wanted: &String| {
+            self.resources.iter().any(|own| {
+                let below = wanted.split_once('/').map(|(_, below)| below);
+                own == "*" || own == wanted || below.is_some_and(|below| own.strip_prefix("*/") == Some(below))
+            })
+        };
+        all(&self.verbs, &piece.verbs)
+            && all(&self.groups, &piece.groups)
+            && piece.resources.iter().all(resource)
+            && (self.names.is_empty()
+                || (!piece.names.is_empty() && piece.names.iter().all(|n| self.names.contains(n))))
+    }
+
+    /// What of `wanted` is not allowed by `held`, in pieces.
+    pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
+        let pieces = wanted.iter().flat_map(Rule::pieces);
+        let mut missing: Vec<Rule> = pieces.filter(|piece| !held.iter().any(|rule| rule.covers_piece(piece))).collect();
+        missing.sort_by_key(ToString::to_string);
+        missing.dedup();
+        missing
+    }
+}
+
+/// The form in which the real server names rights that somebody tries to grant without having them.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            ("APIGroups", &self.groups),
+            ("Resources", &self.resources),
+            ("ResourceNames", &self.names),
+            ("NonResourceURLs", &self.paths),
+            ("Verbs", &self.verbs),
+        ];
+        let said: Vec<String> = parts
+            .into_iter()
+            .filter(|(_, list)| !list.is_empty())
+            .map(|(name, list)| format!("{name}:{list:?}"))
+            .collect();
+        write!(f, "{{{}}}", said.join(", "))
+    }
+}
+
+fn has(list: &[String], wanted: &str) -> bool {
+    list.iter().any(|word| word == "*" || word == wanted)
+}
+
+fn resource_matches(pattern: &str, action: &Action<'_>) -> bool {
+    if pattern == "*" {
+        return true;
+    }
+    match (pattern.split_once('/'), action.subresource) {
+        (None, "") => pattern == action.resource,
+        (Some((resource, below)), wanted) if !wanted.is_empty() => {
+            (resource == "*" || resource == action.resource) && below == wanted
+        }
+        _ => false,
+    }
+}
+
+fn path_matches(pattern: &str, path: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => path.starts_with(start),
+        None => pattern == path,
+    }
+}

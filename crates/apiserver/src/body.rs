@@ -1,0 +1,71 @@
+//! The body of an answer: at once, in pieces that exist already, or as a stream.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::mpsc;
+
+/// An answer's body.
+#[derive(Debug)]
+pub struct Body(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    /// What is left of it. A list's items are the very bytes that the store holds: nothing is copied to join them.
+    Pieces(VecDeque<Bytes>),
+    /// As it comes.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl Body {
+    /// Nothing.
+    pub fn empty() -> Body {
+        Body(Inner::Pieces(VecDeque::new()))
+    }
+
+    /// Pieces, in order.
+    pub fn pieces(pieces: impl IntoIterator<Item = Bytes>) -> Body {
+        Body(Inner::Pieces(pieces.into_iter().filter(|piece| !piece.is_empty()).collect()))
+    }
+
+    /// Whatever the channel's other end sends, until it is dropped.
+    pub fn stream(receiver: mpsc::Receiver<Bytes>) -> Body {
+        Body(Inner::Stream(receiver))
+    }
+}
+
+impl<B: Into<Bytes>> From<B> for Body {
+    fn from(bytes: B) -> Body {
+        Body::pieces([bytes.into()])
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Inner::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
+            Inner::Stream(receiver) => receiver.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Inner::Pieces(pieces) => pieces.is_empty(),
+            Inner::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Pieces(pieces) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
+            Inner::Stream(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Namespace: the room that other objects live in.
+
+use jiff::Timestamp;
+use seaworthy_schema::{Cause, names};
+use serde_json::{Value, json};
+
+use crate::kind::{Column, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart, no_rules};
+use crate::object::{Metadata, Object};
+use crate::request::Verb;
+use crate::table;
+
+/// The label by which selectors find a namespace by name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// What holds a namespace until it is empty. Other finalizers live in `metadata` as everywhere.
+pub const FINALIZER: &str = "kubernetes";
+
+/// The kind.
+pub static NAMESPACE: Kind = Kind {
+    group: "",
+    version: "v1",
+    plural: "namespaces",
+    singular: "namespace",
+    kind: "Namespace",
+    is_namespaced: false,
+    short_names: &["ns"],
+    categories: &[],
+    verbs: &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch],
+    subresources: &[Subresource { name: "finalize", kind: ("", "", ""), verbs: &[Verb::Update] }, STATUS],
+    definition: "io.k8s.api.core.v1.Namespace",
+    name_rule: names::dns_label,
+    ways: Ways { answers_deleted: true, ..Ways::PLAIN },
+    selectable: &[Selectable { label: "status.phase", value: phase }],
+    defaults,
+    prepare,
+    validate,
+    columns: &[Column::NAME, Column::shown("Status", "Whether it is in use or on its way out."), Column::AGE],
+    cells,
+};
+
+fn phase(object: &Object) -> String {
+    object.get("status").and_then(|status| status.get("phase")).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn defaults(object: &mut Object) {
+    let name = object.name().to_owned();
+    if !name.is_empty() {
+        let labels = object.metadata_mut().entry("labels").or_insert_with(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            labels.insert(NAME_LABEL.to_owned(), name.into());
+        }
+    }
+}
+
+fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
+    match (old, part) {
+        (None, _) => {
+            object.insert("spec".to_owned(), json!({"finalizers": [FINALIZER]}));
+            object.insert("status".to_owned(), json!({"phase": "Active"}));
+        }
+        // Only `/finalize` may let a namespace go.
+        (Some(old), Part::Main) => {
+            for key in ["spec", "status"] {
+                match old.get(key) {
+                    Some(value) => object.insert(key.to_owned(), value.clone()),
+                    None => object.remove(key),
+                };
+            }
+        }
+        (Some(_), Part::Status) => keep_parts_apart(object, old, part),
+        (Some(old), Part::Finalize) => {
+            if let Some(status) = old.get("status") {
+                object.insert("status".to_owned(), status.clone());
+            }
+        }
+    }
+}
+
+fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+    if old.is_some() && part == Part::Status && object.is_deleting() && phase(object) != "Terminating" {
+        let shown = phase(object);
+        return vec![Cause::invalid(
+            "status.Phase",
+            &shown,
+            "may only be 'Terminating' if `deletionTimestamp` is not empty",
+        )];
+    }
+    no_rules(object, old, part)
+}
+
+fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
+    vec![object.name().into(), phase(object).into(), table::age(object, now)]
+}

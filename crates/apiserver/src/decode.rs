@@ -1,0 +1,276 @@
+//! Reads the body of a write: JSON or YAML in, an object out, with everything that is odd about it.
+//!
+//! JSON keeps the last of two equal keys and says nothing. Clients may ask to be told, so the reader notes them.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::media::Format;
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::status::Failure;
+
+/// The most that a body may weigh.
+pub const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// How deep a body may nest. The reader of JSON has the same limit.
+const DEPTH: usize = 127;
+
+/// A body that was read.
+#[derive(Debug, PartialEq)]
+pub struct Decoded {
+    /// What it says.
+    pub value: Value,
+    /// The paths of keys that it has twice.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads a body in its format.
+pub fn read(bytes: &[u8], format: Format) -> Result<Decoded, String> {
+    let mut duplicates = Vec::new();
+    let seed = Noting { path: Vec::new(), duplicates: &mut duplicates };
+    let value = match format {
+        Format::Json => {
+            let mut reader = serde_json::Deserializer::from_slice(bytes);
+            let value = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+            value.map_err(|error| match error.is_eof() {
+                true => "unexpected end of JSON input".to_owned(),
+                false => error.to_string(),
+            })?
+        }
+        Format::Yaml => {
+            let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
+            serde_saphyr::from_str::<Value>(text).map_err(|error| format!("yaml: {error}"))?
+        }
+    };
+    if is_deeper(&value, DEPTH) {
+        return Err(format!("the body nests deeper than {DEPTH} levels"));
+    }
+    Ok(Decoded { value, duplicates })
+}
+
+/// Reads an object of this kind. `kind` and `apiVersion` may be missing for built-in kinds.
+pub fn object(bytes: &[u8], format: Format, resource: &Resource) -> Result<(Object, Vec<String>), Failure> {
+    let decoded = read(bytes, format).map_err(|why| unrecognised(bytes, format, resource, &why))?;
+    let Value::Object(mut object) = decoded.value else {
+        let what = match decoded.value {
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            Value::Bool(_) => "bool",
+            Value::Null | Value::Object(_) => "null",
+        };
+        return Err(unrecognised(bytes, format, resource, &format!("json: cannot unmarshal {what} into an object")));
+    };
+    check_kind(&mut object, resource)?;
+    Ok((object, decoded.duplicates))
+}
+
+/// Whether the object is of this kind and version; built-in kinds get theirs if they left it out.
+pub fn check_kind(object: &mut Object, resource: &Resource) -> Result<(), Failure> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    if resource.is_custom() {
+        for (word, value) in [("kind", &kind), ("apiVersion", &api_version)] {
+            if value.is_empty() {
+                return Err(Failure::bad_request(format!("Object '{word}' is missing in the body of the request")));
+            }
+        }
+        if *api_version != *resource.api_version {
+            return Err(Failure::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({})",
+                resource.api_version
+            )));
+        }
+    }
+    let is_kind = kind.is_empty() || *kind == *resource.kind;
+    let is_version = api_version.is_empty() || *api_version == *resource.api_version;
+    if !is_kind || !is_version {
+        let found = if kind.is_empty() { &*resource.kind } else { &kind };
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let version = if version.is_empty() { &*resource.version } else { version };
+        return Err(Failure::bad_request(format!(
+            "{found} in version {version:?} cannot be handled as a {}: expected {} of {}",
+            resource.kind, resource.kind, resource.api_version
+        )));
+    }
+    object.insert("kind".to_owned(), (*resource.kind).into());
+    object.insert("apiVersion".to_owned(), (*resource.api_version).into());
+    Ok(())
+}
+
+fn unrecognised(bytes: &[u8], format: Format, resource: &Resource, why: &str) -> Failure {
+    // Whatever a body is about, it may hold a secret: what the real server repeats of it is left out here.
+    // Differs: the real one appends the first bytes of the body, because nothing of a body belongs into a message.
+    let emptiness = if bytes.is_empty() { " (<empty>)" } else { "" };
+    let why = match format {
+        Format::Json => format!("couldn't get version/kind; json parse error: {why}"),
+        Format::Yaml => why.to_owned(),
+    };
+    Failure::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why}{emptiness}",
+        resource.kind
+    ))
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match (value, levels) {
+        (Value::Array(_) | Value::Object(_), 0) => true,
+        (Value::Array(items), _) => items.iter().any(|item| is_deeper(item, levels - 1)),
+        (Value::Object(map), _) => map.values().any(|item| is_deeper(item, levels - 1)),
+        _ => false,
+    }
+}
+
+/// Reads a value and notes the keys that come twice.
+struct Noting<'d> {
+    path: Vec<Step>,
+    duplicates: &'d mut Vec<String>,
+}
+
+#[derive(Clone)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Noting<'_> {
+    fn below(&mut self, step: Step) -> Noting<'_> {
+        let mut path = self.path.clone();
+        path.push(step);
+        Noting { path, duplicates: self.duplicates }
+    }
+
+    fn written(&self, last: &str) -> String {
+        let mut text = String::new();
+        for step in &self.path {
+            match step {
+                Step::Key(key) if text.is_empty() => text.push_str(key),
+                Step::Key(key) => text.push_str(&format!(".{key}")),
+                Step::Index(index) => text.push_str(&format!("[{index}]")),
+            }
+        }
+        if text.is_empty() { last.to_owned() } else { format!("{text}.{last}") }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Noting<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Noting<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        serde_json::Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number is not finite"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self.below(Step::Index(list.len())))? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let value = entries.next_value_seed(self.below(Step::Key(key.clone())))?;
+            if map.contains_key(&key) {
+                if self.duplicates.len() > 1000 {
+                    return Err(A::Error::custom("more than a thousand keys are there twice"));
+                }
+                let path = self.written(&key);
+                self.duplicates.push(path);
+            }
+            map.insert(key, value);
+        }
+        Ok(map.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn key_that_comes_twice_is_noted_and_the_last_one_counts() {
+        let body = br#"{"spec": {"size": 1, "list": [{"a": 1, "a": 2}], "size": 3}}"#;
+        let decoded = read(body, Format::Json).unwrap();
+        assert_eq!(decoded.duplicates, ["spec.list[0].a", "spec.size"]);
+        assert_eq!(decoded.value, json!({"spec": {"size": 3, "list": [{"a": 2}]}}));
+    }
+
+    #[test]
+    fn body_that_ends_too_early_says_so() {
+        assert_eq!(read(b"{\"a\": ", Format::Json).unwrap_err(), "unexpected end of JSON input");
+        assert_eq!(read(b"", Format::Json).unwrap_err(), "unexpected end of JSON input");
+    }
+
+    #[test]
+    fn something_behind_the_body_is_refused() {
+        assert!(read(b"{} {}", Format::Json).is_err());
+    }
+
+    #[test]
+    fn body_that_nests_too_deep_is_refused_in_both_formats() {
+        let deep = "[".repeat(4000) + &"]".repeat(4000);
+        assert!(read(deep.as_bytes(), Format::Json).is_err());
+        assert!(read(deep.as_bytes(), Format::Yaml).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn without_duplicates_it_reads_what_everyone_reads(keys in proptest::collection::hash_set("[a-c]", 0..3), n: i64) {
+            let object: Map<String, Value> = keys.into_iter().map(|key| (key, json!([n, null, {"x": "y"}]))).collect();
+            let text = Value::Object(object).to_string();
+            let decoded = read(text.as_bytes(), Format::Json).unwrap();
+            prop_assert!(decoded.duplicates.is_empty());
+            prop_assert_eq!(decoded.value, serde_json::from_str::<Value>(&text).unwrap());
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = read(&bytes, Format::Json);
+            let _ = read(&bytes, Format::Yaml);
+        }
+    }
+}

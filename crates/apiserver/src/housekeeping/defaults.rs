@@ -1,0 +1,206 @@
+//! What is there from the first start: namespaces, and the roles without which nobody could ask anything.
+//!
+//! Roles and bindings of the server are restored at every start, as the real one does it, unless an administrator
+//! marked them with [`AUTO_UPDATE`]` = false`. What was added to them stays.
+
+use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key};
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::object::{self, Metadata, Object};
+use crate::server::{Server, decode};
+
+/// The annotation by which an administrator takes a role over.
+const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Namespaces that are always there.
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+struct Default {
+    resource: &'static str,
+    object: Value,
+}
+
+fn cluster_role(name: &str, rules: Value) -> Default {
+    let object = json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": metadata(name), "rules": rules,
+    });
+    Default { resource: "clusterroles", object }
+}
+
+fn cluster_binding(name: &str, role: &str, groups: &[&str]) -> Default {
+    let subjects: Vec<Value> =
+        groups.iter().map(|group| json!({"kind": "Group", "apiGroup": RBAC, "name": group})).collect();
+    let object = json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata(name),
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}, "subjects": subjects,
+    });
+    Default { resource: "clusterrolebindings", object }
+}
+
+fn metadata(name: &str) -> Value {
+    json!({
+        "name": name, "annotations": {AUTO_UPDATE: "true"},
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+    })
+}
+
+/// The rules of `view`, `edit` and `admin` for the kinds that are stored here.
+fn readable() -> Value {
+    json!([
+        {"apiGroups": [""], "resources": ["configmaps", "endpoints", "events", "namespaces", "pods", "pods/log",
+            "pods/status", "serviceaccounts", "services", "services/status"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["apps"], "resources": ["daemonsets", "daemonsets/status", "deployments", "deployments/scale",
+            "deployments/status"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["batch"], "resources": ["jobs", "jobs/status"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets", "poddisruptionbudgets/status"],
+            "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]}
+    ])
+}
+
+fn writable() -> Value {
+    let verbs = json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]);
+    json!([
+        {"apiGroups": [""], "resources": ["configmaps", "events", "pods", "secrets", "serviceaccounts", "services"],
+            "verbs": verbs},
+        {"apiGroups": [""], "resources": ["pods/eviction", "serviceaccounts/token"], "verbs": ["create"]},
+        {"apiGroups": ["apps"], "resources": ["daemonsets", "deployments", "deployments/scale"], "verbs": verbs},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": verbs},
+        {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": verbs},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}
+    ])
+}
+
+fn together(lists: &[Value]) -> Value {
+    lists.iter().filter_map(Value::as_array).flatten().cloned().collect()
+}
+
+fn roles() -> Vec<Default> {
+    let verbs = json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]);
+    let discovery = json!([
+        "/api",
+        "/api/*",
+        "/apis",
+        "/apis/*",
+        "/healthz",
+        "/livez",
+        "/openapi",
+        "/openapi/*",
+        "/readyz",
+        "/version",
+        "/version/"
+    ]);
+    let public = json!(["/healthz", "/livez", "/readyz", "/version", "/version/"]);
+    let administration = json!([
+        {"apiGroups": [RBAC], "resources": ["rolebindings", "roles"], "verbs": verbs},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["localsubjectaccessreviews"], "verbs": ["create"]}
+    ]);
+    let node = json!([
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["localsubjectaccessreviews", "subjectaccessreviews"],
+            "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["create", "get", "list", "watch", "patch", "update"]},
+        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch", "update"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete"]},
+        {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch", "update"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+            "verbs": ["create", "get", "update", "patch", "delete"]}
+    ]);
+    vec![
+        cluster_role(
+            "cluster-admin",
+            json!([
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}
+            ]),
+        ),
+        cluster_role("system:discovery", json!([{"nonResourceURLs": discovery, "verbs": ["get"]}])),
+        cluster_role("system:public-info-viewer", json!([{"nonResourceURLs": public, "verbs": ["get"]}])),
+        cluster_role(
+            "system:basic-user",
+            json!([
+                {"apiGroups": ["authorization.k8s.io"],
+                    "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"], "verbs": ["create"]},
+                {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]}
+            ]),
+        ),
+        cluster_role("view", readable()),
+        cluster_role("edit", together(&[readable(), writable()])),
+        cluster_role("admin", together(&[readable(), writable(), administration])),
+        cluster_role("system:node", node),
+        cluster_role(
+            "system:auth-delegator",
+            json!([
+                {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+                {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]}
+            ]),
+        ),
+        cluster_binding("cluster-admin", "cluster-admin", &["system:masters"]),
+        cluster_binding("system:discovery", "system:discovery", &["system:authenticated"]),
+        cluster_binding(
+            "system:public-info-viewer",
+            "system:public-info-viewer",
+            &["system:authenticated", "system:unauthenticated"],
+        ),
+        cluster_binding("system:basic-user", "system:basic-user", &["system:authenticated"]),
+    ]
+}
+
+/// Makes everything that is missing.
+pub async fn ensure(server: &Server) -> Result<(), CommitError> {
+    let mut changes = Vec::new();
+    for name in NAMESPACES {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+        });
+        changes.extend(missing(server, "core/namespaces", &object));
+    }
+    for Default { resource, object } in roles() {
+        changes.extend(missing(server, &format!("{RBAC}/{resource}"), &object));
+    }
+    match changes.is_empty() {
+        true => Ok(()),
+        false => server.store().commit(changes).await.map(|_| ()),
+    }
+}
+
+/// The change that brings a default into the store, or brings one back to what it must at least say.
+fn missing(server: &Server, resource: &str, wanted: &Value) -> Option<Change> {
+    // Every default is an object.
+    let wanted = wanted.as_object()?;
+    let key = Key::new(resource, "", wanted.name());
+    let (next, expected) = match server.store().get(&key) {
+        None => {
+            let mut object = wanted.clone();
+            object.set_meta("uid", clock::uid(server.world()));
+            object.set_meta("creationTimestamp", clock::written(server.world().now()));
+            (object, Expect::Absent)
+        }
+        Some(record) => (restored(&decode(&record), wanted)?, Expect::Revision(record.revision)),
+    };
+    let encoded = object::encode(&next);
+    Some(Change::Put { key, expected, body: Stored::new(encoded.bytes, encoded.hole) })
+}
+
+/// A role with the rules that it must have beside those that it has; none if it has them all.
+fn restored(object: &Object, wanted: &Object) -> Option<Object> {
+    let is_ours = object.metadata().get("annotations").and_then(|all| all.get(AUTO_UPDATE)) == Some(&json!("true"));
+    if !is_ours {
+        return None;
+    }
+    let mut next = object.clone();
+    for list in ["rules", "subjects"] {
+        let Some(wanted) = wanted.get(list).and_then(Value::as_array) else { continue };
+        let mut have = object.get(list).and_then(Value::as_array).cloned().unwrap_or_default();
+        let lacking: Vec<Value> = wanted.iter().filter(|rule| !have.contains(rule)).cloned().collect();
+        have.extend(lacking);
+        next.insert(list.to_owned(), have.into());
+    }
+    (next != *object).then_some(next)
+}

@@ -1,0 +1,273 @@
+//! Definitions come into force: their names are accepted if nobody has them, and then they are served. Deleted ones
+//! take their objects along.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use seaworthy_store::{Body as Stored, Change, Expect, Record};
+use serde_json::{Value, json};
+use tracing::warn;
+
+use crate::builtin::definition::FINALIZER;
+use crate::clock;
+use crate::object::{self, Metadata, Object};
+use crate::server::{Server, decode};
+
+use super::DEFINITIONS;
+
+/// Objects that are removed in one commit.
+const BATCH: usize = 256;
+
+/// Whether the names of a definition are free, and which it gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The names that it has from now on.
+    pub accepted: Value,
+    /// The reason of the condition `NamesAccepted`, and what it says.
+    pub conflict: Option<(&'static str, String)>,
+}
+
+/// Judges the names of a definition against those that others of its group have.
+pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
+    let wanted = definition.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();
+    let mut accepted = definition
+        .get("status")
+        .and_then(|status| status.get("acceptedNames"))
+        .cloned()
+        .filter(Value::is_object)
+        .unwrap_or_else(|| json!({}));
+    let text = |names: &Value, key: &str| names.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let texts = |names: &Value, key: &str| -> Vec<String> {
+        let list = names.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    for other in others {
+        let names = other.get("status").and_then(|status| status.get("acceptedNames")).unwrap_or(&Value::Null);
+        resources.extend([text(names, "plural"), text(names, "singular")]);
+        resources.extend(texts(names, "shortNames"));
+        kinds.extend([text(names, "kind"), text(names, "listKind")]);
+    }
+    let mut conflict = None;
+    let mut take = |key: &'static str, reason: &'static str, taken: &BTreeSet<String>| {
+        let name = text(&wanted, key);
+        if !name.is_empty() && taken.contains(&name) {
+            conflict.get_or_insert((reason, format!("{name:?} is already in use")));
+        } else if !name.is_empty() {
+            accepted[key] = name.into();
+        }
+    };
+    take("plural", "PluralConflict", &resources);
+    take("singular", "SingularConflict", &resources);
+    let short = texts(&wanted, "shortNames");
+    let taken: Vec<&String> = short.iter().filter(|name| resources.contains(*name)).collect();
+    match taken.first() {
+        Some(name) => {
+            conflict.get_or_insert(("ShortNamesConflict", format!("{name:?} is already in use")));
+        }
+        None if short.is_empty() => {
+            if let Some(names) = accepted.as_object_mut() {
+                names.remove("shortNames");
+            }
+        }
+        None => accepted["shortNames"] = short.into(),
+    }
+    let mut take = |key: &'static str, reason: &'static str| {
+        let name = text(&wanted, key);
+        if kinds.contains(&name) {
+            conflict.get_or_insert((reason, format!("{name:?} is already in use")));
+        } else if !name.is_empty() {
+            accepted[key] = name.into();
+        }
+    };
+    take("kind", "KindConflict");
+    take("listKind", "ListKindConflict");
+    let categories = texts(&wanted, "categories");
+    match categories.is_empty() {
+        false => accepted["categories"] = categories.into(),
+        true => {
+            if let Some(names) = accepted.as_object_mut() {
+                names.remove("categories");
+            }
+        }
+    }
+    Verdict { accepted, conflict }
+}
+
+/// The definition with the status that follows from its names.
+fn with_status(definition: &Object, others: &[Object], now: &str) -> Object {
+    let verdict = names_verdict(definition, others);
+    let mut next = definition.clone();
+    let old = definition.get("status").cloned().unwrap_or_else(|| json!({}));
+    let mut status = old.clone();
+    status["acceptedNames"] = verdict.accepted;
+    let was_established = condition(&old, "Established").is_some_and(|(status, _)| status == "True");
+    let (names, established) = match verdict.conflict {
+        None => (
+            ("True", "NoConflicts", "no conflicts found".to_owned()),
+            ("True", "InitialNamesAccepted", "the initial names have been accepted".to_owned()),
+        ),
+        Some((reason, message)) => {
+            (("False", reason, message), ("False", "NotAccepted", "not all names are accepted".to_owned()))
+        }
+    };
+    set_condition(&mut status, "NamesAccepted", names, now);
+    // What is served stays so: names that somebody else took since do not take it away.
+    if !was_established {
+        set_condition(&mut status, "Established", established, now);
+    }
+    let stored = stored_version(definition);
+    let mut versions: Vec<Value> = old.get("storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
+    if !versions.iter().any(|version| version.as_str() == Some(&stored)) {
+        versions.push(stored.into());
+    }
+    status["storedVersions"] = versions.into();
+    next.insert("status".to_owned(), status);
+    next
+}
+
+fn stored_version(definition: &Object) -> String {
+    let versions = definition.get("spec").and_then(|spec| spec.get("versions")).and_then(Value::as_array);
+    let stored = versions.into_iter().flatten().find(|version| version.get("storage") == Some(&Value::Bool(true)));
+    stored.and_then(|version| version.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn condition<'s>(status: &'s Value, kind: &str) -> Option<(&'s str, &'s str)> {
+    let conditions = status.get("conditions")?.as_array()?;
+    let found = conditions.iter().find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind))?;
+    let text = |key: &str| found.get(key).and_then(Value::as_str).unwrap_or_default();
+    Some((text("status"), text("reason")))
+}
+
+fn set_condition(status: &mut Value, kind: &str, value: (&str, &str, String), now: &str) {
+    let (state, reason, message) = value;
+    if condition(status, kind) == Some((state, reason)) {
+        return;
+    }
+    let is_turned = condition(status, kind).is_none_or(|(old, _)| old != state);
+    let mut conditions = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let position = conditions.iter().position(|entry| entry.get("type").and_then(Value::as_str) == Some(kind));
+    let time = match position {
+        Some(at) if !is_turned => conditions[at]["lastTransitionTime"].clone(),
+        _ => now.into(),
+    };
+    let entry = json!({
+        "type": kind, "status": state, "reason": reason, "message": message, "lastTransitionTime": time,
+    });
+    match position {
+        Some(at) => conditions[at] = entry,
+        None => conditions.push(entry),
+    }
+    status["conditions"] = conditions.into();
+}
+
+/// Brings every definition into the state that follows from all of them.
+pub async fn settle(server: &Server) {
+    let records = server.store().list(DEFINITIONS, None).records;
+    let objects: Vec<Object> = records.iter().map(|record| decode(record)).collect();
+    for (at, record) in records.iter().enumerate() {
+        let definition = &objects[at];
+        let result = if definition.is_deleting() {
+            clear(server, record, definition).await
+        } else {
+            let group = |object: &Object| object.get("spec").and_then(|spec| spec.get("group")).cloned();
+            let others = objects.iter().enumerate();
+            let others = others.filter(|(other, object)| *other != at && group(object) == group(definition));
+            let others: Vec<Object> = others.map(|(_, object)| object.clone()).collect();
+            let next = with_status(definition, &others, &clock::written(server.world().now()));
+            match next == *definition {
+                true => Ok(()),
+                false => put(server, record, &next).await,
+            }
+        };
+        // Whoever changed it in between settles it again.
+        if let Err(error) = result {
+            warn!(definition = %record.key.name, %error, "a definition is not settled");
+        }
+    }
+}
+
+async fn put(server: &Server, record: &Arc<Record>, next: &Object) -> Result<(), seaworthy_store::CommitError> {
+    let encoded = object::encode(next);
+    let body = Stored::new(encoded.bytes, encoded.hole);
+    let change = Change::Put { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
+    server.store().commit(vec![change]).await.map(|_| ())
+}
+
+/// Removes a deleted definition's objects, and then the definition, unless something else holds it.
+async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Result<(), seaworthy_store::CommitError> {
+    if definition.finalizers().all(|name| name != FINALIZER) {
+        return Ok(());
+    }
+    let spec = definition.get("spec").unwrap_or(&Value::Null);
+    let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let storage = format!("{}/{}", text("/group"), text("/names/plural"));
+    let objects = server.store().list(&storage, None).records;
+    for batch in objects.chunks(BATCH) {
+        let changes = batch.iter().map(|record| {
+            let encoded = object::encode(&decode(record));
+            let body = Stored::new(encoded.bytes, encoded.hole);
+            Change::Delete { key: record.key.clone(), expected: Expect::Any, body }
+        });
+        server.store().commit(changes.collect()).await?;
+    }
+    let mut last = definition.clone();
+    let left: Vec<Value> = definition.finalizers().filter(|name| *name != FINALIZER).map(Value::from).collect();
+    let is_free = left.is_empty();
+    last.set_meta("finalizers", left);
+    if !is_free {
+        return put(server, record, &last).await;
+    }
+    let encoded = object::encode(&last);
+    let body = Stored::new(encoded.bytes, encoded.hole);
+    let change = Change::Delete { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
+    server.store().commit(vec![change]).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(plural: &str, kind: &str, short: &[&str]) -> Object {
+        let names = json!({"plural": plural, "singular": kind.to_lowercase(), "kind": kind,
+            "listKind": format!("{kind}List"), "shortNames": short});
+        let versions = json!([{"name": "v1", "storage": true}]);
+        json!({"spec": {"group": "g", "names": names, "versions": versions}}).as_object().unwrap().clone()
+    }
+
+    fn accepted(definition: &Object) -> Object {
+        with_status(definition, &[], "2026-01-01T00:00:00Z")
+    }
+
+    #[test]
+    fn names_that_nobody_has_are_accepted() {
+        let next = accepted(&definition("widgets", "Widget", &["wd"]));
+        assert_eq!(next["status"]["acceptedNames"]["shortNames"], json!(["wd"]));
+        assert_eq!(condition(&next["status"], "Established"), Some(("True", "InitialNamesAccepted")));
+        assert_eq!(next["status"]["storedVersions"], json!(["v1"]));
+    }
+
+    #[test]
+    fn kind_that_is_taken_keeps_a_definition_from_being_served() {
+        let others = [accepted(&definition("widgets", "Widget", &[]))];
+        let mut second = definition("gizmos", "Widget", &[]);
+        second["spec"]["names"]["singular"] = "gizmo".into();
+        let next = with_status(&second, &others, "2026-01-01T00:00:00Z");
+        assert_eq!(condition(&next["status"], "NamesAccepted"), Some(("False", "KindConflict")));
+        assert_eq!(condition(&next["status"], "Established"), Some(("False", "NotAccepted")));
+    }
+
+    #[test]
+    fn short_name_that_is_taken_is_not_among_the_accepted_ones() {
+        let others = [accepted(&definition("widgets", "Widget", &["wd"]))];
+        let verdict = names_verdict(&definition("gadgets", "Gadget", &["wd"]), &others);
+        assert_eq!(verdict.conflict.map(|(reason, _)| reason), Some("ShortNamesConflict"));
+        assert_eq!(verdict.accepted.get("shortNames"), None);
+    }
+
+    #[test]
+    fn settled_definition_stays_as_it_is() {
+        let once = accepted(&definition("widgets", "Widget", &[]));
+        assert_eq!(with_status(&once, &[], "2030-01-01T00:00:00Z"), once);
+    }
+}

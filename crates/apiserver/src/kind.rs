@@ -1,0 +1,213 @@
+//! A built-in kind as data: what it is called, how it behaves, and the few functions in which it differs from others.
+
+use jiff::Timestamp;
+use seaworthy_schema::Cause;
+use serde_json::Value;
+
+use crate::object::Object;
+use crate::request::Verb;
+
+/// A kind that the server knows without a definition.
+pub struct Kind {
+    /// The API group, empty for the core group.
+    pub group: &'static str,
+    /// The version; built-in kinds have one.
+    pub version: &'static str,
+    /// The name in paths.
+    pub plural: &'static str,
+    /// The name for one.
+    pub singular: &'static str,
+    /// The name in manifests.
+    pub kind: &'static str,
+    /// Whether its objects live in namespaces.
+    pub is_namespaced: bool,
+    /// What people type.
+    pub short_names: &'static [&'static str],
+    /// `all` and its like.
+    pub categories: &'static [&'static str],
+    /// What can be done.
+    pub verbs: &'static [Verb],
+    /// What lives below an object.
+    pub subresources: &'static [Subresource],
+    /// The schema's name in the OpenAPI data.
+    pub definition: &'static str,
+    /// What its names look like; the answer is what is wrong.
+    pub name_rule: fn(&str) -> Vec<String>,
+    /// How it differs from the plainest kind.
+    pub ways: Ways,
+    /// Fields that selectors may name beside `metadata.name` and `metadata.namespace`.
+    pub selectable: &'static [Selectable],
+    /// Fills in what the client left out.
+    pub defaults: fn(&mut Object),
+    /// Brings the object into the state in which this write may leave it: drops what is not the writer's to set. The
+    /// second argument is the stored object, none on creation.
+    pub prepare: fn(&mut Object, Option<&Object>, Part),
+    /// What is wrong with the object, given the stored one on an update.
+    pub validate: fn(&Object, Option<&Object>, Part) -> Vec<Cause>,
+    /// What `kubectl get` shows beside the name.
+    pub columns: &'static [Column],
+    /// The cells of those columns, the name included.
+    pub cells: fn(&Object, Timestamp) -> Vec<Value>,
+}
+
+/// The part of an object that a write is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The object itself.
+    Main,
+    /// `/status`.
+    Status,
+    /// `/finalize` of a namespace.
+    Finalize,
+}
+
+/// Something below an object.
+#[derive(Debug, Clone, Copy)]
+pub struct Subresource {
+    /// Its name in the path.
+    pub name: &'static str,
+    /// The kind of what is sent and answered: group, version, kind. Empty group and version mean the parent's own.
+    pub kind: (&'static str, &'static str, &'static str),
+    /// What can be done.
+    pub verbs: &'static [Verb],
+}
+
+/// How a kind behaves where kinds differ.
+#[derive(Debug, Clone, Copy)]
+pub struct Ways {
+    /// Whether an update without a revision replaces whatever is there.
+    pub updates_unconditionally: bool,
+    /// Whether an update of something missing creates it.
+    pub creates_on_update: bool,
+    /// Whether a deletion answers the object rather than a status.
+    pub answers_deleted: bool,
+    /// What `metadata.generation` counts.
+    pub generation: Generation,
+    /// Whether deletion takes time, as a pod's does.
+    pub is_graceful: bool,
+}
+
+/// What `metadata.generation` counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generation {
+    /// Nothing: the kind has no generation.
+    None,
+    /// Changes to anything but `metadata` and `status`.
+    Wishes,
+}
+
+impl Ways {
+    /// The plainest kind: a ConfigMap.
+    pub const PLAIN: Ways = Ways {
+        updates_unconditionally: true,
+        creates_on_update: false,
+        answers_deleted: false,
+        generation: Generation::None,
+        is_graceful: false,
+    };
+}
+
+/// A field that selectors may name.
+#[derive(Debug, Clone, Copy)]
+pub struct Selectable {
+    /// What the selector calls it.
+    pub label: &'static str,
+    /// Its value in an object, empty if there is none.
+    pub value: fn(&Object) -> String,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// The heading.
+    pub name: &'static str,
+    /// The JSON type.
+    pub kind: &'static str,
+    /// `name` for the first one.
+    pub format: &'static str,
+    /// What it is about.
+    pub description: &'static str,
+    /// 0 is always shown, 1 only with `-o wide`.
+    pub priority: i64,
+}
+
+impl Column {
+    /// The first column of every table.
+    pub const NAME: Column =
+        Column { name: "Name", kind: "string", format: "name", description: "The object's name.", priority: 0 };
+    /// The last column of most.
+    pub const AGE: Column = Column {
+        name: "Age",
+        kind: "string",
+        format: "",
+        description: "How long ago the object was created.",
+        priority: 0,
+    };
+
+    /// A column that is always shown.
+    pub const fn shown(name: &'static str, description: &'static str) -> Column {
+        Column { name, kind: "string", format: "", description, priority: 0 }
+    }
+
+    /// A column of the wide form.
+    pub const fn wide(name: &'static str, description: &'static str) -> Column {
+        Column { name, kind: "string", format: "", description, priority: 1 }
+    }
+}
+
+/// Every verb of a kind that is stored.
+pub const ALL_VERBS: &[Verb] = &[
+    Verb::Create,
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Update,
+    Verb::Watch,
+];
+
+/// The verbs of `/status` and its like.
+pub const PART_VERBS: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
+
+/// The subresource in which a kind reports.
+pub const STATUS: Subresource = Subresource { name: "status", kind: ("", "", ""), verbs: PART_VERBS };
+
+/// For kinds that have no defaults.
+pub fn no_defaults(_: &mut Object) {}
+
+/// For kinds of which every part is the writer's.
+pub fn no_preparation(_: &mut Object, _: Option<&Object>, _: Part) {}
+
+/// For kinds without rules of their own.
+pub fn no_rules(_: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
+    Vec::new()
+}
+
+/// A write to the object keeps the stored status, a write to the status keeps everything else but what labels and
+/// annotations the writer sets.
+pub fn keep_parts_apart(object: &mut Object, old: Option<&Object>, part: Part) {
+    let Some(old) = old else {
+        return;
+    };
+    match part {
+        Part::Main => restore(object, old, |key| key == "status"),
+        Part::Status => restore(object, old, |key| !matches!(key, "status" | "metadata" | "kind" | "apiVersion")),
+        Part::Finalize => {}
+    }
+}
+
+/// A new object begins without a status.
+pub fn keep_parts_apart_from_the_start(object: &mut Object, old: Option<&Object>, part: Part) {
+    if old.is_none() {
+        object.remove("status");
+    }
+    keep_parts_apart(object, old, part);
+}
+
+fn restore(object: &mut Object, old: &Object, is_kept: impl Fn(&str) -> bool) {
+    object.retain(|key, _| !is_kept(key) || old.contains_key(key));
+    for (key, value) in old.iter().filter(|(key, _)| is_kept(key)) {
+        object.insert(key.clone(), value.clone());
+    }
+}

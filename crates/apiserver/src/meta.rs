@@ -1,0 +1,150 @@
+//! What `metadata` may say, whatever the kind.
+
+use seaworthy_schema::{Cause, names};
+use serde_json::Value;
+
+use crate::object::{Metadata, Object};
+use crate::resource::Resource;
+
+/// The most that all annotations of an object may weigh, keys included.
+const ANNOTATIONS: usize = 256 * 1024;
+
+/// The finalizer of a deletion that leaves dependents alone.
+pub const ORPHAN: &str = "orphan";
+/// The finalizer of a deletion that waits for dependents.
+pub const FOREGROUND: &str = "foregroundDeletion";
+
+/// The rules for an object as it is.
+pub fn judge(object: &Object, resource: &Resource) -> Vec<Cause> {
+    let mut causes = judge_name(object, resource);
+    causes.extend(judge_labels(object));
+    causes.extend(judge_annotations(object));
+    causes.extend(judge_owners(object));
+    causes.extend(judge_finalizers(object));
+    causes
+}
+
+/// The rules for a change of an object.
+pub fn judge_change(object: &Object, old: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for key in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let (new, old) = (object.metadata().get(key), old.metadata().get(key));
+        if new != old {
+            let shown = new.unwrap_or(&Value::Null);
+            causes.push(Cause::invalid(format!("metadata.{key}"), shown, "field is immutable"));
+        }
+    }
+    if old.is_deleting() {
+        let new: Vec<&str> = object.finalizers().filter(|new| old.finalizers().all(|old| old != *new)).collect();
+        if !new.is_empty() {
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                new.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+            );
+            causes.push(Cause::forbidden("metadata.finalizers", &why));
+        }
+    }
+    causes
+}
+
+fn judge_name(object: &Object, resource: &Resource) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let prefix = object.meta_text("generateName");
+    if !prefix.is_empty() {
+        // A prefix is half a name: what stands for the other half must not make it wrong.
+        let trial = format!("{prefix}a");
+        let problems = resource.name_problems(&trial);
+        causes.extend(problems.iter().map(|problem| Cause::invalid("metadata.generateName", prefix, problem)));
+    }
+    match object.name() {
+        "" => causes.push(Cause::required("metadata.name", "name or generateName is required")),
+        name => {
+            let problems = resource.name_problems(name);
+            causes.extend(problems.iter().map(|problem| Cause::invalid("metadata.name", name, problem)));
+        }
+    }
+    causes
+}
+
+fn judge_labels(object: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (key, value) in texts(object, "labels") {
+        let keys = names::qualified_name(key);
+        causes.extend(keys.iter().map(|problem| Cause::invalid("metadata.labels", key, problem)));
+        let values = names::label_value(value);
+        causes.extend(values.iter().map(|problem| Cause::invalid("metadata.labels", value, problem)));
+    }
+    causes
+}
+
+fn judge_annotations(object: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut size = 0;
+    for (key, value) in texts(object, "annotations") {
+        // Upper case is allowed here, and only here.
+        let problems = names::qualified_name(&key.to_lowercase());
+        causes.extend(problems.iter().map(|problem| Cause::invalid("metadata.annotations", key, problem)));
+        size += key.len() + value.len();
+    }
+    if size > ANNOTATIONS {
+        causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS as i64));
+    }
+    causes
+}
+
+fn judge_owners(object: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut controllers = Vec::new();
+    for (at, owner) in object.owners().iter().enumerate() {
+        let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
+        let field = |key: &str| format!("metadata.ownerReferences[{at}].{key}");
+        let api_version = text("apiVersion");
+        if api_version.is_empty() || api_version.matches('/').count() > 1 {
+            causes.push(Cause::invalid(field("apiVersion"), api_version, "version must not be empty"));
+        }
+        for key in ["kind", "name", "uid"] {
+            if text(key).is_empty() {
+                causes.push(Cause::required(field(key), "must not be empty"));
+            }
+        }
+        if text("kind") == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1") {
+            let why = format!("{api_version}, Kind=Event is disallowed from being an owner");
+            causes.push(Cause::invalid("metadata.ownerReferences", owner, &why));
+        }
+        if owner.get("controller").and_then(Value::as_bool) == Some(true) {
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
+        }
+    }
+    if let [first, second, ..] = controllers.as_slice() {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        causes.push(Cause::invalid("metadata.ownerReferences", &Value::from(object.owners()), &why));
+    }
+    causes
+}
+
+fn judge_finalizers(object: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for name in object.finalizers() {
+        let problems = names::qualified_name(name);
+        causes.extend(problems.iter().map(|problem| Cause::invalid("metadata.finalizers", name, problem)));
+        let is_known = matches!(name, ORPHAN | FOREGROUND | "kubernetes");
+        if problems.is_empty() && !name.contains('/') && !is_known {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid("metadata.finalizers", name, why));
+        }
+    }
+    let has = |wanted: &str| object.finalizers().any(|name| name == wanted);
+    if has(ORPHAN) && has(FOREGROUND) {
+        let list = object.metadata().get("finalizers").unwrap_or(&Value::Null);
+        let why = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
+        causes.push(Cause::invalid("metadata.finalizers", list, &why));
+    }
+    causes
+}
+
+fn texts<'o>(object: &'o Object, key: &str) -> impl Iterator<Item = (&'o String, &'o str)> {
+    let map = object.metadata().get(key).and_then(Value::as_object);
+    map.into_iter().flatten().map(|(key, value)| (key, value.as_str().unwrap_or_default()))
+}

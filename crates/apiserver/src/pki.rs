@@ -1,0 +1,209 @@
+//! The server's own authority: made on first start, kept in the data folder, readable by its owner alone.
+//!
+//! Only the authority and the key for service accounts last. Certificates for the server and the administrator are
+//! made anew at every start: they cost a millisecond and cannot expire unnoticed.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SanType,
+};
+use thiserror::Error;
+
+use crate::authentication::{Keys, KeysError};
+
+/// How long the authority lasts.
+const AUTHORITY_DAYS: i64 = 10 * 365;
+/// How long what it signs lasts. A server that runs longer than that is due for a restart.
+const LEAF_DAYS: i64 = 365;
+/// Clocks differ: certificates are valid a little before they are made.
+const SKEW: SignedDuration = SignedDuration::from_mins(5);
+
+/// Why there is no authority.
+#[derive(Debug, Error)]
+pub enum PkiError {
+    /// A file cannot be read or written.
+    #[error("{}: {cause}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// A certificate cannot be made or read.
+    #[error("{what}: {cause}")]
+    Certificate {
+        /// What for.
+        what: &'static str,
+        /// What the library said.
+        cause: rcgen::Error,
+    },
+    /// The key for service accounts is damaged.
+    #[error("{}: {cause}", path.display())]
+    Keys {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: KeysError,
+    },
+}
+
+/// A certificate and its key, as PEM.
+#[derive(Debug, Clone)]
+pub struct Certified {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// The authority and what the server needs of it.
+pub struct Pki {
+    issuer: Issuer<'static, KeyPair>,
+    authority: String,
+    /// The key that signs tokens of service accounts.
+    pub keys: Keys,
+}
+
+impl Pki {
+    /// Reads the authority in a folder, or makes one.
+    pub fn load(folder: &Path, now: Timestamp) -> Result<Pki, PkiError> {
+        let file = |path: &Path, cause| PkiError::File { path: path.to_owned(), cause };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|cause| file(folder, cause))?;
+        let key_path = folder.join("ca.key");
+        let pair = match read(&key_path)? {
+            Some(text) => KeyPair::from_pem(&String::from_utf8_lossy(&text))
+                .map_err(|cause| PkiError::Certificate { what: "the authority's key", cause })?,
+            None => {
+                let pair = KeyPair::generate()
+                    .map_err(|cause| PkiError::Certificate { what: "a key for the authority", cause })?;
+                write(&key_path, pair.serialize_pem().as_bytes())?;
+                pair
+            }
+        };
+        let keys_path = folder.join("service-account.key");
+        let keys = match read(&keys_path)? {
+            Some(bytes) => Keys::read(&bytes),
+            None => {
+                let bytes = Keys::generate().map_err(|cause| PkiError::Keys { path: keys_path.clone(), cause })?;
+                write(&keys_path, &bytes)?;
+                Keys::read(&bytes)
+            }
+        };
+        let keys = keys.map_err(|cause| PkiError::Keys { path: keys_path, cause })?;
+        let path = folder.join("ca.crt");
+        let authority = match read(&path)? {
+            Some(text) => String::from_utf8_lossy(&text).into_owned(),
+            None => {
+                let text = authority(&pair, now)?;
+                write(&path, text.as_bytes())?;
+                text
+            }
+        };
+        Pki::with(authority, pair, keys)
+    }
+
+    /// An authority that nobody keeps, for servers in memory.
+    pub fn ephemeral(now: Timestamp) -> Result<Pki, PkiError> {
+        let what = "a key for the authority";
+        let pair = KeyPair::generate().map_err(|cause| PkiError::Certificate { what, cause })?;
+        let path = PathBuf::from("service-account.key");
+        let bytes = Keys::generate().map_err(|cause| PkiError::Keys { path: path.clone(), cause })?;
+        let keys = Keys::read(&bytes).map_err(|cause| PkiError::Keys { path, cause })?;
+        Pki::with(authority(&pair, now)?, pair, keys)
+    }
+
+    fn with(authority: String, pair: KeyPair, keys: Keys) -> Result<Pki, PkiError> {
+        let issuer = Issuer::from_ca_cert_pem(&authority, pair)
+            .map_err(|cause| PkiError::Certificate { what: "the authority's certificate", cause })?;
+        Ok(Pki { issuer, authority, keys })
+    }
+
+    /// The authority's certificate, as PEM.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// A certificate for the server under these addresses and names.
+    pub fn serving(&self, addresses: &[IpAddr], names: &[&str], now: Timestamp) -> Result<Certified, PkiError> {
+        let what = "the server's certificate";
+        let failed = |cause| PkiError::Certificate { what, cause };
+        let mut params = leaf("seaworthy-apiserver", now);
+        for name in names {
+            params.subject_alt_names.push(SanType::DnsName((*name).try_into().map_err(failed)?));
+        }
+        params.subject_alt_names.extend(addresses.iter().copied().map(SanType::IpAddress));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params, what)
+    }
+
+    /// A certificate for a user in a group.
+    pub fn client(&self, user: &str, group: &str, now: Timestamp) -> Result<Certified, PkiError> {
+        let mut params = leaf(user, now);
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params, "a client's certificate")
+    }
+
+    fn sign(&self, params: CertificateParams, what: &'static str) -> Result<Certified, PkiError> {
+        let failed = |cause| PkiError::Certificate { what, cause };
+        let pair = KeyPair::generate().map_err(failed)?;
+        let certificate = params.signed_by(&pair, &self.issuer).map_err(failed)?;
+        Ok(Certified { certificate: certificate.pem(), key: pair.serialize_pem() })
+    }
+}
+
+fn authority(pair: &KeyPair, now: Timestamp) -> Result<String, PkiError> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "seaworthy");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    set_validity(&mut params, now, AUTHORITY_DAYS);
+    let certificate = params.self_signed(pair);
+    certificate
+        .map(|certificate| certificate.pem())
+        .map_err(|cause| PkiError::Certificate { what: "the authority's certificate", cause })
+}
+
+fn leaf(name: &str, now: Timestamp) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    set_validity(&mut params, now, LEAF_DAYS);
+    params
+}
+
+fn set_validity(params: &mut CertificateParams, now: Timestamp, days: i64) {
+    let date = |time: Timestamp| {
+        let date = time.to_zoned(jiff::tz::TimeZone::UTC).date();
+        // Month and day of a date are small and positive.
+        rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs())
+    };
+    params.not_before = date(now - SKEW);
+    params.not_after = date(now + SignedDuration::from_hours(24 * (days + 1)));
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, PkiError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(PkiError::File { path: path.to_owned(), cause }),
+    }
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), PkiError> {
+    let failed = |cause| PkiError::File { path: path.to_owned(), cause };
+    let fresh = path.with_extension("new");
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    fs::rename(&fresh, path).map_err(failed)
+}

@@ -1,0 +1,160 @@
+//! Stored objects as the client wants to see them: in its version, whole, as metadata, or as a table.
+//!
+//! The common case copies nothing: the stored bytes are the answer.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use seaworthy_store::Record;
+use serde_json::{Value, json};
+
+use crate::media::{Accepted, Format, Shape};
+use crate::object::{Metadata, Object};
+use crate::options::Query;
+use crate::resource::Resource;
+use crate::server::decode;
+use crate::status::Failure;
+
+/// What separates the part that depends on the version from the rest. Neither versions nor kinds contain quotes.
+const METADATA: &[u8] = b"\"metadata\":";
+/// What stands before the revision in every stored object.
+const REVISION: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
+
+/// The object's bytes from `"metadata":` on, which are the same in every version.
+pub fn after_kind(body: &Bytes) -> Bytes {
+    // Every stored object has it; one that had not would be served whole.
+    let at = body.windows(METADATA.len()).position(|window| window == METADATA).unwrap_or(0);
+    body.slice(at..)
+}
+
+/// The object in the version of this resource.
+pub fn in_version(resource: &Resource, body: &Bytes) -> Bytes {
+    if body.starts_with(&resource.prefix) {
+        return body.clone();
+    }
+    let rest = after_kind(body);
+    let mut bytes = BytesMut::with_capacity(resource.prefix.len() + rest.len());
+    bytes.put_slice(&resource.prefix);
+    bytes.put(rest);
+    bytes.freeze()
+}
+
+/// The object with another revision.
+pub fn at_revision(body: &Bytes, revision: u64) -> Bytes {
+    let Some(at) = body.windows(REVISION.len()).position(|window| window == REVISION) else { return body.clone() };
+    let start = at + REVISION.len();
+    let end = start + body[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = revision.to_string();
+    let mut bytes = BytesMut::with_capacity(body.len() + digits.len());
+    bytes.put_slice(&body[..start]);
+    bytes.put_slice(digits.as_bytes());
+    bytes.put_slice(&body[end..]);
+    bytes.freeze()
+}
+
+/// `PartialObjectMetadata` of an object.
+pub fn metadata_only(object: &Object) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.metadata()})
+}
+
+/// What each row of a table carries beside its cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Include {
+    /// The metadata.
+    Metadata,
+    /// Everything.
+    Object,
+    /// Nothing.
+    None,
+}
+
+impl Include {
+    /// Reads `includeObject`.
+    pub fn read(query: &Query) -> Result<Include, Failure> {
+        match query.get("includeObject").unwrap_or_default() {
+            "" | "Metadata" => Ok(Include::Metadata),
+            "Object" => Ok(Include::Object),
+            "None" => Ok(Include::None),
+            other => Err(Failure::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', \
+                 'Object', 'None', or empty"
+            ))),
+        }
+    }
+}
+
+/// A table of objects. A watch defines its columns only once.
+pub fn table(
+    resource: &Resource,
+    objects: &[Object],
+    list: Value,
+    include: Include,
+    now: Timestamp,
+    columns: bool,
+) -> Value {
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let mut row = json!({"cells": resource.cells(object, now)});
+            match include {
+                Include::Metadata => row["object"] = metadata_only(object),
+                Include::Object => row["object"] = Value::Object(object.clone()),
+                Include::None => row["object"] = Value::Null,
+            }
+            row
+        })
+        .collect();
+    let columns = if columns { Value::from(resource.columns()) } else { Value::Null };
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": list, "columnDefinitions": columns, "rows": rows,
+    })
+}
+
+/// One object as the client wants it.
+pub fn one(
+    resource: &Resource,
+    record: &Record,
+    accepted: Accepted,
+    query: &Query,
+    now: Timestamp,
+) -> Result<Bytes, Failure> {
+    let served = in_version(resource, &record.body);
+    if accepted.shape == Shape::Whole && accepted.format == Format::Json {
+        return Ok(served);
+    }
+    // What was stored is JSON.
+    let object: Object = serde_json::from_slice(&served).unwrap_or_else(|_| decode(record));
+    shaped(resource, object, accepted, query, now)
+}
+
+/// An object that is not, or not yet, stored, as the client wants it.
+pub fn shaped(
+    resource: &Resource,
+    object: Object,
+    accepted: Accepted,
+    query: &Query,
+    now: Timestamp,
+) -> Result<Bytes, Failure> {
+    let value = match accepted.shape {
+        Shape::Whole => Value::Object(object),
+        Shape::Metadata => metadata_only(&object),
+        Shape::MetadataList => {
+            return Err(Failure::not_acceptable(
+                "you requested PartialObjectMetadataList, but the requested object is not a list",
+            ));
+        }
+        Shape::Table => {
+            let list = json!({"resourceVersion": object.revision_text()});
+            table(resource, &[object], list, Include::read(query)?, now, true)
+        }
+    };
+    Ok(text(&value, accepted.format))
+}
+
+/// A value in the client's format.
+pub fn text(value: &Value, format: Format) -> Bytes {
+    match format {
+        Format::Json => value.to_string().into(),
+        // A JSON value always has a YAML form; if the writer disagrees, JSON is YAML too.
+        Format::Yaml => serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string()).into(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Every resource that is served, by its place in the URL space.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::builtin::KINDS;
+use crate::resource::Resource;
+
+/// All resources. Never changed: a new definition makes a new registry, and requests under way keep theirs.
+#[derive(Default)]
+pub struct Registry {
+    by_place: HashMap<Place, Arc<Resource>>,
+    by_storage: HashMap<Arc<str>, Arc<Resource>>,
+    groups: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Place {
+    group: Arc<str>,
+    version: Arc<str>,
+    plural: Arc<str>,
+}
+
+impl Registry {
+    /// The built-in kinds and these.
+    pub fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Registry {
+        let mut registry = Registry::default();
+        let built_in = KINDS.iter().map(|kind| Arc::new(Resource::built_in(kind)));
+        for resource in built_in.chain(custom) {
+            registry.add(resource);
+        }
+        for versions in registry.groups.values_mut() {
+            versions.sort_by(|a, b| version_order(b).cmp(&version_order(a)));
+        }
+        registry
+    }
+
+    fn add(&mut self, resource: Arc<Resource>) {
+        let versions = self.groups.entry(resource.group.clone()).or_default();
+        if !versions.contains(&resource.version) {
+            versions.push(resource.version.clone());
+        }
+        let place =
+            Place { group: resource.group.clone(), version: resource.version.clone(), plural: resource.plural.clone() };
+        let best = self.by_storage.entry(resource.storage.clone()).or_insert_with(|| resource.clone());
+        if version_order(&resource.version) > version_order(&best.version) {
+            *best = resource.clone();
+        }
+        self.by_place.insert(place, resource);
+    }
+
+    /// The resource at a place.
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let place = Place { group: group.into(), version: version.into(), plural: plural.into() };
+        self.by_place.get(&place)
+    }
+
+    /// The resource of a kind.
+    pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        self.by_place.values().find(|resource| *resource.api_version == *api_version && *resource.kind == *kind)
+    }
+
+    /// The groups and their versions, best first.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, &[Arc<str>])> {
+        self.groups.iter().map(|(group, versions)| (&**group, versions.as_slice()))
+    }
+
+    /// The versions of a group, best first; none if there is no such group.
+    pub fn versions(&self, group: &str) -> Option<&[Arc<str>]> {
+        self.groups.get(group).map(Vec::as_slice)
+    }
+
+    /// The resources of one version of a group, by plural.
+    pub fn resources(&self, group: &str, version: &str) -> Vec<&Arc<Resource>> {
+        let all = self.by_place.values();
+        let mut found: Vec<_> =
+            all.filter(|resource| *resource.group == *group && *resource.version == *version).collect();
+        found.sort_by(|a, b| a.plural.cmp(&b.plural));
+        found
+    }
+
+    /// A resource whose objects are stored there: the best of its versions.
+    pub fn of_storage(&self, storage: &str) -> Option<&Arc<Resource>> {
+        self.by_storage.get(storage)
+    }
+
+    /// All resources, the best version of each.
+    pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.by_storage.values()
+    }
+}
+
+/// How good a version is: stable before beta before alpha, higher numbers first, anything else last and by the alphabet.
+pub fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
+    let parsed = (|| {
+        let rest = version.strip_prefix('v')?;
+        let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        let major = rest[..end].parse::<u32>().ok()?;
+        match &rest[end..] {
+            "" => Some((3, major, 0)),
+            tail => {
+                let (rank, number) = tail
+                    .strip_prefix("beta")
+                    .map(|number| (2, number))
+                    .or_else(|| tail.strip_prefix("alpha").map(|number| (1, number)))?;
+                Some((rank, major, number.parse().ok()?))
+            }
+        }
+    })();
+    match parsed {
+        Some((rank, major, minor)) => (rank, major, minor, std::cmp::Reverse(String::new())),
+        None => (0, 0, 0, std::cmp::Reverse(version.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_how_stable_and_how_new_they_are() {
+        let mut versions =
+            ["v1alpha1", "foo10", "v11beta2", "v10", "v2", "v3beta1", "v1", "foo1", "v10beta3", "v12alpha1"];
+        versions.sort_by(|a, b| version_order(b).cmp(&version_order(a)));
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v1alpha1", "foo1", "foo10"]
+        );
+    }
+
+    #[test]
+    fn built_in_kinds_are_found_by_place_and_by_kind() {
+        let registry = Registry::with([]);
+        assert_eq!(&*registry.find("", "v1", "configmaps").unwrap().kind, "ConfigMap");
+        assert_eq!(&*registry.of_kind("v1", "Secret").unwrap().plural, "secrets");
+        assert!(registry.find("", "v2", "configmaps").is_none());
+    }
+}

@@ -1,0 +1,243 @@
+//! A resource that is served: one version of a kind, built in or defined by a user.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use seaworthy_schema::{Cause, Schema, names};
+use serde_json::Value;
+
+use crate::builtin::definition::FINALIZER;
+use crate::builtin::definitions;
+use crate::custom::Custom;
+use crate::housekeeping::DEFINITIONS;
+use crate::kind::{Generation, Kind, Part, Ways};
+use crate::object::{self, Metadata, Object};
+use crate::request::Verb;
+use crate::status::Named;
+
+/// One version of a kind.
+pub struct Resource {
+    /// The API group, empty for the core group.
+    pub group: Arc<str>,
+    /// The version.
+    pub version: Arc<str>,
+    /// The name in paths.
+    pub plural: Arc<str>,
+    /// The name for one.
+    pub singular: Arc<str>,
+    /// The name in manifests.
+    pub kind: Arc<str>,
+    /// The name of lists in answers.
+    pub list_kind: Arc<str>,
+    /// Whether its objects live in namespaces.
+    pub is_namespaced: bool,
+    /// What people type.
+    pub short_names: Vec<Arc<str>>,
+    /// `all` and its like.
+    pub categories: Vec<Arc<str>>,
+    /// What can be done.
+    pub verbs: &'static [Verb],
+    /// Where the store keeps its objects. All versions of a kind share it.
+    pub storage: Arc<str>,
+    /// What `apiVersion` says in objects of this version.
+    pub api_version: Arc<str>,
+    /// What objects of this version begin with.
+    pub prefix: Box<[u8]>,
+    /// What stored objects begin with: the same, unless another version is stored.
+    pub stored_prefix: Box<[u8]>,
+    /// Whose idea it was.
+    pub origin: Origin,
+}
+
+/// Where a resource comes from.
+pub enum Origin {
+    /// The server knows it.
+    BuiltIn(&'static Kind),
+    /// A CustomResourceDefinition says so.
+    Custom(Arc<Custom>),
+}
+
+/// Something below an object, as discovery shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    /// Its name in the path.
+    pub name: &'static str,
+    /// Group, version and kind of what is sent and answered.
+    pub kind: (Arc<str>, Arc<str>, Arc<str>),
+    /// Whether that is not the parent's own.
+    pub is_foreign: bool,
+    /// What can be done.
+    pub verbs: &'static [Verb],
+}
+
+impl Resource {
+    /// The resource of a built-in kind.
+    pub fn built_in(kind: &'static Kind) -> Resource {
+        let group = if kind.group.is_empty() { "core" } else { kind.group };
+        let api_version = api_version(kind.group, kind.version);
+        let prefix: Box<[u8]> = object::prefix(&api_version, kind.kind).into_bytes().into();
+        Resource {
+            group: kind.group.into(),
+            version: kind.version.into(),
+            plural: kind.plural.into(),
+            singular: kind.singular.into(),
+            kind: kind.kind.into(),
+            list_kind: format!("{}List", kind.kind).into(),
+            is_namespaced: kind.is_namespaced,
+            short_names: kind.short_names.iter().map(|name| (*name).into()).collect(),
+            categories: kind.categories.iter().map(|name| (*name).into()).collect(),
+            verbs: kind.verbs,
+            storage: format!("{group}/{}", kind.plural).into(),
+            api_version: api_version.into(),
+            stored_prefix: prefix.clone(),
+            prefix,
+            origin: Origin::BuiltIn(kind),
+        }
+    }
+
+    /// Whether users defined it.
+    pub fn is_custom(&self) -> bool {
+        matches!(self.origin, Origin::Custom(_))
+    }
+
+    /// How messages name the resource.
+    pub fn named(&self) -> Named<'_> {
+        Named { group: &self.group, word: &self.plural }
+    }
+
+    /// How messages name the kind.
+    pub fn named_kind(&self) -> Named<'_> {
+        Named { group: &self.group, word: &self.kind }
+    }
+
+    /// How it behaves.
+    pub fn ways(&self) -> Ways {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.ways,
+            Origin::Custom(_) => Ways { updates_unconditionally: false, generation: Generation::Wishes, ..Ways::PLAIN },
+        }
+    }
+
+    /// The revision before which it did not exist: nobody can have seen anything of it then.
+    pub fn history_begins(&self) -> u64 {
+        match &self.origin {
+            Origin::BuiltIn(_) => 0,
+            Origin::Custom(custom) => custom.history_begins,
+        }
+    }
+
+    /// Its schema.
+    pub fn schema(&self) -> Option<Schema<'_>> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => definitions::of(kind),
+            Origin::Custom(custom) => Some(custom.schema()),
+        }
+    }
+
+    /// What lives below its objects.
+    pub fn below(&self) -> Vec<Below> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.subresources.iter().map(|below| self.known(below)).collect(),
+            Origin::Custom(custom) => custom.below(self),
+        }
+    }
+
+    fn known(&self, below: &crate::kind::Subresource) -> Below {
+        let (group, version, kind) = below.kind;
+        let is_foreign = !kind.is_empty();
+        let kind = match is_foreign {
+            true => (group.into(), version.into(), kind.into()),
+            false => (self.group.clone(), self.version.clone(), self.kind.clone()),
+        };
+        Below { name: below.name, kind, is_foreign: is_foreign && !group.is_empty(), verbs: below.verbs }
+    }
+
+    /// What its names look like; the answer is what is wrong.
+    pub fn name_problems(&self, name: &str) -> Vec<String> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.name_rule)(name),
+            Origin::Custom(_) => names::dns_subdomain(name),
+        }
+    }
+
+    /// The value of a field that selectors may name; none if they may not.
+    pub fn selectable(&self, object: &Object, label: &str) -> Option<String> {
+        match label {
+            "metadata.name" => return Some(object.name().to_owned()),
+            "metadata.namespace" => return Some(object.namespace().to_owned()),
+            _ => {}
+        }
+        match &self.origin {
+            Origin::BuiltIn(kind) => {
+                kind.selectable.iter().find(|field| field.label == label).map(|field| (field.value)(object))
+            }
+            Origin::Custom(custom) => custom.selectable(object, label),
+        }
+    }
+
+    /// The fields that selectors may name beside name and namespace.
+    pub fn selectable_labels(&self) -> Vec<&str> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.selectable.iter().map(|field| field.label).collect(),
+            Origin::Custom(custom) => custom.selectable_labels(),
+        }
+    }
+
+    /// The rules of the kind beyond its schema.
+    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.validate)(object, old, part),
+            Origin::Custom(custom) => custom.judge(object, old, part),
+        }
+    }
+
+    /// Brings an object into the state in which this write may leave it.
+    pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: Part) {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.prepare)(object, old, part),
+            Origin::Custom(custom) => custom.prepare(object, old, part),
+        }
+    }
+
+    /// Fills in what the client left out.
+    pub fn fill_defaults(&self, object: &mut Object) {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.defaults)(object),
+            Origin::Custom(custom) => custom.fill_defaults(object),
+        }
+    }
+
+    /// What a kind does to an object whose deletion begins, beside marking it.
+    pub fn begin_deletion(&self, object: &mut Object) {
+        if &*self.storage == "core/namespaces" {
+            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+                status.insert("phase".to_owned(), "Terminating".into());
+            }
+        }
+        if &*self.storage == DEFINITIONS {
+            let held = object.finalizers().chain([FINALIZER]).map(Value::from).collect::<Vec<_>>();
+            object.set_meta("finalizers", held);
+        }
+    }
+
+    /// The columns of its table.
+    pub fn columns(&self) -> Vec<Value> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.columns.iter().map(crate::table::column).collect(),
+            Origin::Custom(custom) => custom.columns(),
+        }
+    }
+
+    /// One row of its table.
+    pub fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.cells)(object, now),
+            Origin::Custom(custom) => custom.cells(object, now),
+        }
+    }
+}
+
+/// `v1`, or `apps/v1`.
+pub fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}

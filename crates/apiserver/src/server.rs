@@ -1,0 +1,192 @@
+//! The server: what is stored, what is served, who may do what.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use seaworthy_store::{Change, CommitError, Indexer, Key, OpenError, Record, Store, Tags, Window};
+use serde_json::Value;
+
+use crate::access::{Binding, Policy, Role};
+use crate::authentication::{Keys, StaticTokens};
+use crate::clock::World;
+use crate::custom;
+use crate::housekeeping::DEFINITIONS;
+use crate::object::{Metadata, Object};
+use crate::registry::Registry;
+use crate::resource::Resource;
+
+/// The server. A clone is a handle to the same one.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    registry: Arc<RwLock<Arc<Registry>>>,
+    policy: RwLock<Arc<Policy>>,
+    world: Arc<dyn World>,
+    tokens: StaticTokens,
+    keys: Keys,
+}
+
+/// What a server is made of.
+pub struct Settings {
+    /// Where the objects are kept.
+    pub place: Place,
+    /// Time and chance.
+    pub world: Arc<dyn World>,
+    /// Tokens that do not change.
+    pub tokens: StaticTokens,
+    /// The key that signs tokens of service accounts.
+    pub keys: Keys,
+}
+
+/// Where the objects are kept.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// In memory, until the server is dropped.
+    Memory,
+    /// In a folder.
+    Folder(std::path::PathBuf),
+}
+
+impl Server {
+    /// Opens the store and reads what is in it.
+    pub fn open(settings: Settings) -> Result<Server, OpenError> {
+        let Settings { place, world, tokens, keys } = settings;
+        let registry = Arc::new(RwLock::new(Arc::new(Registry::with([]))));
+        let indexer = indexer(registry.clone());
+        let store = match &place {
+            Place::Memory => Store::in_memory(indexer, Window::default())?,
+            Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
+        };
+        let server =
+            Server { inner: Arc::new(Inner { store, registry, policy: RwLock::default(), world, tokens, keys }) };
+        server.refresh_registry();
+        server.refresh_policy();
+        Ok(server)
+    }
+
+    /// Makes one change, and what follows from it.
+    pub async fn commit(&self, change: Change) -> Result<Arc<Record>, CommitError> {
+        let resource = change.key().resource.clone();
+        let committed = self.store().commit(vec![change]).await?;
+        self.follow_up(&resource).await;
+        // One change has one record.
+        Ok(committed.records[0].clone())
+    }
+
+    /// Serves what the definitions say that are established now.
+    pub fn refresh_registry(&self) {
+        let definitions = self.store().list(DEFINITIONS, None).records;
+        let custom = definitions.iter().flat_map(|record| {
+            let definition = decode(record);
+            match is_established(&definition) {
+                true => custom::resources(&definition, record.created_revision),
+                false => Vec::new(),
+            }
+        });
+        let registry = Arc::new(Registry::with(custom));
+        *self.inner.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+    }
+
+    /// Reads roles and bindings anew.
+    pub fn refresh_policy(&self) {
+        let mut policy = Policy::default();
+        let objects = |resource: &str| -> Vec<Object> {
+            self.store().list(resource, None).records.iter().map(|record| decode(record)).collect()
+        };
+        for object in objects("rbac.authorization.k8s.io/clusterroles") {
+            policy.add_cluster_role(object.name(), Role::read(&object));
+        }
+        for object in objects("rbac.authorization.k8s.io/roles") {
+            policy.add_role(object.namespace(), object.name(), Role::read(&object));
+        }
+        for object in objects("rbac.authorization.k8s.io/clusterrolebindings") {
+            policy.add_cluster_binding(Binding::read(&object));
+        }
+        for object in objects("rbac.authorization.k8s.io/rolebindings") {
+            policy.add_binding(object.namespace(), Binding::read(&object));
+        }
+        *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// The objects.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// What is served at the moment.
+    pub fn registry(&self) -> Arc<Registry> {
+        read(&self.inner.registry)
+    }
+
+    /// Who may do what at the moment.
+    pub fn policy(&self) -> Arc<Policy> {
+        read(&self.inner.policy)
+    }
+
+    /// Tokens that do not change.
+    pub fn static_tokens(&self) -> &StaticTokens {
+        &self.inner.tokens
+    }
+
+    /// The key that signs tokens of service accounts.
+    pub fn keys(&self) -> &Keys {
+        &self.inner.keys
+    }
+
+    /// Time and chance.
+    pub fn world(&self) -> &dyn World {
+        &*self.inner.world
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("revision", &self.store().revision()).finish_non_exhaustive()
+    }
+}
+
+fn is_established(definition: &Object) -> bool {
+    let conditions = definition.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        condition.get("type").and_then(Value::as_str) == Some("Established")
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    })
+}
+
+/// The value behind a lock. A writer only ever replaces the whole, so one that panicked left nothing half done.
+fn read<T>(lock: &RwLock<Arc<T>>) -> Arc<T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Where the store keeps an object.
+pub fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
+    Key::new(resource.storage.clone(), namespace, name)
+}
+
+/// The stored object behind a record, in the version in which it is stored.
+pub fn decode(record: &Record) -> Object {
+    // What the store holds was written by this server.
+    serde_json::from_slice(&record.body).unwrap_or_default()
+}
+
+/// Labels and selectable fields of every object that is stored.
+fn indexer(registry: Arc<RwLock<Arc<Registry>>>) -> Indexer {
+    Arc::new(move |key: &Key, bytes: &[u8]| {
+        let Ok(object) = serde_json::from_slice::<Object>(bytes) else { return Tags::default() };
+        let labels = object.get("metadata").and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
+        let labels = labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+        let registry = read(&registry);
+        let fields: Vec<(String, String)> = match registry.of_storage(&key.resource) {
+            Some(resource) => {
+                let labels = resource.selectable_labels().into_iter();
+                labels.filter_map(|label| Some((label.to_owned(), resource.selectable(&object, label)?))).collect()
+            }
+            None => Vec::new(),
+        };
+        Tags::new(labels, fields.iter().map(|(label, value)| (label.as_str(), value.as_str())))
+    })
+}

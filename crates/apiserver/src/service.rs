@@ -1,0 +1,222 @@
+//! How a request travels: authenticate, find the resource, authorise, act, answer.
+//!
+//! The same way for a socket and for a client inside the process, which brings its identity along.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http_body::Body as HttpBody;
+use http_body_util::BodyExt;
+
+use crate::access::{Action, Identity};
+use crate::body::Body;
+use crate::call::{Answer, Call};
+use crate::decode::MAX_BODY;
+use crate::media::{Accepted, Format};
+use crate::options::Query;
+use crate::request::{ResourcePath, Target, Verb};
+use crate::resource::Resource;
+use crate::server::Server;
+use crate::status::{Failure, Named};
+use crate::{discovery, verb, version};
+
+/// The server as a tower service.
+impl<B> tower_service::Service<Request<B>> for Server
+where
+    B: HttpBody + Send + 'static,
+    B::Data: Send,
+    B::Error: std::fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.answer(request).await) })
+    }
+}
+
+impl Server {
+    /// Answers a request. Whatever goes wrong is an answer too.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody + Send,
+        B::Error: std::fmt::Display,
+    {
+        match self.handle(request).await {
+            Ok(response) => response,
+            Err(failure) => failure.into_response(&[]),
+        }
+    }
+
+    async fn handle<B>(&self, request: Request<B>) -> Result<Response<Body>, Failure>
+    where
+        B: HttpBody + Send,
+        B::Error: std::fmt::Display,
+    {
+        let (parts, body) = request.into_parts();
+        let identity = match parts.extensions.get::<Identity>() {
+            Some(identity) => identity.clone(),
+            None => self.authenticate(&parts)?,
+        };
+        match Target::parse(parts.uri.path()) {
+            Target::Other(path) => {
+                let verb = parts.method.as_str().to_ascii_lowercase();
+                let action = Action { verb: &verb, path: Some(&path), ..Action::default() };
+                self.authorise(&identity, &action)?;
+                self.other(&parts.method, &path, &parts.headers)
+            }
+            Target::Resource(path) => {
+                let query = Query::parse(parts.uri.query());
+                let is_watch = query.flag("watch").unwrap_or(false);
+                let verb = path.verb(&parts.method, is_watch);
+                self.authorise(&identity, &action(verb, &path))?;
+                let resource = self.find(&path, verb)?;
+                let accepted = Accepted::choose(&parts.headers, true)?;
+                let body = match verb {
+                    Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+                        read(body).await?
+                    }
+                    Verb::Get | Verb::List | Verb::Watch | Verb::Other => Bytes::new(),
+                };
+                let headers = parts.headers;
+                let call = Call { server: self.clone(), resource, path, query, headers, identity, accepted, body };
+                act(call, verb).await.map(Answer::into_response)
+            }
+        }
+    }
+
+    fn authorise(&self, identity: &Identity, action: &Action<'_>) -> Result<(), Failure> {
+        if self.policy().allows(identity, action) {
+            return Ok(());
+        }
+        let named = Named { group: action.group, word: action.resource };
+        Err(Failure::forbidden(named, action.name, &action.refusal(identity)))
+    }
+
+    /// The resource of a path, if it is served and has the verb.
+    fn find(&self, path: &ResourcePath, verb: Verb) -> Result<Arc<Resource>, Failure> {
+        let registry = self.registry();
+        let resource = registry.find(&path.group, &path.version, &path.resource).ok_or_else(Failure::unknown_path)?;
+        if !resource.is_namespaced && !path.namespace.is_empty() {
+            return Err(Failure::unknown_path());
+        }
+        let verbs = match path.subresource.as_str() {
+            "" => resource.verbs,
+            below => match resource.below().into_iter().find(|offered| offered.name == below) {
+                Some(offered) => offered.verbs,
+                None => return Err(Failure::unknown_path()),
+            },
+        };
+        let is_creation = verb == Verb::Create && path.subresource.is_empty();
+        // One object or all of a namespace can be written or removed; nothing can be across namespaces.
+        let lacks_namespace = resource.is_namespaced && path.namespace.is_empty();
+        let is_misplaced = match verb {
+            Verb::Create => (is_creation && !path.name.is_empty()) || lacks_namespace,
+            Verb::Update | Verb::Patch | Verb::Delete => path.name.is_empty() || lacks_namespace,
+            Verb::DeleteCollection => lacks_namespace,
+            Verb::Get | Verb::List | Verb::Watch | Verb::Other => false,
+        };
+        if !verbs.contains(&verb) || is_misplaced {
+            return Err(Failure::method_not_allowed());
+        }
+        Ok(resource.clone())
+    }
+
+    /// Everything that is no resource.
+    fn other(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Response<Body>, Failure> {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Err(Failure::unknown_path());
+        }
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let registry = self.registry();
+        let found = match parts.as_slice() {
+            ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"] => {
+                return Ok(answered("text/plain; charset=utf-8", "ok"));
+            }
+            ["version"] => Some(version::version()),
+            ["api"] | ["apis"] if Accepted::choose(headers, false)?.aggregated => {
+                let list = discovery::aggregated(&registry, parts == ["api"]);
+                return Ok(answered(discovery::AGGREGATED, list.to_string()));
+            }
+            ["api"] => Some(discovery::core_versions()),
+            ["apis"] => Some(discovery::groups(&registry)),
+            ["api", version] => discovery::resources(&registry, "", version),
+            ["apis", group] => discovery::group(&registry, group),
+            ["apis", group, version] => discovery::resources(&registry, group, version),
+            _ => None,
+        };
+        let found = found.ok_or_else(Failure::unknown_path)?;
+        Ok(answered(Format::Json.content_type(), found.to_string()))
+    }
+}
+
+fn answered(content_type: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::from(text.into()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+async fn act(call: Call, verb: Verb) -> Result<Answer, Failure> {
+    match verb {
+        Verb::Get => verb::get(&call),
+        Verb::List => verb::list(&call),
+        Verb::Watch => verb::watch(call),
+        Verb::Create => verb::create(&call).await,
+        Verb::Update => verb::update(&call).await,
+        Verb::Patch => verb::patch(&call).await,
+        Verb::Delete => verb::delete(&call).await,
+        Verb::DeleteCollection => verb::delete_collection(&call).await,
+        Verb::Other => Err(Failure::method_not_allowed()),
+    }
+}
+
+/// What access rules say about the request: a namespace is in its own namespace.
+fn action(verb: Verb, path: &ResourcePath) -> Action<'_> {
+    let is_namespace = path.group.is_empty() && path.resource == "namespaces" && path.namespace.is_empty();
+    Action {
+        verb: verb.word(),
+        group: &path.group,
+        resource: &path.resource,
+        subresource: &path.subresource,
+        namespace: if is_namespace { &path.name } else { &path.namespace },
+        name: &path.name,
+        path: None,
+    }
+}
+
+/// Reads a body, as long as it is not too large.
+async fn read<B>(body: B) -> Result<Bytes, Failure>
+where
+    B: HttpBody + Send,
+    B::Error: std::fmt::Display,
+{
+    let mut body = std::pin::pin!(body);
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Failure::bad_request(format!("the body cannot be read: {error}")))?;
+        if let Ok(mut data) = frame.into_data() {
+            if bytes.len() + data.remaining() > MAX_BODY {
+                return Err(Failure::too_large(MAX_BODY));
+            }
+            while data.has_remaining() {
+                let chunk = data.chunk();
+                bytes.extend_from_slice(chunk);
+                let length = chunk.len();
+                data.advance(length);
+            }
+        }
+    }
+    Ok(bytes.into())
+}

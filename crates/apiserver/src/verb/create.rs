@@ -1,0 +1,86 @@
+//! Adding an object.
+
+use http::StatusCode;
+use seaworthy_store::{Body as Stored, Change, CommitError, Expect};
+
+use crate::call::{Answer, Call};
+use crate::clock;
+use crate::decode;
+use crate::kind::Part;
+use crate::media::Format;
+use crate::object::{self, Metadata, Object};
+use crate::options::{WriteKind, WriteOptions};
+use crate::present;
+use crate::server::decode as decode_record;
+use crate::status::Failure;
+use crate::write::{self, Conformed};
+
+/// How often a name is made up before the server gives up: it takes millions of objects to need a second try.
+const NAME_TRIES: usize = 8;
+
+/// Adds the object in the body.
+pub async fn create(call: &Call) -> Result<Answer, Failure> {
+    let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Create)?;
+    let format = Format::of_body(&call.headers)?;
+    let (object, duplicates) = decode::object(&call.body, format, &call.resource)?;
+    let Conformed { object, unknown } = write::conform(&call.resource, object)?;
+    let warnings = write::judge_oddities(&call.resource, &options, &unknown, &duplicates)?;
+    let mut answer = create_object(call, object, &options, false).await?;
+    answer.warnings.extend(warnings);
+    Ok(answer)
+}
+
+/// Adds an object that has the form of its kind. `is_owned` says whether field owners are settled already, as after an
+/// apply.
+pub async fn create_object(
+    call: &Call,
+    object: Object,
+    options: &WriteOptions,
+    is_owned: bool,
+) -> Result<Answer, Failure> {
+    let resource = &*call.resource;
+    let wants_name = object.name().is_empty() && !object.meta_text("generateName").is_empty();
+    for attempt in 1.. {
+        let mut object = object.clone();
+        if wants_name {
+            let name = format!("{}{}", object.meta_text("generateName"), clock::suffix(call.server.world()));
+            object.set_meta("name", name);
+        }
+        let name = object.name().to_owned();
+        write::check_namespace(call, &name)?;
+        write::identify(call, &mut object)?;
+        resource.prepare(&mut object, None, Part::Main);
+        resource.fill_defaults(&mut object);
+        if !is_owned {
+            (object, _) = write::own_written(call, None, object, &options.manager);
+        }
+        write::judge(resource, &object, None, Part::Main)?;
+
+        let key = write::own_key(call, &name);
+        let taken = |found: &seaworthy_store::Record| match decode_record(found).is_deleting() {
+            true => Failure::already_exists_deleting(resource.named(), &name),
+            false => Failure::already_exists(resource.named(), &name),
+        };
+        let now = call.server.world().now();
+        if options.is_dry_run {
+            if let Some(found) = call.server.store().get(&key) {
+                return Err(taken(&found));
+            }
+            let body = present::shaped(resource, object, call.accepted, &call.query, now)?;
+            return Ok(Answer { status: StatusCode::CREATED, ..Answer::ok(call.accepted.format, body) });
+        }
+        let encoded = object::encode(&object);
+        let body = Stored::new(encoded.bytes, encoded.hole);
+        match call.server.commit(Change::Put { key, expected: Expect::Absent, body }).await {
+            Ok(record) => {
+                let body = present::one(resource, &record, call.accepted, &call.query, now)?;
+                return Ok(Answer { status: StatusCode::CREATED, ..Answer::ok(call.accepted.format, body) });
+            }
+            Err(CommitError::Conflict { found: Some(_), .. }) if wants_name && attempt < NAME_TRIES => {}
+            Err(CommitError::Conflict { found: Some(found), .. }) => return Err(taken(&found)),
+            Err(error) => return Err(Failure::of_commit(&error)),
+        }
+    }
+    // The loop above ends by returning.
+    Err(Failure::internal("no name could be made up"))
+}

@@ -1,0 +1,203 @@
+//! Removing objects.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key, Record};
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call};
+use crate::clock;
+use crate::decode;
+use crate::kind::Generation;
+use crate::media::Format;
+use crate::meta::{FOREGROUND, ORPHAN};
+use crate::object::{self, Metadata, Object};
+use crate::options::{DeleteOptions, Propagation};
+use crate::present;
+use crate::resource::Resource;
+use crate::server::{Server, decode as decode_record};
+use crate::status::Failure;
+use crate::write;
+
+use super::list::list;
+use super::update::may_go;
+
+/// How often a deletion is tried on an object that others keep changing.
+const TRIES: usize = 64;
+
+/// What became of an object.
+pub enum Deleted {
+    /// It is gone; this was its last state.
+    Gone(Object),
+    /// Something holds it; this is its state now.
+    Held(Object),
+}
+
+/// Removes the object.
+pub async fn delete(call: &Call) -> Result<Answer, Failure> {
+    let options = read_options(call)?;
+    let key = write::own_key(call, &call.path.name);
+    let deleted = delete_object(&call.server, &call.resource, &key, &options).await?;
+    let now = call.server.world().now();
+    let object = match deleted {
+        Deleted::Gone(object) if !call.resource.ways().answers_deleted => {
+            let body = present::text(&success(&call.resource, &object), call.accepted.format);
+            return Ok(Answer::ok(call.accepted.format, body));
+        }
+        Deleted::Gone(object) | Deleted::Held(object) => object,
+    };
+    let body = present::shaped(&call.resource, object, call.accepted, &call.query, now)?;
+    Ok(Answer::ok(call.accepted.format, body))
+}
+
+/// Removes everything that the selectors mean, and answers the list as it was.
+pub async fn delete_collection(call: &Call) -> Result<Answer, Failure> {
+    let options = read_options(call)?;
+    let answer = list(call)?;
+    for record in super::list::selected(call)? {
+        match delete_object(&call.server, &call.resource, &record.key, &options).await {
+            Ok(_) => {}
+            // Somebody else was faster.
+            Err(failure) if failure.code == 404 => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(answer)
+}
+
+fn read_options(call: &Call) -> Result<DeleteOptions, Failure> {
+    if call.body.is_empty() {
+        return DeleteOptions::read(&call.query, None);
+    }
+    let format = Format::of_body(&call.headers)?;
+    let decoded = decode::read(&call.body, format)
+        .map_err(|why| Failure::bad_request(format!("the options of the deletion cannot be read: {why}")))?;
+    DeleteOptions::read(&call.query, Some(&decoded.value))
+}
+
+fn success(resource: &Resource, object: &Object) -> Value {
+    let mut details = json!({"name": object.name(), "kind": *resource.plural, "uid": object.uid()});
+    if !resource.group.is_empty() {
+        details["group"] = (*resource.group).into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+/// Removes an object, or marks it to go when nothing holds it any more.
+pub async fn delete_object(
+    server: &Server,
+    resource: &Arc<Resource>,
+    key: &Key,
+    options: &DeleteOptions,
+) -> Result<Deleted, Failure> {
+    for attempt in 1.. {
+        let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
+        let object = served(resource, &found);
+        check_preconditions(resource, &object, options)?;
+        let next = marked(server, resource, &object, options);
+        let is_gone = may_go(&next);
+        if !is_gone && next == object {
+            return Ok(Deleted::Held(object));
+        }
+        let outcome = |next| if is_gone { Deleted::Gone(next) } else { Deleted::Held(next) };
+        if options.is_dry_run {
+            return Ok(outcome(next));
+        }
+        let encoded = object::encode(&next);
+        let body = Stored::new(encoded.bytes, encoded.hole);
+        let expected = Expect::Revision(found.revision);
+        let change = match is_gone {
+            true => Change::Delete { key: key.clone(), expected, body },
+            false => Change::Put { key: key.clone(), expected, body },
+        };
+        match server.commit(change).await {
+            Ok(_) if is_gone => return Ok(Deleted::Gone(next)),
+            Ok(record) => return Ok(Deleted::Held(served(resource, &record))),
+            Err(CommitError::Conflict { found: Some(_), .. }) if attempt < TRIES => {}
+            Err(CommitError::Conflict { found: None, .. }) => {
+                return Err(Failure::not_found(resource.named(), &key.name));
+            }
+            Err(error) => return Err(Failure::of_commit(&error)),
+        }
+    }
+    // The loop above ends by returning.
+    Err(Failure::internal("the object changes too fast"))
+}
+
+fn served(resource: &Resource, record: &Record) -> Object {
+    let bytes = present::in_version(resource, &record.body);
+    serde_json::from_slice(&bytes).unwrap_or_else(|_| decode_record(record))
+}
+
+fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Result<(), Failure> {
+    let failed = |what: &str, wanted: &str, found: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might \
+             have been deleted and then recreated"
+        );
+        Err(Failure::conflict(resource.named_kind(), object.name(), &why))
+    };
+    match &options.preconditions.uid {
+        Some(uid) if uid != object.uid() => return failed("UID", uid, object.uid()),
+        _ => {}
+    }
+    match &options.preconditions.revision {
+        Some(revision) if revision != object.revision_text() => {
+            failed("ResourceVersion", revision, object.revision_text())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The object as the deletion leaves it: marked with a time, and with the finalizer of its propagation.
+fn marked(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
+    let mut next = object.clone();
+    let wanted: Vec<&str> = match options.propagation {
+        Some(Propagation::Orphan) => vec![ORPHAN],
+        Some(Propagation::Foreground) => vec![FOREGROUND],
+        Some(Propagation::Background) => vec![],
+        // Nothing said: what holds the object already still does.
+        None => object.finalizers().filter(|name| matches!(*name, ORPHAN | FOREGROUND)).collect(),
+    };
+    let others = object.finalizers().filter(|name| !matches!(*name, ORPHAN | FOREGROUND));
+    let finalizers: Vec<Value> = others.chain(wanted.iter().copied()).map(Value::from).collect();
+    match finalizers.is_empty() {
+        true => next.metadata_mut().remove("finalizers"),
+        false => next.metadata_mut().insert("finalizers".to_owned(), finalizers.into()),
+    };
+    let grace = grace(resource, object, options);
+    let is_shorter = object
+        .metadata()
+        .get("deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .is_none_or(|granted| grace < granted);
+    if !object.is_deleting() || is_shorter {
+        let time = server.world().now() + SignedDuration::from_secs(grace);
+        next.set_meta("deletionTimestamp", clock::written(time));
+        next.set_meta("deletionGracePeriodSeconds", grace);
+    }
+    if !object.is_deleting() {
+        if resource.ways().generation == Generation::Wishes {
+            next.set_meta("generation", object.generation() + 1);
+        }
+        resource.begin_deletion(&mut next);
+    }
+    next
+}
+
+/// The seconds that an object is given.
+fn grace(resource: &Resource, object: &Object, options: &DeleteOptions) -> i64 {
+    if !resource.ways().is_graceful {
+        return 0;
+    }
+    let text = |path: &str| Value::Object(object.clone()).pointer(path).and_then(Value::as_str).map(str::to_owned);
+    // A pod that never reached a node, or that has ended, has nothing to wind up.
+    let is_placed = text("/spec/nodeName").is_some_and(|node| !node.is_empty());
+    let has_ended = matches!(text("/status/phase").as_deref(), Some("Succeeded" | "Failed"));
+    if !is_placed || has_ended {
+        return 0;
+    }
+    let own = object.get("spec").and_then(|spec| spec.get("terminationGracePeriodSeconds")).and_then(Value::as_i64);
+    options.grace_seconds.or(own).unwrap_or(0).max(0)
+}

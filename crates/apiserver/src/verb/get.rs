@@ -1,0 +1,15 @@
+//! Reading one object.
+
+use crate::call::{Answer, Call};
+use crate::present;
+use crate::server::key;
+use crate::status::Failure;
+
+/// Answers the object.
+pub fn get(call: &Call) -> Result<Answer, Failure> {
+    let Call { server, resource, path, accepted, query, .. } = call;
+    let record = server.store().get(&key(resource, &path.namespace, &path.name));
+    let record = record.ok_or_else(|| Failure::not_found(resource.named(), &path.name))?;
+    let body = present::one(resource, &record, *accepted, query, server.world().now())?;
+    Ok(Answer::ok(accepted.format, body))
+}

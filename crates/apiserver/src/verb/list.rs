@@ -1,0 +1,269 @@
+//! Reading many objects.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::{BufMut, Bytes, BytesMut};
+use seaworthy_store::{Key, ReadError, Record};
+use serde_json::{Value, json};
+
+use crate::body::Body;
+use crate::call::{Answer, Call};
+use crate::media::{Format, Shape};
+use crate::object::Object;
+use crate::options::{ListOptions, Match};
+use crate::present::{self, Include};
+use crate::resource::Resource;
+use crate::selector::FieldSelector;
+use crate::status::Failure;
+
+/// Objects per read of the store when not all of them are wanted: enough that a selector finds some, few enough that
+/// the store is not held up.
+const STRIDE: usize = 500;
+
+/// Pieces of an answer are about this large: a few per thousand objects, and never the whole list at once.
+const PIECE: usize = 64 * 1024;
+
+/// Which records a request means.
+pub struct Wanted<'c> {
+    options: &'c ListOptions,
+    namespace: &'c str,
+    name: Option<&'c str>,
+}
+
+impl<'c> Wanted<'c> {
+    /// What the path and the selectors say. Fields that the kind does not offer are refused.
+    pub fn new(call: &'c Call, options: &'c ListOptions) -> Result<Wanted<'c>, Failure> {
+        let resource = &*call.resource;
+        let offered = resource.selectable_labels();
+        for field in options.fields.fields() {
+            let known = matches!(field, "metadata.name" | "metadata.namespace") || offered.contains(&field);
+            if !known {
+                return Err(Failure::bad_request(if offered.is_empty() && !resource.is_custom() {
+                    let only = "only \"metadata.name\", \"metadata.namespace\"";
+                    format!("{field:?} is not a known field selector: {only}")
+                } else {
+                    format!("field label not supported: {field}")
+                }));
+            }
+        }
+        let name = match call.path.name.as_str() {
+            "" => options.fields.required("metadata.name"),
+            name => Some(name),
+        };
+        Ok(Wanted { options, namespace: &call.path.namespace, name })
+    }
+
+    /// Whether every object of the namespace is wanted.
+    pub fn is_all(&self) -> bool {
+        self.name.is_none() && self.options.labels.is_everything() && self.options.fields.is_everything()
+    }
+
+    /// The namespace to read; none for all.
+    pub fn namespace(&self) -> Option<&str> {
+        (!self.namespace.is_empty()).then_some(self.namespace)
+    }
+
+    /// Whether a record is wanted.
+    pub fn takes(&self, record: &Record) -> bool {
+        (self.namespace.is_empty() || *record.key.namespace == *self.namespace)
+            && self.name.is_none_or(|name| *record.key.name == *name)
+            && self.options.labels.matches(|label| record.tags.label(label))
+            && matches_fields(&self.options.fields, record)
+    }
+}
+
+fn matches_fields(selector: &FieldSelector, record: &Record) -> bool {
+    selector.matches(|field| match field {
+        "metadata.name" => Some(&record.key.name),
+        "metadata.namespace" => Some(&record.key.namespace),
+        field => record.tags.field(field),
+    })
+}
+
+/// What was found, and where the next page begins.
+struct Found {
+    records: Vec<Arc<Record>>,
+    revision: u64,
+    next: Option<Key>,
+    remaining: Option<usize>,
+}
+
+/// Answers a list.
+pub fn list(call: &Call) -> Result<Answer, Failure> {
+    let options = ListOptions::read(&call.query, false)?;
+    let wanted = Wanted::new(call, &options)?;
+    let found = find(call, &options, &wanted)?;
+    let mut metadata = json!({"resourceVersion": found.revision.to_string()});
+    if let Some(next) = &found.next {
+        metadata["continue"] = Token { revision: found.revision, after: next.clone() }.written().into();
+    }
+    if let Some(remaining) = found.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    present(call, &found.records, metadata)
+}
+
+/// Everything that a request means, as it is now.
+pub fn selected(call: &Call) -> Result<Vec<Arc<Record>>, Failure> {
+    let options = ListOptions::read(&call.query, false)?;
+    let wanted = Wanted::new(call, &options)?;
+    let mut records = call.server.store().list(&call.resource.storage, wanted.namespace()).records;
+    records.retain(|record| wanted.takes(record));
+    Ok(records)
+}
+
+fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found, Failure> {
+    let store = call.server.store();
+    let newest = store.revision();
+    let (at, after) = match (&options.continue_token, options.revision, options.revision_match) {
+        (Some(token), _, _) => {
+            let token = Token::parse(token, &call.resource.storage)
+                .ok_or_else(|| Failure::bad_request("continue key is not valid: malformed value"))?;
+            (Some(token.revision), Some(token.after))
+        }
+        (None, Some(asked), Some(Match::Exact)) => (Some(asked), None),
+        (None, Some(asked), _) if asked > newest => return Err(Failure::revision_too_large(asked, newest)),
+        _ => (None, None),
+    };
+    if at.is_none() && options.limit.is_none() {
+        let snapshot = store.list(&call.resource.storage, wanted.namespace());
+        let mut records = snapshot.records;
+        if !wanted.is_all() {
+            records.retain(|record| wanted.takes(record));
+        }
+        return Ok(Found { records, revision: snapshot.revision, next: None, remaining: None });
+    }
+    let revision = at.unwrap_or(newest);
+    let limit = options.limit.unwrap_or(usize::MAX);
+    let mut found = Found { records: Vec::new(), revision, next: None, remaining: None };
+    let mut after = after;
+    loop {
+        let stride = if wanted.is_all() { limit } else { STRIDE };
+        let page = store
+            .list_at(&call.resource.storage, wanted.namespace(), revision, after.as_ref(), stride)
+            .map_err(|error| read_failure(error, revision))?;
+        after = page.records.last().map(|record| record.key.clone());
+        for record in page.records {
+            if !wanted.takes(&record) {
+                continue;
+            }
+            if found.records.len() == limit {
+                found.next = found.records.last().map(|record| record.key.clone());
+                return Ok(found);
+            }
+            found.records.push(record);
+        }
+        if wanted.is_all() && page.remaining > 0 {
+            // Only without selectors is the rest of the keys the rest of the list.
+            found.remaining = Some(page.remaining);
+            found.next = after;
+            return Ok(found);
+        }
+        if page.remaining == 0 {
+            return Ok(found);
+        }
+    }
+}
+
+fn read_failure(error: ReadError, asked: u64) -> Failure {
+    match error {
+        ReadError::Expired { .. } => Failure::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+             without the continue parameter.",
+        ),
+        ReadError::Future { newest } => Failure::revision_too_large(asked, newest),
+    }
+}
+
+fn present(call: &Call, records: &[Arc<Record>], metadata: Value) -> Result<Answer, Failure> {
+    let Call { resource, accepted, server, .. } = call;
+    if (accepted.shape, accepted.format) == (Shape::Whole, Format::Json) {
+        return Ok(Answer::ok(Format::Json, joined(resource, records, &metadata)));
+    }
+    let objects: Vec<Object> = records
+        .iter()
+        .map(|record| serde_json::from_slice(&present::in_version(resource, &record.body)).unwrap_or_default())
+        .collect();
+    let value = match accepted.shape {
+        Shape::Table => {
+            let include = Include::read(&call.query)?;
+            present::table(resource, &objects, metadata, include, server.world().now(), true)
+        }
+        Shape::MetadataList => {
+            let items: Vec<Value> = objects.iter().map(present::metadata_only).collect();
+            json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items,
+            })
+        }
+        Shape::Metadata => {
+            return Err(Failure::not_acceptable(format!(
+                "you requested PartialObjectMetadata, but the requested object is a list ({})",
+                resource.list_kind
+            )));
+        }
+        Shape::Whole => {
+            let strip = |mut object: Object| {
+                if !resource.is_custom() {
+                    object.remove("kind");
+                    object.remove("apiVersion");
+                }
+                Value::Object(object)
+            };
+            let items: Vec<Value> = objects.into_iter().map(strip).collect();
+            json!({"kind": *resource.list_kind, "apiVersion": *resource.api_version, "metadata": metadata, "items": items})
+        }
+    };
+    Ok(Answer::ok(accepted.format, present::text(&value, accepted.format)))
+}
+
+/// The list's JSON, joined from the stored bytes. Items of built-in kinds do not repeat their kind.
+fn joined(resource: &Resource, records: &[Arc<Record>], metadata: &Value) -> Body {
+    let list_kind = Value::from(&*resource.list_kind);
+    let api_version = Value::from(&*resource.api_version);
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let mut piece = BytesMut::with_capacity(PIECE);
+    let head = format!("{{\"kind\":{list_kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":[");
+    piece.put_slice(head.as_bytes());
+    for (at, record) in records.iter().enumerate() {
+        if at > 0 {
+            piece.put_u8(b',');
+        }
+        let rest = present::after_kind(&record.body);
+        if resource.is_custom() {
+            piece.put_slice(&resource.prefix);
+        } else {
+            piece.put_u8(b'{');
+        }
+        piece.put(rest);
+        if piece.len() >= PIECE {
+            pieces.push(std::mem::replace(&mut piece, BytesMut::with_capacity(PIECE)).freeze());
+        }
+    }
+    piece.put_slice(b"]}\n");
+    pieces.push(piece.freeze());
+    Body::pieces(pieces)
+}
+
+/// Where a list goes on: at a revision, after a key.
+struct Token {
+    revision: u64,
+    after: Key,
+}
+
+impl Token {
+    fn written(&self) -> String {
+        let json = json!({
+            "v": "seaworthy.dev/v1", "rv": self.revision, "ns": &*self.after.namespace, "name": &*self.after.name,
+        });
+        URL_SAFE_NO_PAD.encode(json.to_string())
+    }
+
+    fn parse(text: &str, storage: &Arc<str>) -> Option<Token> {
+        let json: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+        let part = |key: &str| json.get(key)?.as_str();
+        let after = Key::new(storage.clone(), part("ns")?, part("name")?);
+        Some(Token { revision: json.get("rv")?.as_u64()?, after })
+    }
+}

@@ -1,0 +1,17 @@
+//! What can be done with a resource, one file a verb. None of them knows any kind.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod patch;
+mod update;
+mod watch;
+
+pub use create::create;
+pub use delete::{Deleted, delete, delete_collection, delete_object};
+pub use get::get;
+pub use list::list;
+pub use patch::patch;
+pub use update::update;
+pub use watch::watch;

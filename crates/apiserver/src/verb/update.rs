@@ -1,0 +1,185 @@
+//! Changing an object: by replacing it or by a patch, the rest is the same.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Record};
+use serde_json::Value;
+
+use crate::call::{Answer, Call};
+use crate::decode;
+use crate::media::Format;
+use crate::object::{self, Metadata, Object};
+use crate::options::{WriteKind, WriteOptions};
+use crate::present;
+use crate::server::decode as decode_record;
+use crate::status::{Failure, Named};
+use crate::write::{self, Conformed};
+
+use super::create::create_object;
+
+/// How often a change that expects no revision is tried on an object that others keep changing.
+const TRIES: usize = 64;
+
+/// What a change makes of an object.
+pub struct Changed {
+    /// The new state, in the form of its kind.
+    pub object: Object,
+    /// Whether field owners are settled already, as after an apply.
+    pub is_owned: bool,
+    /// What the client should know beside.
+    pub warnings: Vec<String>,
+}
+
+/// Replaces the object by the one in the body.
+pub async fn update(call: &Call) -> Result<Answer, Failure> {
+    let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Update)?;
+    let format = Format::of_body(&call.headers)?;
+    let (object, duplicates) = decode::object(&call.body, format, &call.resource)?;
+    let Conformed { object, unknown } = write::conform(&call.resource, object)?;
+    let warnings = write::judge_oddities(&call.resource, &options, &unknown, &duplicates)?;
+    if object.name().is_empty() {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.path.name
+        )));
+    }
+    check_name(call, &object)?;
+    let key = write::own_key(call, &call.path.name);
+    if call.server.store().get(&key).is_none() && call.resource.ways().creates_on_update {
+        let mut answer = create_object(call, object, &options, false).await?;
+        answer.warnings.extend(warnings);
+        return Ok(answer);
+    }
+    change(call, &options, |_| Ok(Changed { object: object.clone(), is_owned: false, warnings: warnings.clone() }))
+        .await
+}
+
+/// Whether the object is the one that the path names.
+fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
+    if object.name() != call.path.name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            object.name(),
+            call.path.name
+        )));
+    }
+    Ok(())
+}
+
+/// Changes the stored object. What the change expects is checked against the very state that it replaces: if somebody
+/// else was faster, it is made again.
+pub async fn change(
+    call: &Call,
+    options: &WriteOptions,
+    mut make: impl FnMut(&Object) -> Result<Changed, Failure>,
+) -> Result<Answer, Failure> {
+    let resource = &*call.resource;
+    let key = write::own_key(call, &call.path.name);
+    for attempt in 1.. {
+        let found = call.server.store().get(&key);
+        let found = found.ok_or_else(|| Failure::not_found(resource.named(), &call.path.name))?;
+        let old = in_version(call, &found);
+        let changed = make(&old)?;
+        let is_unconditional =
+            changed.object.revision_text() == old.revision_text() || changed.object.revision_text().is_empty();
+        let (next, is_same) = next_state(call, options, &old, changed.object, changed.is_owned)?;
+        let answer = |record: &Record| -> Result<Answer, Failure> {
+            let body = present::one(resource, record, call.accepted, &call.query, call.server.world().now())?;
+            let warnings = changed.warnings.clone();
+            Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings })
+        };
+        if is_same {
+            return answer(&found);
+        }
+        let is_released = next.is_deleting() && may_go(&next);
+        if options.is_dry_run {
+            let body = present::shaped(resource, next, call.accepted, &call.query, call.server.world().now())?;
+            let warnings = changed.warnings;
+            return Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings });
+        }
+        let encoded = object::encode(&next);
+        let body = Stored::new(encoded.bytes, encoded.hole);
+        let expected = Expect::Revision(found.revision);
+        let step = match is_released {
+            true => Change::Delete { key: key.clone(), expected, body },
+            false => Change::Put { key: key.clone(), expected, body },
+        };
+        match call.server.commit(step).await {
+            // The write that lets an object go answers its last state at the revision that it had.
+            Ok(_) if is_released => {
+                let body = present::shaped(resource, next, call.accepted, &call.query, call.server.world().now())?;
+                let warnings = changed.warnings;
+                return Ok(Answer {
+                    status: StatusCode::OK,
+                    format: call.accepted.format,
+                    body: body.into(),
+                    warnings,
+                });
+            }
+            Ok(record) => return answer(&record),
+            Err(CommitError::Conflict { .. }) if is_unconditional && attempt < TRIES => {}
+            Err(CommitError::Conflict { .. }) => return Err(Failure::modified(resource.named(), &call.path.name)),
+            Err(error) => return Err(Failure::of_commit(&error)),
+        }
+    }
+    // The loop above ends by returning.
+    Err(Failure::internal("the object changes too fast"))
+}
+
+/// The stored object in the version of the call.
+fn in_version(call: &Call, record: &Arc<Record>) -> Object {
+    let served = present::in_version(&call.resource, &record.body);
+    serde_json::from_slice(&served).unwrap_or_else(|_| decode_record(record))
+}
+
+/// Whether nothing holds an object that is on its way out.
+pub fn may_go(object: &Object) -> bool {
+    let is_held_inside = object.get("kind").and_then(Value::as_str) == Some("Namespace")
+        && object
+            .get("spec")
+            .and_then(|spec| spec.get("finalizers"))
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty());
+    let is_graceful = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
+    object.finalizers().next().is_none() && !is_held_inside && !is_graceful
+}
+
+/// The state after a change, and whether it is the one before.
+fn next_state(
+    call: &Call,
+    options: &WriteOptions,
+    old: &Object,
+    mut object: Object,
+    is_owned: bool,
+) -> Result<(Object, bool), Failure> {
+    let resource = &*call.resource;
+    check_name(call, &object)?;
+    write::place(call, &mut object)?;
+    let sent = object.revision_text().to_owned();
+    if sent.is_empty() && !resource.ways().updates_unconditionally {
+        let cause = seaworthy_schema::Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        let named = Named { group: &resource.group, word: &resource.plural };
+        return Err(Failure::invalid(named, &call.path.name, vec![cause]));
+    }
+    if !object.uid().is_empty() && object.uid() != old.uid() {
+        let why =
+            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid());
+        return Err(Failure::conflict(resource.named(), &call.path.name, &why));
+    }
+    if !sent.is_empty() && sent != old.revision_text() {
+        return Err(Failure::modified(resource.named(), &call.path.name));
+    }
+    let part = write::part(call);
+    write::keep_identity(&mut object, old);
+    resource.prepare(&mut object, Some(old), part);
+    resource.fill_defaults(&mut object);
+    write::count_wish(resource, &mut object, old);
+    object.set_meta("resourceVersion", old.revision_text());
+    let (object, is_same) = match is_owned {
+        true => write::settled(old, object),
+        false => write::own_written(call, Some(old), object, &options.manager),
+    };
+    write::judge(resource, &object, Some(old), part)?;
+    Ok((object, is_same))
+}

@@ -1,0 +1,263 @@
+//! Following changes.
+//!
+//! A watch holds a position in the store's events and nothing else: a client that reads slowly makes its own position
+//! fall behind, until the events it has not seen are gone and it is told to start over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use seaworthy_store::{Event, EventKind, ReadError, Record, Watch, WatchError};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use crate::body::Body;
+use crate::call::{Answer, Call};
+use crate::media::{Format, Shape};
+use crate::object::Object;
+use crate::options::ListOptions;
+use crate::present::{self, Include};
+use crate::status::Failure;
+
+use super::list::Wanted;
+
+/// Lines that may wait for a client before its watch waits for it. The position in the events stays where it is.
+const WAITING: usize = 64;
+
+/// How often a client that asked for bookmarks gets one.
+const BOOKMARK: Duration = Duration::from_secs(60);
+
+/// The shortest time after which a watch without a wish ends. The real one takes between this and twice this, so that
+/// not all clients come back at once.
+const SHORTEST: u64 = 30 * 60;
+
+/// Answers a stream of events.
+pub fn watch(call: Call) -> Result<Answer, Failure> {
+    let options = ListOptions::read(&call.query, true)?;
+    Wanted::new(&call, &options)?;
+    let include = Include::read(&call.query)?;
+    let begins_with_state = match options.initial_events {
+        Some(wanted) => wanted,
+        None => options.revision.is_none_or(|revision| revision == 0),
+    };
+    let store = call.server.store();
+    let newest = store.revision();
+    if let Some(asked) = options.revision.filter(|asked| *asked > newest) {
+        return Err(Failure::revision_too_large(asked, newest));
+    }
+    let format = call.accepted.format;
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let mut stream = Stream { call, options, sender, include, has_columns: false };
+    tokio::spawn(async move { stream.run(begins_with_state).await });
+    Ok(Answer::ok(format, Body::stream(receiver)))
+}
+
+struct Stream {
+    call: Call,
+    options: ListOptions,
+    sender: mpsc::Sender<Bytes>,
+    include: Include,
+    has_columns: bool,
+}
+
+/// The client is gone, or told that it is over.
+struct Ended;
+
+impl Stream {
+    async fn run(&mut self, begins_with_state: bool) {
+        // Either way it ends, the answer ends: the sender is dropped with the task.
+        let _ = self.follow(begins_with_state).await;
+    }
+
+    async fn follow(&mut self, begins_with_state: bool) -> Result<(), Ended> {
+        let store = self.call.server.store().clone();
+        let storage = self.call.resource.storage.clone();
+        let mut position = self.options.revision.unwrap_or(0);
+        if begins_with_state {
+            let namespace = (!self.call.path.namespace.is_empty()).then_some(self.call.path.namespace.as_str());
+            let snapshot = store.list(&storage, namespace);
+            for record in &snapshot.records {
+                if self.wanted().is_ok_and(|wanted| wanted.takes(record)) {
+                    let line = self.line("ADDED", record, None);
+                    self.send(line).await?;
+                }
+            }
+            position = snapshot.revision;
+            if self.options.bookmarks {
+                self.bookmark(position, true).await?;
+            }
+        }
+        let mut watch = match self.open(&storage, position) {
+            Ok(watch) => watch,
+            Err(failure) => return self.fail(failure).await,
+        };
+        let end = Instant::now() + self.lifetime();
+        let mut next_bookmark = Instant::now() + BOOKMARK;
+        loop {
+            let batch = tokio::select! {
+                batch = watch.next() => batch,
+                () = self.sender.closed() => return Err(Ended),
+                () = sleep_until(end) => {
+                    if self.options.bookmarks {
+                        self.bookmark(watch.progress(), false).await?;
+                    }
+                    return Ok(());
+                }
+                () = sleep_until(next_bookmark), if self.options.bookmarks => {
+                    self.bookmark(watch.progress(), false).await?;
+                    next_bookmark = Instant::now() + BOOKMARK;
+                    continue;
+                }
+            };
+            match batch {
+                Ok(batch) => {
+                    for event in &batch.events {
+                        self.event(event).await?;
+                    }
+                }
+                Err(WatchError::Closed) => return Ok(()),
+                Err(WatchError::Expired { oldest }) => return self.fail(too_old(position, oldest)).await,
+            }
+        }
+    }
+
+    fn open(&self, storage: &str, position: u64) -> Result<Watch, Failure> {
+        if position < self.call.resource.history_begins() {
+            return Err(too_old(position, self.call.resource.history_begins()));
+        }
+        self.call.server.store().watch(storage, position).map_err(|error| match error {
+            ReadError::Expired { oldest } => too_old(position, oldest),
+            ReadError::Future { newest } => Failure::revision_too_large(position, newest),
+        })
+    }
+
+    fn wanted(&self) -> Result<Wanted<'_>, Failure> {
+        Wanted::new(&self.call, &self.options)
+    }
+
+    fn lifetime(&self) -> Duration {
+        let seconds = self.options.timeout_seconds.unwrap_or_else(|| {
+            let mut bytes = [0; 8];
+            self.call.server.world().entropy(&mut bytes);
+            SHORTEST + u64::from_be_bytes(bytes) % SHORTEST
+        });
+        Duration::from_secs(seconds)
+    }
+
+    /// Sends what an event means to this client: an object may come into its view or leave it without being created
+    /// or deleted.
+    async fn event(&mut self, event: &Event) -> Result<(), Ended> {
+        let Ok(wanted) = self.wanted() else { return Err(Ended) };
+        let is_wanted = event.kind != EventKind::Deleted && wanted.takes(&event.record);
+        let was_wanted = event.previous.as_ref().is_some_and(|previous| wanted.takes(previous));
+        let line = match (was_wanted, is_wanted) {
+            (false, false) => return Ok(()),
+            (false, true) => self.line("ADDED", &event.record, Some(event)),
+            (true, true) => self.line("MODIFIED", &event.record, Some(event)),
+            (true, false) if event.kind == EventKind::Deleted => self.line("DELETED", &event.record, Some(event)),
+            // It left the view: the client gets what it last saw, at the revision at which it went.
+            (true, false) => match &event.previous {
+                Some(previous) => {
+                    let body = present::at_revision(&previous.body, event.record.revision);
+                    self.encoded("DELETED", &body)
+                }
+                None => return Ok(()),
+            },
+        };
+        self.send(line).await
+    }
+
+    /// A line for a record. The form that most clients ask for is made once for all of them.
+    fn line(&mut self, kind: &'static str, record: &Arc<Record>, event: Option<&Event>) -> Bytes {
+        let is_plain = self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json;
+        let is_own_kind = event.is_some_and(|event| kind == own_kind(event.kind));
+        match event {
+            Some(event) if is_plain && is_own_kind && record.body.starts_with(&self.call.resource.prefix) => {
+                event.line(|event| plain_line(kind, &event.record.body)).clone()
+            }
+            _ => self.encoded(kind, &record.body),
+        }
+    }
+
+    fn encoded(&mut self, kind: &str, body: &Bytes) -> Bytes {
+        let served = present::in_version(&self.call.resource, body);
+        if self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json {
+            return plain_line(kind, &served);
+        }
+        // What was stored is JSON.
+        let object: Object = serde_json::from_slice(&served).unwrap_or_default();
+        let shaped = match self.call.accepted.shape {
+            Shape::Whole => Value::Object(object),
+            Shape::Metadata | Shape::MetadataList => present::metadata_only(&object),
+            Shape::Table => {
+                let list = json!({"resourceVersion": crate::object::Metadata::revision_text(&object)});
+                let columns = !std::mem::replace(&mut self.has_columns, true);
+                let now = self.call.server.world().now();
+                present::table(&self.call.resource, &[object], list, self.include, now, columns)
+            }
+        };
+        self.wrapped(kind, &shaped)
+    }
+
+    fn wrapped(&self, kind: &str, object: &Value) -> Bytes {
+        let event = json!({"type": kind, "object": object});
+        match self.call.accepted.format {
+            Format::Json => format!("{event}\n").into(),
+            Format::Yaml => {
+                let mut text = b"---\n".to_vec();
+                text.extend_from_slice(&present::text(&event, Format::Yaml));
+                text.into()
+            }
+        }
+    }
+
+    async fn bookmark(&mut self, revision: u64, ends_initial_state: bool) -> Result<(), Ended> {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if ends_initial_state {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let resource = &self.call.resource;
+        let object = match self.call.accepted.shape {
+            Shape::Metadata | Shape::MetadataList => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            _ => json!({"kind": *resource.kind, "apiVersion": *resource.api_version, "metadata": metadata}),
+        };
+        let line = self.wrapped("BOOKMARK", &object);
+        self.send(line).await
+    }
+
+    async fn fail(&mut self, failure: Failure) -> Result<(), Ended> {
+        let line = self.wrapped("ERROR", &failure.to_json());
+        self.send(line).await
+    }
+
+    async fn send(&self, line: Bytes) -> Result<(), Ended> {
+        self.sender.send(line).await.map_err(|_| Ended)
+    }
+}
+
+fn own_kind(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Created => "ADDED",
+        EventKind::Updated => "MODIFIED",
+        EventKind::Deleted => "DELETED",
+    }
+}
+
+fn plain_line(kind: &str, object: &[u8]) -> Bytes {
+    const OPEN: &[u8] = b"{\"type\":\"";
+    const MIDDLE: &[u8] = b"\",\"object\":";
+    let mut line = BytesMut::with_capacity(OPEN.len() + kind.len() + MIDDLE.len() + object.len() + 2);
+    line.put_slice(OPEN);
+    line.put_slice(kind.as_bytes());
+    line.put_slice(MIDDLE);
+    line.put_slice(object);
+    line.put_slice(b"}\n");
+    line.freeze()
+}
+
+fn too_old(asked: u64, oldest: u64) -> Failure {
+    Failure::expired(format!("too old resource version: {asked} ({oldest})"))
+}

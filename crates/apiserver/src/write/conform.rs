@@ -1,0 +1,182 @@
+//! Brings an object into the form of its kind: what the kind does not have is dropped and named.
+//!
+//! The real server reads built-in kinds into typed structures and writes them out again. That leaves marks which
+//! clients see: a value of the wrong type is refused at once, and what is empty and optional disappears.
+
+use seaworthy_schema::{Additional, Pruning, Schema, Type};
+use serde_json::Value;
+
+use crate::builtin::definitions;
+use crate::object::Object;
+use crate::resource::{Origin, Resource};
+use crate::status::Failure;
+
+/// An object in the form of its kind.
+pub struct Conformed {
+    /// The object.
+    pub object: Object,
+    /// The paths of what was dropped because the kind does not have it.
+    pub unknown: Vec<String>,
+}
+
+/// Brings an object into the form of its kind.
+pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure> {
+    let mut value = Value::Object(object);
+    let mut unknown = Vec::new();
+    match (&resource.origin, resource.schema()) {
+        (_, None) => {}
+        (Origin::Custom(_), Some(schema)) => {
+            let metadata = definitions::object_meta();
+            if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
+                // Every kind's metadata is built in.
+                let mut path = "metadata".to_owned();
+                typed(metadata, own, &mut path, &mut Vec::new()).map_err(|mismatch| refused(resource, &mismatch))?;
+            }
+            unknown = Pruning { metadata }.object(schema, &mut value);
+        }
+        (Origin::BuiltIn(_), Some(schema)) => {
+            typed(schema, &mut value, &mut String::new(), &mut unknown)
+                .map_err(|mismatch| refused(resource, &mismatch))?;
+        }
+    }
+    match value {
+        Value::Object(object) => Ok(Conformed { object, unknown }),
+        // Typing changes what is inside an object, never the object.
+        _ => Err(Failure::internal("an object became something else")),
+    }
+}
+
+/// A value of the wrong type.
+struct Mismatch {
+    path: String,
+    found: &'static str,
+    wanted: &'static str,
+}
+
+fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
+    let Mismatch { path, found, wanted } = mismatch;
+    let kind = &resource.kind;
+    let why = match *found {
+        "base64" => format!("illegal base64 data in {kind}.{path}"),
+        "time" => format!("parsing time in {kind}.{path} as RFC 3339 failed"),
+        found => format!("json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"),
+    };
+    Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version))
+}
+
+/// Checks and cleans a value as reading it into a typed structure would.
+fn typed(schema: Schema<'_>, value: &mut Value, path: &mut String, unknown: &mut Vec<String>) -> Result<(), Mismatch> {
+    if value.is_null() {
+        return Ok(());
+    }
+    if schema.is_int_or_string {
+        return match value {
+            Value::String(_) | Value::Number(_) => Ok(()),
+            other => Err(mismatch(other, path, "string")),
+        };
+    }
+    match (schema.kind, &mut *value) {
+        (Some(Type::Object), Value::Object(map)) => {
+            let is_open = schema.properties().len() == 0 && schema.additional == Additional::Unsaid;
+            if is_open || schema.preserves_unknown {
+                return Ok(());
+            }
+            let mut result = Ok(());
+            map.retain(|key, value| {
+                if result.is_err() {
+                    return true;
+                }
+                let length = path.len();
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(key);
+                let is_kept = match schema.field(key) {
+                    None => {
+                        unknown.push(path.clone());
+                        false
+                    }
+                    Some(field) => {
+                        result = typed(field, value, path, unknown);
+                        let is_declared = schema.property(key).is_some();
+                        let is_required = schema.required.iter().any(|required| **required == **key);
+                        !is_declared && !value.is_null() || is_required && !value.is_null() || !is_empty(field, value)
+                    }
+                };
+                path.truncate(length);
+                is_kept
+            });
+            result
+        }
+        (Some(Type::Array), Value::Array(items)) => {
+            let Some(each) = schema.items() else { return Ok(()) };
+            for (at, item) in items.iter_mut().enumerate() {
+                let length = path.len();
+                path.push_str(&format!("[{at}]"));
+                typed(each, item, path, unknown)?;
+                path.truncate(length);
+            }
+            Ok(())
+        }
+        (Some(Type::String), Value::String(text)) => match schema.format.as_deref() {
+            Some("byte") if !is_base64(text) => Err(Mismatch { path: path.clone(), found: "base64", wanted: "" }),
+            Some("date-time") if text.parse::<jiff::Timestamp>().is_err() && !text.is_empty() => {
+                Err(Mismatch { path: path.clone(), found: "time", wanted: "" })
+            }
+            _ => Ok(()),
+        },
+        (Some(Type::Integer), Value::Number(number)) => {
+            if number.is_f64() && number.as_f64().is_some_and(|float| float.fract() != 0.0) {
+                return Err(mismatch(value, path, "int32"));
+            }
+            if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
+                // 1.0 is read as 1, and written so.
+                *value = Value::from(float as i64);
+            }
+            Ok(())
+        }
+        (Some(Type::Number), Value::Number(_)) | (Some(Type::Boolean), Value::Bool(_)) | (None, _) => Ok(()),
+        (Some(kind), other) => Err(mismatch(other, path, wanted(kind))),
+    }
+}
+
+/// Whether an optional field of this type is left out when it has this value. Numbers and truth values are kept: which
+/// of them the real server's types leave out cannot be told from the schema.
+fn is_empty(schema: Schema<'_>, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        // A structure that is there is there, even with nothing in it; a map with nothing in it is not.
+        Value::Object(map) => map.is_empty() && schema.properties().len() == 0 && schema.additional().is_some(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn is_base64(text: &str) -> bool {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text.replace(['\n', '\r'], "")).is_ok()
+}
+
+fn mismatch(found: &Value, path: &str, wanted: &'static str) -> Mismatch {
+    let found = match found {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    Mismatch { path: path.to_owned(), found, wanted }
+}
+
+fn wanted(kind: Type) -> &'static str {
+    match kind {
+        Type::Object => "map",
+        Type::Array => "slice",
+        Type::String => "string",
+        Type::Integer => "int64",
+        Type::Number => "float64",
+        Type::Boolean => "bool",
+    }
+}

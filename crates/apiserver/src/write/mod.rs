@@ -1,0 +1,181 @@
+//! What all writes have in common: from the body that was sent to the bytes that are stored.
+//!
+//! ```text
+//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ defaults ─▶ prepare (what this write may touch)
+//!      ─▶ owners of fields ─▶ rules ─▶ admission ─▶ commit
+//! ```
+
+mod conform;
+mod ownership;
+
+pub use conform::{Conformed, conform};
+pub use ownership::{own_applied, own_written, settled};
+
+use seaworthy_schema::Cause;
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::clock;
+use crate::kind::{Generation, Part};
+use crate::meta;
+use crate::object::{Metadata, Object};
+use crate::options::{FieldValidation, WriteOptions};
+use crate::resource::Resource;
+use crate::server::key;
+use crate::status::{Details, Failure, Named};
+
+/// Metadata that only the server sets: an object keeps its own through every change.
+const SERVER_FIELDS: [&str; 6] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"];
+
+/// The part of an object that a path is about.
+pub fn part(call: &Call) -> Part {
+    match call.path.subresource.as_str() {
+        "status" => Part::Status,
+        "finalize" => Part::Finalize,
+        _ => Part::Main,
+    }
+}
+
+/// Turns what a write has to say about odd fields into warnings, or into a refusal.
+pub fn judge_oddities(
+    resource: &Resource,
+    options: &WriteOptions,
+    unknown: &[String],
+    duplicates: &[String],
+) -> Result<Vec<String>, Failure> {
+    let unknown = unknown.iter().map(|path| seaworthy_schema::unknown_field(path));
+    let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+    let said: Vec<String> = duplicates.chain(unknown).collect();
+    match options.validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(said),
+        FieldValidation::Strict if said.is_empty() => Ok(said),
+        FieldValidation::Strict => Err(Failure::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
+            resource.kind,
+            resource.version,
+            resource.kind,
+            said.join(", ")
+        ))),
+    }
+}
+
+/// Gives a new object its identity.
+pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
+    let resource = &call.resource;
+    if !object.revision_text().is_empty() {
+        return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    place(call, object)?;
+    let metadata = object.metadata_mut();
+    for field in SERVER_FIELDS {
+        metadata.remove(field);
+    }
+    metadata.remove("resourceVersion");
+    let world = call.server.world();
+    object.set_meta("uid", clock::uid(world));
+    object.set_meta("creationTimestamp", clock::written(world.now()));
+    if resource.ways().generation == Generation::Wishes {
+        object.set_meta("generation", 1);
+    }
+    Ok(())
+}
+
+/// Puts an object into the namespace of its path, or refuses if it says another one.
+pub fn place(call: &Call, object: &mut Object) -> Result<(), Failure> {
+    let namespace = if call.resource.is_namespaced { call.path.namespace.as_str() } else { "" };
+    match object.namespace() {
+        "" => {}
+        own if own == namespace => {}
+        _ => {
+            let why = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Failure::bad_request(why));
+        }
+    }
+    if namespace.is_empty() {
+        object.metadata_mut().remove("namespace");
+    } else {
+        object.set_meta("namespace", namespace);
+    }
+    Ok(())
+}
+
+/// A namespace must be there before anything in it, and must not be on its way out.
+pub fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
+    let Call { server, resource, path, .. } = call;
+    if !resource.is_namespaced || path.namespace.is_empty() {
+        return Ok(());
+    }
+    let namespaces = Named { group: "", word: "namespaces" };
+    let Some(found) = server.store().get(&seaworthy_store::Key::new("core/namespaces", "", path.namespace.as_str()))
+    else {
+        return Err(Failure::not_found(namespaces, &path.namespace));
+    };
+    let namespace = crate::server::decode(&found);
+    if namespace.is_deleting() {
+        let place = &path.namespace;
+        let why = format!("unable to create new content in namespace {place} because it is being terminated");
+        let mut failure = Failure::forbidden(resource.named(), name, &why);
+        failure.details.get_or_insert_with(Details::default).causes.push(crate::status::Cause {
+            reason: "NamespaceTerminating",
+            message: format!("namespace {place} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        });
+        return Err(failure);
+    }
+    Ok(())
+}
+
+/// Keeps what only the server sets, whatever the client sent.
+pub fn keep_identity(object: &mut Object, old: &Object) {
+    let metadata = object.metadata_mut();
+    for field in SERVER_FIELDS {
+        match old.metadata().get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    for field in ["name", "namespace"] {
+        if let Some(value) = old.metadata().get(field) {
+            metadata.entry(field).or_insert_with(|| value.clone());
+        }
+    }
+}
+
+/// Counts a change of what the user wants.
+pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
+    if resource.ways().generation != Generation::Wishes {
+        return;
+    }
+    let is_wish = |key: &str| !matches!(key, "metadata" | "status" | "kind" | "apiVersion");
+    let wishes = |object: &Object| -> Vec<(String, Value)> {
+        object.iter().filter(|(key, _)| is_wish(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    if wishes(object) != wishes(old) {
+        object.set_meta("generation", old.generation() + 1);
+    }
+}
+
+/// All rules: metadata, schema, kind.
+pub fn judge(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<(), Failure> {
+    let mut causes: Vec<Cause> = Vec::new();
+    match old {
+        None => causes.extend(meta::judge(object, resource)),
+        Some(old) => {
+            causes.extend(meta::judge(object, resource));
+            causes.extend(meta::judge_change(object, old));
+        }
+    }
+    causes.extend(resource.judge(object, old, part));
+    match causes.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::invalid(resource.named_kind(), object.name(), causes)),
+    }
+}
+
+/// Where the object of a call is stored.
+pub fn own_key(call: &Call, name: &str) -> seaworthy_store::Key {
+    let namespace = if call.resource.is_namespaced { call.path.namespace.as_str() } else { "" };
+    key(&call.resource, namespace, name)
+}

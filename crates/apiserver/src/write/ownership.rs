@@ -1,0 +1,91 @@
+//! Keeps `metadata.managedFields` true on every write.
+
+use std::sync::LazyLock;
+
+use seaworthy_fields::{ApplyError, ObjectType, Set, Writer, settle};
+use serde_json::Value;
+
+use crate::builtin::definitions;
+use crate::call::Call;
+use crate::clock;
+use crate::object::Object;
+use crate::resource::{Origin, Resource};
+use crate::status::{Cause, Failure};
+
+/// What a write to the object itself cannot set.
+static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["status"].as_slice()]));
+
+/// The types by which fields are told apart.
+fn object_type(resource: &Resource) -> ObjectType<'_> {
+    match (&resource.origin, resource.schema()) {
+        (Origin::BuiltIn(_), Some(schema)) => ObjectType::built_in(schema),
+        (Origin::Custom(_), Some(schema)) => match definitions::object_meta() {
+            Some(metadata) => ObjectType::custom(schema, metadata),
+            None => ObjectType::unknown(),
+        },
+        (_, None) => ObjectType::unknown(),
+    }
+}
+
+fn writer(call: &Call) -> Writer<'_> {
+    let resource = &*call.resource;
+    let has_status = resource.below().iter().any(|below| below.name == "status");
+    let is_main = call.path.subresource.is_empty();
+    Writer {
+        kind: object_type(resource),
+        api_version: &resource.api_version,
+        subresource: &call.path.subresource,
+        ignored: (has_status && is_main).then_some(&*STATUS),
+        versions: None,
+    }
+}
+
+/// Records who wrote what by creating, updating or patching. Returns whether nothing changed at all.
+pub fn own_written(call: &Call, live: Option<&Object>, object: Object, manager: &str) -> (Object, bool) {
+    let time = clock::written(call.server.world().now());
+    let live = live.map(|live| Value::Object(live.clone()));
+    let mut new = Value::Object(object);
+    // Owners that cannot be tracked are no reason to refuse a write: they stay as they were.
+    let _ = writer(call).update(live.as_ref(), &mut new, manager, &time);
+    let is_same = live.as_ref().is_some_and(|live| settle(live, &mut new));
+    (into_object(new), is_same)
+}
+
+/// Applies a configuration. Other managers' fields are conflicts unless forced.
+pub fn own_applied(
+    call: &Call,
+    live: Option<&Object>,
+    config: &Value,
+    manager: &str,
+    force: bool,
+) -> Result<Object, Failure> {
+    let time = clock::written(call.server.world().now());
+    let live = live.map(|live| Value::Object(live.clone()));
+    let applied = writer(call).apply(live.as_ref(), config, manager, force, &time);
+    applied.map(into_object).map_err(|error| match error {
+        ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.0.iter().map(|conflict| Cause {
+                reason: "FieldManagerConflict",
+                message: conflict.message(),
+                field: conflict.field(),
+            });
+            Failure::apply_conflict(conflicts.to_string(), causes.collect())
+        }
+        other => Failure::bad_request(other.to_string()),
+    })
+}
+
+/// Undoes what an apply changed if it is nothing but times. Returns whether nothing changed at all.
+pub fn settled(live: &Object, object: Object) -> (Object, bool) {
+    let mut new = Value::Object(object);
+    let is_same = settle(&Value::Object(live.clone()), &mut new);
+    (into_object(new), is_same)
+}
+
+fn into_object(value: Value) -> Object {
+    match value {
+        Value::Object(object) => object,
+        // The writer was given an object and changes its fields only.
+        _ => Object::new(),
+    }
+}

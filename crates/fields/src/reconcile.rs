@@ -1,0 +1,55 @@
+//! Stored sets brought in line with a schema that has changed since they were stored.
+//!
+//! What was owned field by field and now has one owner is owned as a whole by everyone who owned a part of it.
+
+use seaworthy_schema::ListKind;
+
+use crate::path::PathElement;
+use crate::place::{ObjectType, Place, Shape};
+use crate::set::{Entry, Set};
+
+/// The set as it is under this schema; none if nothing changes, which is nearly always so.
+pub(crate) fn reconcile(set: &Set, kind: &ObjectType<'_>) -> Option<Set> {
+    reconcile_below(set, kind.root())
+}
+
+fn reconcile_below(set: &Set, place: Place<'_>) -> Option<Set> {
+    let below = |entry: &Entry| -> Option<Entry> {
+        let place = place_of(place, &entry.element)?;
+        let is_leaf = entry.is_member && entry.below.is_empty();
+        if !is_leaf && has_one_owner(place, &entry.below) {
+            return Some(Entry { element: entry.element.clone(), is_member: true, below: Set::default() });
+        }
+        Some(Entry { below: reconcile_below(&entry.below, place)?, ..entry.clone() })
+    };
+    let changes: Vec<(usize, Entry)> =
+        set.entries().iter().enumerate().filter_map(|(index, entry)| Some((index, below(entry)?))).collect();
+    if changes.is_empty() {
+        return None;
+    }
+    let mut entries = set.entries().to_vec();
+    for (index, entry) in changes {
+        entries[index] = entry;
+    }
+    Some(Set::of_entries(entries))
+}
+
+fn place_of<'a>(place: Place<'a>, element: &PathElement) -> Option<Place<'a>> {
+    match place.only_shape() {
+        Some(Shape::Scalar) => None,
+        Some(Shape::List) if *place.list() != ListKind::Atomic => Some(place.items()),
+        Some(Shape::Map) if !place.is_whole_map() && !place.is_free_form_map() => match element {
+            PathElement::Field(name) => place.field(name).map(|(place, _)| place),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn has_one_owner(place: Place<'_>, below: &Set) -> bool {
+    match place.only_shape() {
+        Some(Shape::List) => *place.list() == ListKind::Atomic,
+        Some(Shape::Map) => place.is_whole_map() && !place.is_free_form_map() && !below.is_empty(),
+        Some(Shape::Scalar) | None => false,
+    }
+}

@@ -1,0 +1,57 @@
+//! The log in memory, for tests and for control planes that nobody needs again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Engine, EngineError, Mark, Row};
+
+/// A log in memory. Clones share it, so a clone kept aside can be opened again, like a disk after a restart.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Arc<Mutex<Log>>);
+
+#[derive(Debug, Default)]
+struct Log {
+    // Bodies are shared with the store's state, so this costs next to nothing beside it.
+    rows: BTreeMap<u64, Row>,
+    mark: Mark,
+}
+
+impl Memory {
+    /// An empty log.
+    pub fn new() -> Self {
+        Memory::default()
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        // A panic elsewhere cannot leave a log half changed: nothing below panics between two changes.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine for Memory {
+    fn mark(&mut self) -> Result<Mark, EngineError> {
+        Ok(self.log().mark)
+    }
+
+    fn load(&mut self, visit: &mut dyn FnMut(Row) -> Result<(), EngineError>) -> Result<(), EngineError> {
+        self.log().rows.values().cloned().try_for_each(visit)
+    }
+
+    fn append(&mut self, rows: &[Row]) -> Result<(), EngineError> {
+        let mut log = self.log();
+        for row in rows {
+            log.mark.revision = row.revision;
+            log.rows.insert(row.revision, row.clone());
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self, mark: Mark, superseded: &[u64]) -> Result<(), EngineError> {
+        let mut log = self.log();
+        for revision in superseded {
+            log.rows.remove(revision);
+        }
+        log.mark = mark;
+        Ok(())
+    }
+}

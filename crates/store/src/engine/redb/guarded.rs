@@ -1,0 +1,282 @@
+//! A file that stays as it is until what is in it has proved good.
+//!
+//! redb writes to a file as soon as it opens it: a flag, and a repair if the last process was killed. A file that is
+//! then refused must not have changed. So everything that is written goes to a list first, which reads see, and
+//! [`Guarded::release`] carries it out, in order and with its syncs, once the log was read to its end.
+
+use std::fmt;
+use std::io;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use redb::{BackendError, StorageBackend};
+
+/// The storage under a database: an owner keeps one handle, redb gets the other.
+#[derive(Clone)]
+pub(super) struct Guarded(Arc<Inner>);
+
+struct Inner {
+    storage: Box<dyn StorageBackend>,
+    held: RwLock<Option<Held>>,
+    /// A failed sync leaves the kernel free to forget what it had not written yet, while still showing it to reads.
+    has_sync_failed: AtomicBool,
+}
+
+/// What was written and not yet carried out.
+struct Held {
+    length: u64,
+    steps: Vec<Step>,
+}
+
+enum Step {
+    Write(u64, Vec<u8>),
+    Length(u64),
+    Sync,
+}
+
+impl Guarded {
+    /// Holds back all writes until [`Guarded::release`].
+    pub(super) fn new(storage: Box<dyn StorageBackend>) -> io::Result<Self> {
+        let held = RwLock::new(Some(Held { length: storage.len()?, steps: Vec::new() }));
+        Ok(Guarded(Arc::new(Inner { storage, held, has_sync_failed: AtomicBool::new(false) })))
+    }
+
+    /// Carries out what was held back; from here on, writes go straight through.
+    pub(super) fn release(&self) -> io::Result<()> {
+        let mut held = self.0.held.write().unwrap_or_else(PoisonError::into_inner);
+        for step in held.take().map(|held| held.steps).unwrap_or_default() {
+            match step {
+                Step::Write(offset, bytes) => self.0.storage.write(offset, &bytes),
+                Step::Length(length) => self.0.storage.set_len(length),
+                Step::Sync => self.0.sync(),
+            }?;
+        }
+        Ok(())
+    }
+
+    /// Whether any sync failed.
+    pub(super) fn has_sync_failed(&self) -> bool {
+        self.0.has_sync_failed.load(Ordering::Acquire)
+    }
+}
+
+impl Inner {
+    fn sync(&self) -> io::Result<()> {
+        self.storage.sync_data().inspect_err(|_| self.has_sync_failed.store(true, Ordering::Release))
+    }
+
+    /// Notes a step if writes are held back, and says whether it did.
+    fn hold(&self, step: impl FnOnce(&mut Held) -> Step) -> bool {
+        // Reads of the lock first: once released, which is nearly always, nobody waits for anybody.
+        if self.held.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return false;
+        }
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(held) = held.as_mut() else { return false };
+        let step = step(held);
+        held.steps.push(step);
+        true
+    }
+}
+
+impl Held {
+    /// Reads as if all steps had been carried out.
+    fn read(&self, storage: &dyn StorageBackend, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let wanted = out.len();
+        if offset.saturating_add(wanted as u64) > self.length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let stored = clip(storage.len()?, offset, wanted);
+        if stored > 0 {
+            storage.read(offset, &mut out[..stored])?;
+        }
+        out[stored..].fill(0);
+        for step in &self.steps {
+            match step {
+                Step::Write(start, bytes) => {
+                    let from = clip(*start, offset, wanted);
+                    let to = clip(start + bytes.len() as u64, offset, wanted);
+                    if from < to {
+                        let skipped = (offset + from as u64 - start) as usize;
+                        out[from..to].copy_from_slice(&bytes[skipped..skipped + (to - from)]);
+                    }
+                }
+                Step::Length(length) => out[clip(*length, offset, wanted)..].fill(0),
+                Step::Sync => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The place `position` within the `length` bytes from `offset`, or the nearer end of them.
+fn clip(position: u64, offset: u64, length: usize) -> usize {
+    position.saturating_sub(offset).min(length as u64) as usize
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.storage.fmt(f)
+    }
+}
+
+impl StorageBackend for Guarded {
+    fn len(&self) -> io::Result<u64> {
+        match &*self.0.held.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(held) => Ok(held.length),
+            None => self.0.storage.len(),
+        }
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        match &*self.0.held.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(held) => held.read(&*self.0.storage, offset, out),
+            None => self.0.storage.read(offset, out),
+        }
+    }
+
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        let is_held = self.0.hold(|held| {
+            held.length = length;
+            Step::Length(length)
+        });
+        if is_held { Ok(()) } else { self.0.storage.set_len(length) }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if self.0.hold(|_| Step::Sync) { Ok(()) } else { self.0.sync() }
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let is_held = self.0.hold(|held| {
+            held.length = held.length.max(offset + bytes.len() as u64);
+            Step::Write(offset, bytes.to_vec())
+        });
+        if is_held { Ok(()) } else { self.0.storage.write(offset, bytes) }
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.storage.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.storage.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.storage.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.storage.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.storage.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.storage.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.storage.query_lock_range(start, end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Act {
+        Write(u64, Vec<u8>),
+        Length(u64),
+        Read(u64, usize),
+    }
+
+    fn act() -> impl Strategy<Value = Act> {
+        prop_oneof![
+            (0..50u64, prop::collection::vec(1u8.., 1..20)).prop_map(|(offset, bytes)| Act::Write(offset, bytes)),
+            (0..70u64).prop_map(Act::Length),
+            (0..60u64, 0..30usize).prop_map(|(offset, length)| Act::Read(offset, length)),
+        ]
+    }
+
+    fn memory(bytes: &[u8]) -> InMemoryBackend {
+        let memory = InMemoryBackend::new();
+        memory.set_len(bytes.len() as u64).unwrap();
+        memory.write(0, bytes).unwrap();
+        memory
+    }
+
+    fn content(storage: &dyn StorageBackend) -> Vec<u8> {
+        let mut bytes = vec![0; storage.len().unwrap() as usize];
+        storage.read(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn held_writes_read_like_done_ones_and_leave_the_storage_alone(
+            start in prop::collection::vec(any::<u8>(), 0..60), acts in prop::collection::vec(act(), 0..20),
+        ) {
+            let plain = memory(&start);
+            let shared = Arc::new(memory(&start));
+            let guarded = Guarded::new(Box::new(Shared(shared.clone()))).unwrap();
+            for act in acts {
+                match act {
+                    // redb sets the length first, and the in-memory storage insists on it.
+                    Act::Write(offset, bytes) if offset + bytes.len() as u64 <= plain.len().unwrap() => {
+                        plain.write(offset, &bytes).unwrap();
+                        guarded.write(offset, &bytes).unwrap();
+                    }
+                    Act::Write(..) => {}
+                    Act::Length(length) => {
+                        plain.set_len(length).unwrap();
+                        guarded.set_len(length).unwrap();
+                    }
+                    Act::Read(offset, length) => {
+                        let (mut one, mut two) = (vec![0; length], vec![0; length]);
+                        let is_inside = offset + length as u64 <= plain.len().unwrap();
+                        prop_assert_eq!(guarded.read(offset, &mut two).is_ok(), is_inside);
+                        if is_inside {
+                            plain.read(offset, &mut one).unwrap();
+                            prop_assert_eq!(one, two);
+                        }
+                    }
+                }
+                prop_assert_eq!(plain.len().unwrap(), guarded.len().unwrap());
+                prop_assert_eq!(content(&plain), content(&guarded));
+            }
+            prop_assert_eq!(content(&*shared), start);
+            guarded.release().unwrap();
+            prop_assert_eq!(content(&*shared), content(&plain));
+        }
+    }
+
+    #[derive(Debug)]
+    struct Shared(Arc<InMemoryBackend>);
+
+    impl StorageBackend for Shared {
+        fn len(&self) -> io::Result<u64> {
+            self.0.len()
+        }
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.0.read(offset, out)
+        }
+        fn set_len(&self, length: u64) -> io::Result<()> {
+            self.0.set_len(length)
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            self.0.sync_data()
+        }
+        fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0.write(offset, bytes)
+        }
+    }
+}

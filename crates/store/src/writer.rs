@@ -1,0 +1,336 @@
+//! The one thread that writes: takes all that waits, appends it in one go, shows it, answers.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use tokio::sync::oneshot;
+
+use crate::engine::{Mark, RowKind};
+use crate::folder::Folder;
+use crate::store::Shared;
+use crate::tags::Interner;
+use crate::{
+    Change, CommitError, Committed, CompactError, Engine, EngineError, Event, EventKind, Indexer, Key, Record, Row,
+    State, Tags, Window,
+};
+
+/// A group is closed at so many commits or bytes, so that the first of them does not wait for ever.
+const LARGEST_GROUP: usize = 1024;
+const LARGEST_GROUP_BYTES: usize = 8 << 20;
+
+/// How many rows one step of a compaction removes: commits wait no longer than that takes.
+const COMPACTION_STEP: usize = 1024;
+
+/// What the thread is asked to do.
+pub(crate) enum Request {
+    Commit(Commit),
+    /// Removes some of the rows that are superseded; the answer is whether there are more.
+    Compact {
+        revision: u64,
+        reply: oneshot::Sender<Result<bool, CompactError>>,
+    },
+    Reindex {
+        resource: Arc<str>,
+        reply: oneshot::Sender<()>,
+    },
+    Close {
+        reply: oneshot::Sender<()>,
+    },
+}
+
+pub(crate) struct Commit {
+    /// The changes, and what the indexer made of each.
+    pub(crate) changes: Vec<(Change, Tags)>,
+    pub(crate) reply: oneshot::Sender<Result<Committed, CommitError>>,
+}
+
+pub(crate) struct Writer {
+    engine: Box<dyn Engine>,
+    shared: Arc<Shared>,
+    indexer: Indexer,
+    interner: Interner,
+    compacted: u64,
+    /// Rows that a compaction may remove, in the order of what made them so.
+    superseded: VecDeque<Superseded>,
+    // After the engine: the folder is given free once its file is closed.
+    folder: Option<Folder>,
+}
+
+struct Superseded {
+    row: u64,
+    by: u64,
+}
+
+impl Writer {
+    /// Reads the log and builds the state from it.
+    pub(crate) fn load(
+        mut engine: Box<dyn Engine>,
+        folder: Option<Folder>,
+        indexer: Indexer,
+        window: Window,
+    ) -> Result<(Self, Arc<Shared>), EngineError> {
+        let mark = engine.mark()?;
+        let mut state = State::new(mark.compacted, window);
+        let mut interner = Interner::default();
+        let mut superseded = VecDeque::new();
+        engine.load(&mut |row| {
+            // History has no gaps: each row after the compacted part follows the one before.
+            if row.revision > mark.compacted && row.revision != state.revision + 1 {
+                return Err(EngineError::Corrupted(format!("row {} is missing", state.revision + 1)));
+            }
+            let previous = state.get(&row.key).cloned();
+            superseded.extend(made_superfluous(row.revision, row.kind, previous.as_deref()));
+            let tags = indexer(&row.key, &row.body);
+            let Row { revision, kind, created_revision, key, body } = row;
+            let record = record(&mut interner, previous.as_ref(), key, revision, created_revision, body, tags);
+            if revision > mark.compacted {
+                state.apply(event(kind, record, previous));
+            } else {
+                state.restore(record, kind == RowKind::Delete);
+            }
+            Ok(())
+        })?;
+        if state.revision != mark.revision {
+            return Err(EngineError::Corrupted(format!("row {} is missing", state.revision + 1)));
+        }
+        let shared = Arc::new(Shared::new(state));
+        let writer =
+            Writer { engine, shared: shared.clone(), indexer, interner, compacted: mark.compacted, superseded, folder };
+        Ok((writer, shared))
+    }
+
+    /// Works until it is told to close, or until nobody is left to ask.
+    pub(crate) fn run(mut self, requests: &Receiver<Request>) {
+        let mut closing = None;
+        let mut next = requests.recv().ok();
+        while let Some(request) = next {
+            next = None;
+            match request {
+                Request::Commit(commit) => {
+                    let mut bytes = commit.bytes();
+                    let mut group = vec![commit];
+                    while group.len() < LARGEST_GROUP && bytes < LARGEST_GROUP_BYTES {
+                        match requests.try_recv() {
+                            Ok(Request::Commit(commit)) => {
+                                bytes += commit.bytes();
+                                group.push(commit);
+                            }
+                            Ok(other) => {
+                                next = Some(other);
+                                break;
+                            }
+                            Err(_) => break,
+                        }
+                    }
+                    self.commit(group);
+                }
+                Request::Compact { revision, reply } => {
+                    // Whoever asked may have gone; the work is done all the same, here and below.
+                    let _ = reply.send(self.compact(revision));
+                }
+                Request::Reindex { resource, reply } => {
+                    self.reindex(&resource);
+                    let _ = reply.send(());
+                }
+                Request::Close { reply } => {
+                    closing = Some(reply);
+                    break;
+                }
+            }
+            if next.is_none() {
+                next = requests.recv().ok();
+            }
+        }
+        let Writer { engine, shared, folder, .. } = self;
+        drop(engine);
+        drop(folder);
+        shared.write().close();
+        if let Some(reply) = closing {
+            let _ = reply.send(());
+        }
+    }
+
+    fn commit(&mut self, commits: Vec<Commit>) {
+        let mut group = Group { revision: self.shared.read().revision, staged: HashMap::new(), events: Vec::new() };
+        let mut answers = Vec::with_capacity(commits.len());
+        for Commit { changes, reply } in commits {
+            answers.push((reply, group.add(changes, &self.shared, &mut self.interner)));
+        }
+        let rows: Vec<Row> = group.events.iter().map(|event| row(event)).collect();
+        if !rows.is_empty() {
+            if let Err(error) = self.engine.append(&rows) {
+                tracing::warn!(%error, "store: cannot write");
+                let (cause, is_full) = (Arc::from(error.to_string()), error.is_full());
+                let failure = CommitError::Unavailable { cause, is_full };
+                for (reply, _) in answers {
+                    // A conflict too: it may be one with a change that has not come about.
+                    let _ = reply.send(Err(failure.clone()));
+                }
+                return;
+            }
+            self.publish(group.events);
+        }
+        for (reply, answer) in answers {
+            let _ = reply.send(answer);
+        }
+    }
+
+    fn publish(&mut self, events: Vec<Arc<Event>>) {
+        let mut resources = BTreeSet::new();
+        for event in &events {
+            resources.insert(event.record.key.resource.clone());
+            let kind = row_kind(event.kind);
+            self.superseded.extend(made_superfluous(event.revision(), kind, event.previous.as_deref()));
+        }
+        {
+            let mut state = self.shared.write();
+            for event in events {
+                state.apply(event);
+            }
+        }
+        self.shared.read().ring(&resources);
+    }
+
+    fn compact(&mut self, revision: u64) -> Result<bool, CompactError> {
+        let newest = self.shared.read().revision;
+        if revision > newest {
+            return Err(CompactError::Future { revision, newest });
+        }
+        let compacted = self.compacted.max(revision);
+        let rows: Vec<u64> = self
+            .superseded
+            .iter()
+            .take_while(|superseded| superseded.by <= compacted)
+            .take(COMPACTION_STEP)
+            .map(|superseded| superseded.row)
+            .collect();
+        if rows.is_empty() && compacted == self.compacted {
+            return Ok(false);
+        }
+        self.engine.compact(Mark { revision: newest, compacted }, &rows).map_err(|error| {
+            tracing::warn!(%error, "store: cannot compact");
+            CompactError::Unavailable { cause: error.to_string() }
+        })?;
+        self.superseded.drain(..rows.len());
+        self.compacted = compacted;
+        self.shared.write().forget(compacted);
+        Ok(self.superseded.front().is_some_and(|superseded| superseded.by <= compacted))
+    }
+
+    fn reindex(&mut self, resource: &Arc<str>) {
+        // Nobody else changes the state, so what is computed outside the lock still fits inside it.
+        let records = self.shared.read().records(resource);
+        let mut changed = HashMap::new();
+        for record in &records {
+            let tags = (self.indexer)(&record.key, &record.body);
+            if tags != record.tags {
+                changed.insert(Arc::as_ptr(record), self.interner.tags(tags, None));
+            }
+        }
+        if !changed.is_empty() {
+            self.shared.write().retag(resource, &changed);
+        }
+    }
+}
+
+impl Commit {
+    fn bytes(&self) -> usize {
+        self.changes.iter().map(|(change, _)| change.body().bytes.len()).sum()
+    }
+}
+
+/// Commits that go to the log together.
+struct Group {
+    revision: u64,
+    /// The objects as they will be, for the commits that come later in the group.
+    staged: HashMap<Key, Option<Arc<Record>>>,
+    events: Vec<Arc<Event>>,
+}
+
+impl Group {
+    /// Adds all changes of a commit, or none.
+    fn add(
+        &mut self,
+        changes: Vec<(Change, Tags)>,
+        shared: &Shared,
+        interner: &mut Interner,
+    ) -> Result<Committed, CommitError> {
+        let (revision, start) = (self.revision, self.events.len());
+        for (change, tags) in changes {
+            let found = match self.staged.get(change.key()) {
+                Some(staged) => staged.clone(),
+                None => shared.read().get(change.key()).cloned(),
+            };
+            if !change.is_met_by(found.as_ref()) {
+                self.revision = revision;
+                for event in self.events.drain(start..).rev() {
+                    // Back to what was before, whether that was staged or not: it is what the state would say.
+                    self.staged.insert(event.record.key.clone(), event.previous.clone());
+                }
+                return Err(CommitError::Conflict { key: change.key().clone(), expected: change.expected(), found });
+            }
+            self.revision += 1;
+            let body = change.body().fill(self.revision);
+            let (kind, key) = match change {
+                Change::Put { key, .. } => (RowKind::Put, key),
+                Change::Delete { key, .. } => (RowKind::Delete, key),
+            };
+            let created = found.as_ref().map_or(self.revision, |found| found.created_revision);
+            let record = record(interner, found.as_ref(), key, self.revision, created, body, tags);
+            self.staged.insert(record.key.clone(), (kind == RowKind::Put).then(|| record.clone()));
+            self.events.push(event(kind, record, found));
+        }
+        let records = self.events[start..].iter().map(|event| event.record.clone()).collect();
+        Ok(Committed { revision: self.revision, records })
+    }
+}
+
+fn record(
+    interner: &mut Interner,
+    previous: Option<&Arc<Record>>,
+    key: Key,
+    revision: u64,
+    created_revision: u64,
+    body: bytes::Bytes,
+    tags: Tags,
+) -> Arc<Record> {
+    let key = previous.map_or_else(|| interner.key(&key), |previous| previous.key.clone());
+    let tags = interner.tags(tags, previous.map(|previous| &previous.tags));
+    Arc::new(Record { key, revision, created_revision, body, tags })
+}
+
+fn event(kind: RowKind, record: Arc<Record>, previous: Option<Arc<Record>>) -> Arc<Event> {
+    let kind = match (kind, &previous) {
+        (RowKind::Put, None) => EventKind::Created,
+        (RowKind::Put, Some(_)) => EventKind::Updated,
+        (RowKind::Delete, _) => EventKind::Deleted,
+    };
+    Arc::new(Event::new(kind, record, previous))
+}
+
+fn row_kind(kind: EventKind) -> RowKind {
+    match kind {
+        EventKind::Created | EventKind::Updated => RowKind::Put,
+        EventKind::Deleted => RowKind::Delete,
+    }
+}
+
+fn row(event: &Event) -> Row {
+    let Record { key, revision, created_revision, body, .. } = &*event.record;
+    Row {
+        revision: *revision,
+        kind: row_kind(event.kind),
+        created_revision: *created_revision,
+        key: key.clone(),
+        body: body.clone(),
+    }
+}
+
+/// The rows that a row makes superfluous once it belongs to the compacted part: the one before it, and itself if it
+/// is a deletion.
+fn made_superfluous(revision: u64, kind: RowKind, previous: Option<&Record>) -> impl Iterator<Item = Superseded> {
+    let before = previous.map(|previous| previous.revision);
+    let itself = (kind == RowKind::Delete).then_some(revision);
+    before.into_iter().chain(itself).map(move |row| Superseded { row, by: revision })
+}
