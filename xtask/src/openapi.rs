@@ -1,7 +1,8 @@
 //! `cargo xtask openapi`: trims Kubernetes' published API documents to the built-in kinds that we serve.
 //!
 //! - The result is data in `crates/apiserver/data`, committed, so that a build needs nothing but the repository.
-//! - Schemas lie in one file per package, one definition per line: a new release of Kubernetes is a readable diff.
+//! - Schemas lie in one file per group and version, one definition per line: a new release of Kubernetes is a readable
+//!   diff. A definition that several groups use is in each of their files, as in the documents that clients ask for.
 //! - What is reachable from a served kind is kept whole, with its descriptions, because `kubectl explain` shows them.
 //!   Paths are not kept: they follow from the resources.
 
@@ -77,11 +78,7 @@ pub struct OpenapiArgs {
 pub fn run(workspace: &Workspace, args: &OpenapiArgs) -> Result<bool> {
     let source = args.source.clone().unwrap_or_else(|| workspace.root.join(SOURCE));
     let data = workspace.root.join(DATA);
-    let schemas = data.join("schemas");
-    if schemas.is_dir() {
-        fs::remove_dir_all(&schemas).with_context(|| format!("cannot empty {}", schemas.display()))?;
-    }
-    fs::create_dir_all(&schemas).with_context(|| format!("cannot make the folder {}", schemas.display()))?;
+    fs::create_dir_all(&data).with_context(|| format!("cannot make the folder {}", data.display()))?;
     let files = trim(&source)?;
     for (name, text) in &files {
         let path = data.join(name);
@@ -94,32 +91,26 @@ pub fn run(workspace: &Workspace, args: &OpenapiArgs) -> Result<bool> {
 /// All files of the data, by their names below its folder.
 fn trim(source: &Path) -> Result<BTreeMap<String, String>> {
     let aggregated = read(&source.join("aggregated_v2.json"))?;
-    let mut kept = BTreeMap::new();
+    let mut files = BTreeMap::new();
     let mut groups = Vec::new();
     for (group, version, wanted) in SERVED {
-        let name =
-            if group.is_empty() { format!("api__{version}.json") } else { format!("apis__{group}__{version}.json") };
+        let is_core = group.is_empty();
+        let name = if is_core { format!("api__{version}.json") } else { format!("apis__{group}__{version}.json") };
         let document = read(&source.join(name))?;
-        let mut resources = if group.is_empty() {
+        let mut resources = if is_core {
             core_resources(&document, wanted)?
         } else {
             published_resources(&aggregated, group, version, wanted)?
         };
         resources.sort_by_key(|resource| resource["resource"].to_string());
-        keep_schemas(&document, group, version, &resources, &mut kept)?;
+        let kept = kept_schemas(&document, group, version, &resources)?;
+        let lines = kept.iter().map(|(name, schema)| Ok(format!("{}:{}", json!(name), compact(schema)?)));
+        let lines: Vec<String> = lines.collect::<Result<_>>()?;
+        let name = if is_core { format!("api_{version}.json") } else { format!("apis_{group}_{version}.json") };
+        files.insert(name, format!("{{\n{}\n}}\n", lines.join(",\n")));
         groups.push(json!({"group": group, "version": version, "resources": resources}));
     }
-    let mut files = BTreeMap::from([("discovery.json".to_owned(), discovery_text(&groups)?)]);
-    let mut packages: BTreeMap<&str, Vec<(&String, &Value)>> = BTreeMap::new();
-    for (name, schema) in &kept {
-        let package = name.rsplit_once('.').map_or(name.as_str(), |(package, _)| package);
-        packages.entry(package).or_default().push((name, schema));
-    }
-    for (package, schemas) in packages {
-        let lines = schemas.iter().map(|(name, schema)| Ok(format!("{}:{}", json!(name), compact(schema)?)));
-        let lines: Vec<String> = lines.collect::<Result<_>>()?;
-        files.insert(format!("schemas/{package}.json"), format!("{{\n{}\n}}\n", lines.join(",\n")));
-    }
+    files.insert("discovery.json".to_owned(), discovery_text(&groups)?);
     Ok(files)
 }
 
@@ -252,14 +243,13 @@ fn core_resource(paths: &Map<String, Value>, name: &str) -> Result<Value> {
     Ok(resource)
 }
 
-/// Keeps the schemas of the served kinds, of their lists and subresources, and of all they refer to.
-fn keep_schemas(
-    document: &Value,
+/// The schemas of the served kinds, of their lists and subresources, and of all they refer to.
+fn kept_schemas<'d>(
+    document: &'d Value,
     group: &str,
     version: &str,
     resources: &[Value],
-    kept: &mut BTreeMap<String, Value>,
-) -> Result<()> {
+) -> Result<BTreeMap<&'d str, &'d Value>> {
     let schemas = document["components"]["schemas"].as_object().context("a document has no schemas")?;
     let mut wanted: BTreeSet<(String, String, String)> = BTreeSet::new();
     for resource in resources {
@@ -315,6 +305,7 @@ fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -331,7 +322,8 @@ mod tests {
             let committed = fs::read_to_string(root.join(DATA).join(name)).unwrap_or_default();
             assert!(committed == *text, "{name} is not what `cargo xtask openapi` makes");
         }
-        let there = fs::read_dir(root.join(DATA).join("schemas")).unwrap().count();
-        assert_eq!(there + 1, files.len(), "schemas that nobody makes");
+        let there = fs::read_dir(root.join(DATA)).unwrap().filter_map(Result::ok);
+        let there = there.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"));
+        assert_eq!(there.count(), files.len(), "data that nobody makes");
     }
 }
