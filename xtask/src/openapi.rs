@@ -269,27 +269,20 @@ fn kept_schemas<'d>(
         let text = |key: &str| only[key].as_str().unwrap_or_default().to_owned();
         wanted.contains(&(text("group"), text("version"), text("kind")))
     };
-    let mut to_see: Vec<&str> =
-        schemas.iter().filter(|(_, schema)| is_wanted(schema)).map(|(name, _)| name.as_str()).collect();
     let shared: Vec<String> = SHARED_KINDS.iter().map(|kind| format!("{META}.{kind}")).collect();
-    to_see.extend(shared.iter().map(String::as_str).filter(|name| schemas.contains_key(*name)));
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let roots = schemas.iter().filter(|(name, schema)| is_wanted(schema) || shared.contains(name));
+    let mut to_see: Vec<&str> = roots.map(|(name, _)| name.as_str()).collect();
+    let mut kept = BTreeMap::new();
     while let Some(name) = to_see.pop() {
-        if !seen.insert(name) {
+        if kept.contains_key(name) {
             continue;
         }
-        let schema =
-            schemas.get(name).with_context(|| format!("{group}/{version} refers to {name}, which is not there"))?;
+        let schema = schemas.get(name);
+        let schema = schema.with_context(|| format!("{group}/{version} refers to {name}, which is not there"))?;
+        kept.insert(name, schema);
         references(schema, &mut to_see);
-        if let Some(other) = kept.get(name)
-            && other != schema
-            && !name.starts_with(META)
-        {
-            bail!("{name} differs between documents");
-        }
-        kept.entry(name.to_owned()).or_insert_with(|| schema.clone());
     }
-    Ok(())
+    Ok(kept)
 }
 
 fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
