@@ -19,6 +19,7 @@ mod lists;
 pub mod names;
 mod node;
 mod number;
+pub mod openapi;
 mod path;
 mod pattern;
 mod prune;
