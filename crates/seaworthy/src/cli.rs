@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::builder::StyledStr;
@@ -117,6 +118,14 @@ pub enum Command {
     /// Print the CustomResourceDefinitions, ready for `kubectl apply`
     #[command(after_help = CRDS_EXAMPLES)]
     Crds(Crds),
+    /// Run the embedded Kubernetes API server
+    ///
+    /// It speaks the Kubernetes API for the kinds that Seaworthy needs, custom resources included, and keeps everything in
+    /// one folder. It is for machines without a cluster, for laboratories and for tests; where there is a cluster, use that.
+    ///
+    /// Prints its address, and writes a kubeconfig for an administrator. Ends by Ctrl-C.
+    #[command(after_help = APISERVER_EXAMPLES)]
+    Apiserver(Apiserver),
     /// Print the completion script for a shell
     ///
     /// Put it where the shell looks for such scripts (below), and open a new shell.
@@ -286,6 +295,23 @@ pub struct Crds {
     pub output: DefinitionFormat,
 }
 
+/// Options of `apiserver`.
+#[derive(Debug, Args)]
+pub struct Apiserver {
+    /// Where everything is kept; made if it is not there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub data: PathBuf,
+    /// Where to listen; port 0 takes any free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
+    pub listen: SocketAddr,
+    /// Where to write the administrator's kubeconfig [default: admin.kubeconfig in the data folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub kubeconfig_out: Option<PathBuf>,
+    /// Tokens in the format of kube-apiserver: token,user,uid,"group,group"
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub token_auth_file: Option<PathBuf>,
+}
+
 /// How objects are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ObjectFormat {
@@ -379,6 +405,12 @@ const VALIDATE_EXAMPLES: &str = "\
 Examples:
   seaworthy ignition validate -f config.ign
   seaworthy ignition validate -o json < config.ign";
+
+const APISERVER_EXAMPLES: &str = "\
+Examples:
+  seaworthy apiserver --data ./data
+  kubectl --kubeconfig ./data/admin.kubeconfig get namespaces
+  seaworthy apiserver --data ./data --listen 127.0.0.1:0 --kubeconfig-out ./kubeconfig";
 
 const CRDS_EXAMPLES: &str = "\
 Examples:

@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod apiserver;
 mod contents;
 mod crds;
 mod diff;
@@ -26,6 +27,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Lint(options) => lint::run(&options)?,
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,
+        Command::Apiserver(options) => apiserver::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
         Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,
     };
