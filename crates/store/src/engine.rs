@@ -29,7 +29,7 @@ pub trait Engine: Send + 'static {
     /// What is remembered beside the rows.
     fn mark(&mut self) -> Result<Mark, EngineError>;
 
-    /// Shows every row in order of revision; an error of `visit` ends it and leaves the storage as it was.
+    /// Shows every row in order of revision; an error of `visit` ends it. Leaves the storage as it is.
     fn load(&mut self, visit: &mut dyn FnMut(Row) -> Result<(), EngineError>) -> Result<(), EngineError>;
 
     /// Adds rows whose revisions follow the newest one.

@@ -1,7 +1,8 @@
 //! The log in one redb file.
 //!
 //! - Nothing but this module knows redb.
-//! - A file is checked in full before the first byte of it changes (see [`guarded`]).
+//! - A file is checked in full when it is opened, and not a byte of it changes before the first append (see
+//!   [`guarded`]).
 //! - redb refuses all work after a failed read, write or sync. The database is then opened anew for the next append,
 //!   and what the failed one may have left behind is taken back first.
 
@@ -61,7 +62,7 @@ struct Opened {
 }
 
 impl Redb {
-    /// Opens the log in `file`, or makes an empty one. A file that is refused stays as it was, byte for byte.
+    /// Opens the log in `file`, or makes an empty one. The file stays as it is, byte for byte, until the first append.
     pub fn open(file: &Path) -> Result<Self, EngineError> {
         if !file.try_exists().map_err(EngineError::Io)? {
             create(file)?;
@@ -145,8 +146,7 @@ impl Engine for Redb {
         };
         unwound(|| each_row(&opened.database, visit))?;
         self.opened = Some(opened);
-        // All of it could be read: now the file may change.
-        self.write(|_| Ok(()))
+        Ok(())
     }
 
     fn append(&mut self, rows: &[Row]) -> Result<(), EngineError> {

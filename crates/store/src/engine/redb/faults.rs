@@ -232,12 +232,7 @@ async fn run(fault: Fault) -> bool {
     let what = format!("{fault:?}");
     let disk = Disk::new();
     disk.platter().fault = Some(fault);
-    let opened = disk.store();
-    if opened.is_err() {
-        check_power_cut(&disk, &[(0, BTreeMap::new())], &what).await;
-    }
-    let retried = || (0..fault.lasts).find_map(|_| disk.store().ok());
-    let store = opened.ok().or_else(retried).unwrap_or_else(|| disk.store().unwrap());
+    let store = disk.store().unwrap();
     let mut known = seen(&store);
     for (n, changes) in commits().into_iter().enumerate() {
         // After a refusal something shorter is written instead, so that rows left behind would stand out.

@@ -2,7 +2,7 @@
 //!
 //! redb writes to a file as soon as it opens it: a flag, and a repair if the last process was killed. A file that is
 //! then refused must not have changed. So everything that is written goes to a list first, which reads see, and
-//! [`Guarded::release`] carries it out, in order and with its syncs, once the log was read to its end.
+//! [`Guarded::release`] carries it out, in order and with its syncs, when there is something to append.
 
 use std::fmt;
 use std::io;
