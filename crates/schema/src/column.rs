@@ -80,8 +80,8 @@ pub fn age(time: &str, now: i64) -> String {
         if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit}{small}{small_unit}") }
     };
     match seconds {
-        ..-1 => "<invalid>".to_owned(),
-        ..=0 => "0s".to_owned(),
+        i64::MIN..=-2 => "<invalid>".to_owned(),
+        -1..=0 => "0s".to_owned(),
         _ if seconds < 120 => format!("{seconds}s"),
         _ if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
         _ if minutes < 180 => format!("{minutes}m"),
