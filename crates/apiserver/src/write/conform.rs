@@ -98,6 +98,11 @@ fn typed(schema: Schema<'_>, value: &mut Value, path: &mut String, unknown: &mut
                     }
                     Some(field) => {
                         result = typed(field, value, path, unknown);
+                        // An empty list of owners means: forget them all.
+                        if key == "managedFields" && !value.is_null() {
+                            path.truncate(length);
+                            return true;
+                        }
                         let is_declared = schema.property(key).is_some();
                         let is_required = schema.required.iter().any(|required| **required == **key);
                         !is_declared && !value.is_null() || is_required && !value.is_null() || !is_empty(field, value)
