@@ -46,6 +46,8 @@ struct ListRule<'a> {
     items: Option<Schema<'a>>,
 }
 
+/// Differs: a field that the schema does not have is merged like a JSON merge patch, because whether unknown fields
+/// are wrong is for field validation to say; the real server breaks off if both sides have one.
 impl<'a> ListRule<'a> {
     fn of(parent: Option<Schema<'a>>, field: &str) -> ListRule<'a> {
         let list = parent.and_then(|parent| parent.field(field));
@@ -223,7 +225,7 @@ fn element_kind(first: &[Value], second: &[Value]) -> Result<ElementKind, PatchE
     };
     let kind = match element {
         Value::Array(_) => return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned())),
-        // Differs: the real server fails without a message here.
+        // Differs: says what is wrong, because the real server breaks off without a message.
         Value::Null => return Err(PatchError::Internal("list elements may not be null".to_owned())),
         Value::Object(_) => ElementKind::Map,
         _ => ElementKind::Scalar,

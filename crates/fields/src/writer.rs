@@ -78,6 +78,9 @@ impl<'a> Writer<'a> {
     }
 
     /// An object in a version, and its type there.
+    ///
+    /// Differs: elements with the same key do not stop a conversion, because they do not stop anything else; the real
+    /// server then loses track of all owners.
     pub(crate) fn at<'o>(&self, object: &'o Value, api_version: &str) -> Option<(Cow<'o, Value>, ObjectType<'a>)> {
         let (kind, _) = self.kind_at(api_version)?;
         let is_there = object.get("apiVersion").and_then(Value::as_str).is_none_or(|version| version == api_version);
