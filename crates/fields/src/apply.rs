@@ -158,9 +158,10 @@ impl Writer<'_> {
     ) -> Value {
         let mut owned: Vec<(&str, Set)> = Vec::new();
         for manager in managers.0.iter().chain([applier]) {
-            match owned.iter_mut().find(|(version, _)| *version == manager.api_version) {
+            let at = if self.versions.is_some() { &manager.api_version } else { self.api_version };
+            match owned.iter_mut().find(|(version, _)| *version == at) {
                 Some((_, fields)) => *fields = std::mem::take(fields).union(manager.fields.clone()),
-                None => owned.push((&manager.api_version, manager.fields.clone())),
+                None => owned.push((at, manager.fields.clone())),
             }
         }
         // The version that was pruned comes first: others may need what it has to be converted at all.

@@ -163,14 +163,19 @@ fn compare_numbers(left: &Number, right: &Number) -> Ordering {
 
 /// Whether two values are the same: as `==`, but numbers compare by value.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
+    // Nearly always they are equal, and `==` is faster to find that out.
+    left == right || same_by_value(left, right)
+}
+
+fn same_by_value(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare_numbers(left, right).is_eq(),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same_by_value(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same_by_value(left, right)))
         }
         _ => left == right,
     }

@@ -243,3 +243,33 @@ fn an_object_that_does_not_fit_keeps_the_owners_it_had() {
         assert_eq!(new["metadata"]["managedFields"], live["metadata"]["managedFields"]);
     });
 }
+
+/// Each of these takes minutes where the time grows with the square of the length.
+#[test]
+fn long_lists_and_many_managers_are_handled() {
+    const MANY: usize = 20_000;
+    let document = document();
+    let schema = document.named("io.k8s.api.core.v1.Node").unwrap();
+    let kind = ObjectType::built_in(schema);
+    let writer = Writer { kind, api_version: "v1", subresource: "", ignored: None, versions: None };
+    let addresses =
+        |each: &dyn Fn(usize) -> Value| json!({"status": {"addresses": (0..MANY).map(each).collect::<Vec<_>>()}});
+    let config = addresses(&|number| json!({"type": format!("t{number}"), "address": "a"}));
+    let reversed = addresses(&|number| json!({"type": format!("t{}", MANY - number), "address": "a"}));
+    let live = writer.apply(None, &config, "one", false, TIME).unwrap();
+    let live = writer.apply(Some(&live), &reversed, "two", false, TIME).unwrap();
+    assert_eq!(live["status"]["addresses"].as_array().unwrap().len(), MANY + 1);
+
+    let mut patch = addresses(&|number| json!({"type": format!("t{number}"), "$patch": "delete"}));
+    patch["status"]["$setElementOrder/addresses"] = json!([{"type": format!("t{MANY}")}]);
+    let rest = strategic_patch(live.clone(), patch, schema).unwrap();
+    assert_eq!(rest["status"]["addresses"], json!([{"type": format!("t{MANY}"), "address": "a"}]));
+
+    let entry = |number: usize| {
+        json!({"manager": "m", "operation": "Update", "apiVersion": format!("v{number}"), "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": {format!("f:x{number}"): {}}}})
+    };
+    let mut new = json!({"metadata": {"managedFields": (0..MANY).map(entry).collect::<Vec<_>>()}});
+    writer.update(None, &mut new, "m", TIME).unwrap();
+    assert_eq!(Managers::of_object(&new).unwrap().0.len(), MANY);
+}
