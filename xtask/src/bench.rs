@@ -8,6 +8,7 @@ mod limits;
 mod machine;
 mod measurement;
 mod page;
+mod parse;
 mod render;
 
 use std::ffi::OsString;
@@ -30,9 +31,6 @@ pub enum BenchCommand {
     ParseValue {
         /// The file.
         file: PathBuf,
-        /// How often; the best counts.
-        #[arg(long, default_value_t = 1)]
-        runs: u32,
     },
     /// Run a command once and tell its wall time and peak memory.
     #[command(hide = true)]
@@ -48,7 +46,10 @@ pub fn run(command: BenchCommand) -> Result<bool> {
     match command {
         BenchCommand::Render(args) => render::run(&Workspace::load()?, &args),
         BenchCommand::Instructions(args) => instructions::run(&Workspace::load()?, &args),
-        BenchCommand::ParseValue { file, runs } => measurement::parse_value(&file, runs),
+        BenchCommand::ParseValue { file } => {
+            println!("{}", parse::nanoseconds(&file)?);
+            Ok(true)
+        }
         BenchCommand::Measure { command } => measurement::measure(&command),
     }
 }

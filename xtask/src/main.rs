@@ -9,6 +9,7 @@ mod bench;
 mod layering;
 mod lint;
 mod metadata;
+mod openapi;
 mod skips;
 mod step;
 mod suite;
@@ -40,6 +41,8 @@ enum Command {
     Lint,
     /// Check which crate may depend on which.
     Layering,
+    /// Trim Kubernetes' published API documents to what is served.
+    Openapi(openapi::OpenapiArgs),
     /// Measure the release binary.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -62,6 +65,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Test(args) => suite::test(&Workspace::load()?, &args),
         Command::Lint => suite::lint(&Workspace::load()?),
         Command::Layering => suite::layering(&Workspace::load()?),
+        Command::Openapi(args) => openapi::run(&Workspace::load()?, &args),
         Command::Bench(command) => bench::run(command),
     }
 }

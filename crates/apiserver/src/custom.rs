@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Document, NodeId, Schema};
-use serde_json::Value;
+use seaworthy_schema::{Cause, Column, CustomResource, Document, JsonPath, NodeId, Scale, Schema};
+use serde_json::{Value, json};
 
-use crate::kind::{ALL_VERBS, Deed, PART_VERBS, Part, Scale, keep_parts_apart_from_the_start};
+use crate::kind::{ALL_VERBS, Deed, PART_VERBS, Part, Replicas, keep_parts_apart_from_the_start};
 use crate::object::{self, Metadata, Object};
-use crate::reach::Reach;
 use crate::resource::{Below, Origin, Resource, api_version};
 use crate::table;
+
+const NAME: crate::kind::Column = crate::kind::Column::NAME;
+const AGE: crate::kind::Column = crate::kind::Column::AGE;
 
 /// One version of a definition.
 pub struct Custom {
@@ -18,6 +20,10 @@ pub struct Custom {
     root: NodeId,
     has_status: bool,
     scale: Option<Scale>,
+    columns: Vec<Column>,
+    selectable: Vec<(String, JsonPath)>,
+    /// The schema as it was written, for who asks for documentation.
+    pub published: Value,
     /// The revision that created the definition.
     pub history_begins: u64,
 }
@@ -27,14 +33,22 @@ impl Custom {
     pub fn read(version: &Value, history_begins: u64) -> Custom {
         let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
         let (document, root) = Document::of_custom_resource(schema);
-        let scale = version.pointer("/subresources/scale").map(|paths| {
-            // Definitions write paths with a dot before them.
-            let path = |key: &str| paths.text(key).trim_start_matches('.').to_owned().into();
-            let (wanted, found) = (path("specReplicasPath"), path("statusReplicasPath"));
-            Scale { wanted, found, selector: path("labelSelectorPath") }
+        let list = |key: &str| version.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let columns = list("additionalPrinterColumns").iter().filter_map(Column::of).collect();
+        let selectable = list("selectableFields").iter().filter_map(|field| {
+            let path = field.get("jsonPath")?.as_str()?;
+            Some((path.trim_start_matches('.').to_owned(), JsonPath::parse(path).ok()?))
         });
-        let has_status = version.pointer("/subresources/status").is_some();
-        Custom { document, root, has_status, scale, history_begins }
+        Custom {
+            document,
+            root,
+            has_status: version.pointer("/subresources/status").is_some(),
+            scale: version.pointer("/subresources/scale").and_then(Scale::of),
+            columns,
+            selectable: selectable.collect(),
+            published: schema.clone(),
+            history_begins,
+        }
     }
 
     /// Its schema.
@@ -42,41 +56,71 @@ impl Custom {
         self.document.at(self.root)
     }
 
+    /// Whether it reports in a subresource.
+    pub fn has_status(&self) -> bool {
+        self.has_status
+    }
+
+    /// How it is scaled.
+    pub fn scale(&self) -> Option<&Scale> {
+        self.scale.as_ref()
+    }
+
     /// What lives below its objects.
     pub fn below(&self, resource: &Resource) -> Vec<Below> {
-        let kind = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
-        let status = Below { name: "status", kind, is_foreign: false, verbs: PART_VERBS, deed: Deed::Part };
-        let scale = self.scale.clone().map(|scale| Below {
+        let own = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
+        let status = Below { name: "status", kind: own, is_foreign: false, verbs: PART_VERBS, deed: Deed::Part };
+        let scale = self.scale.as_ref().map(|scale| Below {
             name: "scale",
             kind: ("autoscaling".into(), "v1".into(), "Scale".into()),
             is_foreign: true,
             verbs: PART_VERBS,
-            deed: Deed::Scale(scale),
+            deed: Deed::Scale(Replicas::of_custom(scale)),
         });
         self.has_status.then_some(status).into_iter().chain(scale).collect()
     }
 
     /// The value of a field that selectors may name.
-    pub fn selectable(&self, _object: &Object, _label: &str) -> Option<String> {
-        None
+    pub fn selectable(&self, object: &Object, label: &str) -> Option<String> {
+        let (_, path) = self.selectable.iter().find(|(field, _)| field == label)?;
+        let object = Value::Object(object.clone());
+        let found = path.find(&object).ok()?;
+        Some(match found.first().map(|value| &**value) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        })
     }
 
     /// The fields that selectors may name.
     pub fn selectable_labels(&self) -> Vec<&str> {
-        Vec::new()
+        self.selectable.iter().map(|(field, _)| field.as_str()).collect()
     }
 
-    /// What is wrong with an object.
-    pub fn judge(&self, object: &Object, old: Option<&Object>, _part: Part) -> Vec<Cause> {
+    /// What is wrong with an object, its metadata included.
+    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, metadata: Vec<Cause>) -> Vec<Cause> {
         let value = Value::Object(object.clone());
         let old = old.map(|old| Value::Object(old.clone()));
-        seaworthy_schema::validate(self.schema(), &value, old.as_ref(), "")
+        let judge = CustomResource { schema: self.schema(), scale: self.scale.as_ref() };
+        match (part, &old) {
+            (Part::Status, Some(old)) => judge.status_mistakes(&value, old, metadata),
+            _ => judge.mistakes(&value, old.as_ref(), metadata),
+        }
     }
 
     /// Brings an object into the state in which this write may leave it.
     pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: Part) {
         if self.has_status {
             keep_parts_apart_from_the_start(object, old, part);
+        }
+        // A report changes nothing of what users say about the object.
+        if let (Part::Status, Some(old)) = (part, old) {
+            for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
+                match old.metadata().get(key) {
+                    Some(value) => object.metadata_mut().insert(key.to_owned(), value.clone()),
+                    None => object.metadata_mut().remove(key),
+                };
+            }
         }
     }
 
@@ -91,12 +135,28 @@ impl Custom {
 
     /// The columns of its table.
     pub fn columns(&self) -> Vec<Value> {
-        [crate::kind::Column::NAME, crate::kind::Column::AGE].iter().map(table::column).collect()
+        let name = table::column(&NAME);
+        if self.columns.is_empty() {
+            return vec![name, table::column(&AGE)];
+        }
+        let own = self.columns.iter().map(|column| {
+            json!({
+                "name": column.name, "type": column.kind, "format": column.format, "description": column.description,
+                "priority": column.priority,
+            })
+        });
+        std::iter::once(name).chain(own).collect()
     }
 
     /// One row of its table.
     pub fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
-        vec![object.name().into(), table::age(object, now)]
+        let name = Value::from(object.name());
+        if self.columns.is_empty() {
+            return vec![name, table::age(object, now)];
+        }
+        let value = Value::Object(object.clone());
+        let own = self.columns.iter().map(|column| column.cell(&value, now.as_second()));
+        std::iter::once(name).chain(own).collect()
     }
 }
 

@@ -158,18 +158,31 @@ pub enum Deed {
     /// It makes a token for a service account.
     Token,
     /// It shows and sets how many there should be.
-    Scale(Scale),
+    Scale(Replicas),
 }
 
 /// Where an object keeps its number of replicas: paths of keys with dots between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scale {
+pub struct Replicas {
     /// How many there should be.
     pub wanted: std::borrow::Cow<'static, str>,
     /// How many there are.
     pub found: std::borrow::Cow<'static, str>,
     /// The selector of what is counted: a text, or a label selector. Empty for none.
     pub selector: std::borrow::Cow<'static, str>,
+}
+
+impl Replicas {
+    /// Where a definition says they are.
+    pub fn of_custom(scale: &seaworthy_schema::Scale) -> Replicas {
+        // Definitions write paths with a dot before them.
+        let path = |path: &str| path.trim_start_matches('.').to_owned().into();
+        Replicas {
+            wanted: path(&scale.spec_replicas),
+            found: path(&scale.status_replicas),
+            selector: path(scale.selector.as_deref().unwrap_or_default()),
+        }
+    }
 }
 
 /// How a kind behaves where kinds differ.

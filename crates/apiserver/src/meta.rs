@@ -20,7 +20,7 @@ pub fn judge(object: &Object, resource: &Resource) -> Vec<Cause> {
     causes.extend(judge_labels(object));
     causes.extend(judge_annotations(object));
     causes.extend(judge_owners(object));
-    causes.extend(judge_finalizers(object));
+    causes.extend(judge_finalizers(object, resource));
     causes
 }
 
@@ -124,15 +124,18 @@ fn judge_owners(object: &Object) -> Vec<Cause> {
     causes
 }
 
-fn judge_finalizers(object: &Object) -> Vec<Cause> {
+fn judge_finalizers(object: &Object, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for name in object.finalizers() {
+    for (at, name) in object.finalizers().enumerate() {
         let problems = names::qualified_name(name);
         causes.extend(problems.iter().map(|problem| Cause::invalid("metadata.finalizers", name, problem)));
+        if resource.is_custom() {
+            continue;
+        }
         let is_known = matches!(name, ORPHAN | FOREGROUND | "kubernetes");
         if problems.is_empty() && !name.contains('/') && !is_known {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid("metadata.finalizers", name, why));
+            causes.push(Cause::invalid(format!("metadata.finalizers[{at}]"), name, why));
         }
     }
     let has = |wanted: &str| object.finalizers().any(|name| name == wanted);

@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
@@ -68,7 +69,7 @@ pub struct Pki {
     issuer: Issuer<'static, KeyPair>,
     authority: String,
     /// The key that signs tokens of service accounts.
-    pub keys: Keys,
+    pub keys: Arc<Keys>,
 }
 
 impl Pki {
@@ -122,7 +123,7 @@ impl Pki {
     fn with(authority: String, pair: KeyPair, keys: Keys) -> Result<Pki, PkiError> {
         let issuer = Issuer::from_ca_cert_pem(&authority, pair)
             .map_err(|cause| PkiError::Certificate { what: "the authority's certificate", cause })?;
-        Ok(Pki { issuer, authority, keys })
+        Ok(Pki { issuer, authority, keys: Arc::new(keys) })
     }
 
     /// The authority's certificate, as PEM.

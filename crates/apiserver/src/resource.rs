@@ -194,18 +194,35 @@ impl Resource {
         }
     }
 
-    /// The rules of the kind beyond its schema.
-    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+    /// The rules of the kind, beside what is wrong with the object's metadata.
+    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, mut metadata: Vec<Cause>) -> Vec<Cause> {
         match &self.origin {
-            Origin::BuiltIn(kind) => (kind.validate)(object, old, part),
-            Origin::Custom(custom) => custom.judge(object, old, part),
+            Origin::BuiltIn(kind) => {
+                metadata.extend((kind.validate)(object, old, part));
+                metadata
+            }
+            Origin::Custom(custom) => custom.judge(object, old, part, metadata),
+        }
+    }
+
+    /// Whether a top-level field is part of what users want, and not of what is reported.
+    pub fn is_wish(&self, key: &str) -> bool {
+        match key {
+            "metadata" | "kind" | "apiVersion" => false,
+            "status" => matches!(&self.origin, Origin::Custom(custom) if !custom.has_status()),
+            _ => true,
         }
     }
 
     /// Brings an object into the state in which this write may leave it.
     pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: Part) {
         match &self.origin {
-            Origin::BuiltIn(kind) => (kind.prepare)(object, old, part),
+            Origin::BuiltIn(kind) => {
+                (kind.prepare)(object, old, part);
+                if let Some(schema) = definitions::of(kind) {
+                    definitions::materialise_status(schema, object);
+                }
+            }
             Origin::Custom(custom) => custom.prepare(object, old, part),
         }
     }

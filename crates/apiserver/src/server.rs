@@ -27,7 +27,7 @@ struct Inner {
     policy: RwLock<Arc<Policy>>,
     world: Arc<dyn World>,
     tokens: StaticTokens,
-    keys: Keys,
+    keys: Arc<Keys>,
 }
 
 /// What a server is made of.
@@ -39,7 +39,7 @@ pub struct Settings {
     /// Tokens that do not change.
     pub tokens: StaticTokens,
     /// The key that signs tokens of service accounts.
-    pub keys: Keys,
+    pub keys: Arc<Keys>,
 }
 
 /// Where the objects are kept.

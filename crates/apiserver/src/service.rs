@@ -116,6 +116,7 @@ impl Server {
             "" => resource.verbs,
             below => match resource.below().into_iter().find(|offered| offered.name == below) {
                 Some(offered) => offered.verbs,
+                None if resource.is_custom() => return Err(Failure::not_found(resource.named(), &path.name)),
                 None => return Err(Failure::unknown_path()),
             },
         };

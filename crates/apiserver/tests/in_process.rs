@@ -14,7 +14,7 @@ async fn server() -> Server {
         place: Place::Memory,
         world: Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap())),
         tokens: StaticTokens::default(),
-        keys: Keys::read(&Keys::generate().unwrap()).unwrap(),
+        keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
     };
     let server = Server::open(settings).unwrap();
     server.prepare().await.unwrap();

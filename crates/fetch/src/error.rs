@@ -31,6 +31,20 @@ pub enum Category {
     RemoteVerificationFailed,
 }
 
+/// How long a failed fetch is tried again.
+///
+/// Differs: Ignition tries again for ever whatever broke, because a machine at first boot has to wait for its servers.
+/// Whoever renders would rather hear at once of a name that is misspelt or a server that is not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Retry {
+    /// The next attempt would fail as well.
+    Never,
+    /// A few times, in case a server is just being restarted.
+    Briefly,
+    /// Until the time for the whole fetch is over.
+    Patiently,
+}
+
 /// What went wrong in a fetch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -82,8 +96,8 @@ pub enum FailureKind {
         proxy: String,
         /// What went wrong.
         reason: String,
-        /// Whether another attempt may succeed.
-        is_transient: bool,
+        /// How long another attempt is worth it.
+        retry: Retry,
     },
     /// The server has no such content.
     #[error("not found (404); check the URL, or publish the content there")]
@@ -109,7 +123,15 @@ pub enum FailureKind {
         /// Why.
         reason: String,
     },
-    /// The connection failed: no address, no answer, an answer that broke off.
+    /// There is nobody to talk to: no address for the name, or a connection that is turned away.
+    #[error("{reason}; {step}")]
+    Unreachable {
+        /// What happened.
+        reason: String,
+        /// What to do about it.
+        step: &'static str,
+    },
+    /// The connection failed: no answer, an answer that broke off.
     #[error("{reason}")]
     Transport {
         /// What happened.
@@ -143,7 +165,11 @@ pub enum FailureKind {
         limit: Duration,
     },
     /// The time allowed for the whole fetch has run out.
-    #[error("not complete within {}{}", seconds(*.limit), last_text(.last.as_deref()))]
+    #[error(
+        "not complete within {}{}; find out why the server is that slow",
+        seconds(*.limit),
+        last_text(.last.as_deref())
+    )]
     TotalTimeout {
         /// The time allowed.
         limit: Duration,
@@ -158,12 +184,29 @@ pub enum FailureKind {
         /// Whether it was within the limit before it was unpacked.
         is_unpacked: bool,
     },
-    /// The contents of one run are too large together.
-    #[error("all remote contents together are larger than the limit of {limit} bytes")]
+    /// With this content, those of one run are too large together.
+    #[error(
+        "its {size} bytes make all remote contents together larger than the limit of {limit} bytes; refer to less, \
+         or put some of it into an image"
+    )]
     TotalTooLarge {
-        /// The limit.
+        /// How large this one is.
+        size: u64,
+        /// The limit for all.
         limit: u64,
     },
+    /// The time allowed for all fetches of one run has run out.
+    #[error(
+        "there was no time left: all fetches of a run may take {} together; render fewer pools at once, or find out \
+         which server is slow", seconds(*.limit)
+    )]
+    OutOfTime {
+        /// The time allowed.
+        limit: Duration,
+    },
+    /// There is no snapshot, and nothing may be fetched.
+    #[error("there is no snapshot of it, and nothing may be fetched")]
+    Offline,
     /// The content is not what `compression: gzip` promises.
     #[error(
         "compression gzip is declared, but the content cannot be unpacked: {reason}; remove the \
@@ -227,14 +270,17 @@ impl FetchError {
             | FailureKind::Certificate { .. }
             | FailureKind::TooLarge { .. }
             | FailureKind::TotalTooLarge { .. }
+            | FailureKind::Offline
             | FailureKind::Gzip { .. }
             | FailureKind::Verification { .. }
             | FailureKind::Environment { .. }
             | FailureKind::Credentials { .. } => true,
-            FailureKind::Proxy { is_transient, .. } => !is_transient,
+            FailureKind::Proxy { retry, .. } => *retry == Retry::Never,
             // Somebody may publish the object, open the door or start the server.
             FailureKind::NotFound
             | FailureKind::Status { .. }
+            | FailureKind::Unreachable { .. }
+            | FailureKind::OutOfTime { .. }
             | FailureKind::Transport { .. }
             | FailureKind::HeadersTimeout { .. }
             | FailureKind::TotalTimeout { .. } => false,
@@ -242,7 +288,8 @@ impl FetchError {
     }
 
     /// The narrowest pattern that, put among [`Policy::allow_hosts`](crate::Policy::allow_hosts),
-    /// would have allowed the connection; `None` if it was not the policy that refused.
+    /// would have allowed the connection; `None` if it was not the policy that refused. The message
+    /// does not have it: only the caller knows where patterns are given.
     #[must_use]
     pub fn allow_pattern(&self) -> Option<&str> {
         match &self.kind {
@@ -294,15 +341,15 @@ impl fmt::Display for Category {
 // === impl FailureKind ===
 
 impl FailureKind {
-    /// Whether another attempt, moments later, may succeed: server errors and anything that broke
-    /// on the way.
+    /// How long another attempt is worth it: server errors and anything that broke on the way may pass.
     #[must_use]
-    pub fn is_transient(&self) -> bool {
+    pub fn retry(&self) -> Retry {
         match self {
-            Self::Transport { .. } | Self::HeadersTimeout { .. } => true,
-            Self::Status { code, .. } => *code >= 500,
-            Self::Proxy { is_transient, .. } => *is_transient,
-            _ => false,
+            Self::Unreachable { .. } => Retry::Briefly,
+            Self::Transport { .. } | Self::HeadersTimeout { .. } => Retry::Patiently,
+            Self::Status { code, .. } if *code >= 500 => Retry::Patiently,
+            Self::Proxy { retry, .. } => *retry,
+            _ => Retry::Never,
         }
     }
 }
@@ -339,6 +386,7 @@ fn status_hint(code: u16, is_anonymous: bool) -> &'static str {
              public"
         }
         (401 | 403, false) => "; check the credentials or httpHeaders",
+        (500.., _) => "; try again when the server is well",
         _ => "",
     }
 }
@@ -409,14 +457,14 @@ mod tests {
         let refusal = Policy::default().check_address(&Host::Ip(address), address, 8080).unwrap_err();
         let error = failure(FailureKind::Refused(refusal));
         assert_eq!(error.allow_pattern(), Some("127.0.0.1:8080"));
-        assert!(error.to_string().ends_with("; allow it with the host pattern 127.0.0.1:8080"), "{error}");
+        assert!(error.to_string().ends_with(": address 127.0.0.1 is refused: loopback"), "{error}");
         assert_eq!(failure(FailureKind::NotFound).allow_pattern(), None);
     }
 
     #[test]
     fn server_errors_are_transient_and_client_errors_are_not() {
         let status = |code| FailureKind::Status { code, detail: None, is_anonymous: false };
-        assert!(status(500).is_transient() && status(599).is_transient());
-        assert!(!status(499).is_transient() && !status(429).is_transient());
+        assert_eq!([status(500).retry(), status(599).retry()], [Retry::Patiently; 2]);
+        assert_eq!([status(499).retry(), status(429).retry()], [Retry::Never; 2]);
     }
 }

@@ -2,7 +2,6 @@
 //! allowed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crate::body::unpack_and_verify;
@@ -13,33 +12,48 @@ use crate::timer::pauses;
 use crate::tls::SystemRoots;
 use crate::transport::{Link, Transport};
 use crate::{
-    Environment, FailureKind, FetchError, Policy, Request, Resolver, Snapshot, SnapshotError, SnapshotKey, Snapshots,
-    SystemResolver, Timer, TokioTimer, redact,
+    Environment, FailureKind, FetchError, Policy, Request, Resolver, Retry, Snapshot, SystemResolver, Timer,
+    TokioTimer, redact,
 };
+
+/// How many attempts in a row may reach nobody: with the pauses between them about three seconds.
+const MOST_BRIEF_ATTEMPTS: u32 = 5;
+
+/// How long it is tried where nobody can be reached: a name service that does not answer takes its time.
+const LONGEST_BRIEF: Duration = Duration::from_secs(10);
 
 /// Tells the time that snapshots carry.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// Gets remote content as a [`Policy`] allows. Cheap to clone; clones share the total size limit.
+/// Gets remote content as a [`Policy`] allows, one at a time; a [`Run`](crate::Run) gets many. Cheap to clone.
 #[derive(Clone)]
 pub struct Fetcher {
     transport: Arc<Transport>,
     environment: Arc<Environment>,
     timer: Arc<dyn Timer>,
     clock: Clock,
-    handed_out: Arc<AtomicU64>,
+    watch: Option<Arc<dyn Watch>>,
 }
 
-/// Content that was fetched, or reused from a snapshot.
-#[derive(Debug)]
-pub struct Resolved {
-    /// The content.
-    pub snapshot: Snapshot,
-    /// Whether it was there already.
-    pub is_reused: bool,
-    /// What was wrong with the snapshot store. The content is sound all the same, but a damaged
-    /// entry or a full store is to be reported: the next render may see other content.
-    pub problems: Vec<SnapshotError>,
+/// Hears how fetches go, so that somebody who waits can be told. Called while fetching: it must not take long.
+pub trait Watch: Send + Sync {
+    /// A fetch begins.
+    fn started(&self, request: &Request);
+    /// An attempt has failed, and another one follows.
+    fn failed(&self, request: &Request, attempt: &Attempt<'_>);
+    /// A fetch has ended, well or not.
+    fn ended(&self, request: &Request);
+}
+
+/// An attempt that failed and is repeated.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt<'a> {
+    /// Which one it was, from 1.
+    pub number: u32,
+    /// What went wrong.
+    pub failure: &'a FailureKind,
+    /// For how long the fetch is tried at most, counted from its beginning.
+    pub limit: Duration,
 }
 
 /// The ways that the requests of one fetch can take.
@@ -63,7 +77,7 @@ impl Fetcher {
             environment: Arc::default(),
             timer: Arc::new(TokioTimer::default()),
             clock,
-            handed_out: Arc::default(),
+            watch: None,
         }
     }
 
@@ -88,7 +102,7 @@ impl Fetcher {
     /// # Errors
     ///
     /// [`FailureKind::Authority`] when a bundle cannot be used.
-    pub fn with_authorities(self, bundles: &[Vec<u8>]) -> Result<Self, FailureKind> {
+    pub fn with_authorities(self, bundles: &[impl AsRef<[u8]>]) -> Result<Self, FailureKind> {
         let roots = Arc::new(SystemRoots::with(bundles)?);
         let (policy, resolver) = (self.transport.policy.clone(), self.transport.resolver.clone());
         Ok(Self { transport: Arc::new(Transport { policy, resolver, roots }), ..self })
@@ -100,11 +114,10 @@ impl Fetcher {
         Self { timer, ..self }
     }
 
-    /// The same fetcher with nothing handed out yet: [`Policy::max_total_bytes`] is meant for one
-    /// render, a fetcher may live longer.
+    /// The same with somebody who hears how fetches go.
     #[must_use]
-    pub fn for_new_run(&self) -> Self {
-        Self { handed_out: Arc::default(), ..self.clone() }
+    pub fn with_watch(self, watch: Arc<dyn Watch>) -> Self {
+        Self { watch: Some(watch), ..self }
     }
 
     /// The policy that this fetcher keeps.
@@ -115,13 +128,24 @@ impl Fetcher {
 
     /// The content that `request` asks for: unpacked, within the limits, with the right hash.
     ///
-    /// Server errors and broken connections are tried again until the total time is over;
-    /// anything else fails at once.
+    /// Server errors, timeouts and broken connections are tried again until the total time is over; where nobody can
+    /// be reached, five attempts have to do; anything else fails at once.
     ///
     /// # Errors
     ///
     /// See [`FailureKind`].
     pub async fn fetch(&self, request: &Request) -> Result<Snapshot, FetchError> {
+        if let Some(watch) = &self.watch {
+            watch.started(request);
+        }
+        let outcome = self.repeat(request).await;
+        if let Some(watch) = &self.watch {
+            watch.ended(request);
+        }
+        outcome
+    }
+
+    async fn repeat(&self, request: &Request) -> Result<Snapshot, FetchError> {
         let fail =
             |attempts, redirected_to, kind| FetchError { url: redact(&request.url), redirected_to, attempts, kind };
         let source = Source::of(request).map_err(|kind| fail(0, None, kind))?;
@@ -134,68 +158,43 @@ impl Fetcher {
         let since_start = || self.timer.elapsed().saturating_sub(start);
         let mut last = None;
         let mut attempts = 0;
+        // How many attempts in a row have reached nobody.
+        let mut in_vain = 0;
         for pause in pauses() {
             attempts += 1;
             let left = total.saturating_sub(since_start());
             let attempt = self.attempt(&source, &links, request);
             let failed = match tokio::time::timeout(left, attempt).await {
-                Ok(Ok(plain)) => {
-                    self.take(plain.len()).map_err(|kind| fail(attempts, None, kind))?;
-                    return Ok(Snapshot::new(plain, &request.url, (self.clock)()));
-                }
+                Ok(Ok(plain)) => return Ok(Snapshot::new(plain, &request.url, (self.clock)())),
                 Ok(Err(failed)) => failed,
                 Err(_) => {
                     let kind = FailureKind::TotalTimeout { limit: total, last };
                     return Err(fail(attempts, None, kind));
                 }
             };
-            let is_last = since_start().saturating_add(pause) >= total;
-            if is_last || !failed.kind.is_transient() {
+            let limit = match failed.kind.retry() {
+                Retry::Never => Duration::ZERO,
+                Retry::Briefly => {
+                    in_vain += 1;
+                    if in_vain < MOST_BRIEF_ATTEMPTS { total.min(LONGEST_BRIEF) } else { Duration::ZERO }
+                }
+                Retry::Patiently => {
+                    in_vain = 0;
+                    total
+                }
+            };
+            if since_start().saturating_add(pause) >= limit {
                 return Err(fail(attempts, failed.redirected_to, failed.kind));
             }
-            note_retry(&request.url, attempts, &failed.kind, pause);
+            if let Some(watch) = &self.watch {
+                watch.failed(request, &Attempt { number: attempts, failure: &failed.kind, limit });
+            }
             self.timer.sleep(pause).await;
             last = Some(Box::new(failed.kind));
         }
         // The pauses never end, and each of them brings the total time closer.
         let kind = FailureKind::TotalTimeout { limit: total, last };
         Err(fail(attempts, None, kind))
-    }
-
-    /// The snapshot of that key or, where there is none that can be trusted, the content that
-    /// `request` asks for, which then becomes the snapshot.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Fetcher::fetch`]; the size limits hold for a snapshot that is reused as well, so
-    /// that it makes no difference what had been fetched before. Failures of the store do not fail
-    /// the fetch; they are in [`Resolved::problems`].
-    pub async fn fetch_or_reuse(
-        &self,
-        snapshots: &dyn Snapshots,
-        key: &SnapshotKey,
-        request: &Request,
-    ) -> Result<Resolved, FetchError> {
-        let mut problems = Vec::new();
-        match snapshots.get(key) {
-            Ok(Some(snapshot)) => {
-                self.take_reused(snapshot.bytes().len()).map_err(|kind| unfetched(request, kind))?;
-                return Ok(Resolved { snapshot, is_reused: true, problems });
-            }
-            Ok(None) => {}
-            Err(problem) => problems.push(problem),
-        }
-        let fetched = self.fetch(request).await?;
-        let counted = fetched.bytes().len();
-        let snapshot = snapshots.put(key, fetched.clone()).unwrap_or_else(|problem| {
-            problems.push(problem);
-            fetched
-        });
-        // Somebody else may have been faster, and then it is their content that is handed out.
-        if let Some(more) = snapshot.bytes().len().checked_sub(counted) {
-            self.take(more).map_err(|kind| unfetched(request, kind))?;
-        }
-        Ok(Resolved { snapshot, is_reused: false, problems })
     }
 
     async fn attempt(&self, source: &Source, links: &Links, request: &Request) -> Result<Vec<u8>, Failed> {
@@ -216,27 +215,6 @@ impl Fetcher {
         let verification = request.verification.as_ref();
         let plain = unpack_and_verify(body.into(), request.compression, verification, limit)?;
         Ok(plain)
-    }
-
-    /// Judges the size of content that was not fetched now as if it had been.
-    fn take_reused(&self, size: usize) -> Result<(), FailureKind> {
-        let limit = self.policy().max_object_bytes;
-        if size as u64 > limit {
-            return Err(FailureKind::TooLarge { limit, is_unpacked: false });
-        }
-        self.take(size)
-    }
-
-    /// Counts content towards the total size limit.
-    fn take(&self, size: usize) -> Result<(), FailureKind> {
-        let limit = self.policy().max_total_bytes;
-        let size = size as u64;
-        self.handed_out
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(size).filter(|sum| *sum <= limit)
-            })
-            .map(drop)
-            .map_err(|_| FailureKind::TotalTooLarge { limit })
     }
 }
 
@@ -273,14 +251,4 @@ impl From<FailureKind> for Failed {
     fn from(kind: FailureKind) -> Self {
         Self { kind, redirected_to: None }
     }
-}
-
-/// A failure of content that was not asked for.
-fn unfetched(request: &Request, kind: FailureKind) -> FetchError {
-    FetchError { url: redact(&request.url), redirected_to: None, attempts: 0, kind }
-}
-
-fn note_retry(url: &str, attempt: u32, failure: &FailureKind, pause: Duration) {
-    let url = redact(url);
-    tracing::info!(%url, attempt, "{failure}; next attempt in {} ms", pause.as_millis());
 }

@@ -196,7 +196,7 @@ impl FolderSnapshots {
             .write_all(head.as_bytes())
             .and_then(|()| file.write_all(snapshot.bytes()))
             .and_then(|()| file.sync_all())
-            .and_then(|()| publish(&unfinished, path, replace));
+            .and_then(|()| if replace { self.replace(key, &unfinished, path) } else { publish(&unfinished, path) });
         let kept = match written {
             Ok(Published::Ours) => {
                 self.sync_folder()?;
@@ -212,6 +212,17 @@ impl FolderSnapshots {
         // A rename has moved it already; after a failure the disk may be full, so that it must go.
         remove(&unfinished)?;
         kept
+    }
+
+    /// Gives a finished file its name in place of a damaged one, unless somebody else has done so already.
+    fn replace(&self, key: &SnapshotKey, unfinished: &Path, path: &Path) -> io::Result<Published> {
+        let folder = File::open(&self.folder)?;
+        // Held until the end of this function. Where there are no locks, the later of two writers wins.
+        let _ = folder.lock();
+        if matches!(self.get(key), Ok(Some(_))) {
+            return Ok(Published::Theirs);
+        }
+        fs::rename(unfinished, path).map(|()| Published::Ours)
     }
 
     fn sync_folder(&self) -> Result<(), SnapshotError> {
@@ -285,12 +296,9 @@ enum Published {
     Theirs,
 }
 
-/// Gives a finished file its name. A sound entry of another writer is left alone, which a rename
-/// could not do; a damaged one is replaced.
-fn publish(unfinished: &Path, path: &Path, replace: bool) -> io::Result<Published> {
-    if replace {
-        return fs::rename(unfinished, path).map(|()| Published::Ours);
-    }
+/// Gives a finished file its name. The entry of another writer is left alone, which a rename could
+/// not do.
+fn publish(unfinished: &Path, path: &Path) -> io::Result<Published> {
     match fs::hard_link(unfinished, path) {
         Ok(()) => Ok(Published::Ours),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Published::Theirs),

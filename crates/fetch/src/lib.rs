@@ -1,7 +1,7 @@
 //! Turns a [`Request`] for remote content into verified plain bytes, and keeps them as snapshots.
 //!
 //! The crate knows nothing of the configs that need the content. A pure caller works out which
-//! requests a config needs, hands them to the [`Fetcher`], and resolves again with the answers.
+//! requests a config needs, hands them to a [`Run`], and resolves again with the answers.
 //!
 //! Invariants:
 //!
@@ -34,12 +34,12 @@ mod snapshot;
 
 pub use address::AddressClass;
 pub use digest::{Digest, ParseDigestError};
-pub use error::{Category, FailureKind, FetchError, TFTP_REFUSAL};
+pub use error::{Category, FailureKind, FetchError, Retry, TFTP_REFUSAL};
 pub use policy::{Host, HostPattern, ParseHostPatternError, Policy, Refusal};
 pub use proxy::Proxy;
 pub use redact::redact;
 pub use request::{Accept, Compression, Request, Settings};
-pub use snapshot::{MemorySnapshots, Snapshot, SnapshotError, SnapshotKey, Snapshots};
+pub use snapshot::{MemorySnapshots, Snapshot, SnapshotError, SnapshotKey, Snapshots, utc};
 
 #[cfg(feature = "fs")]
 mod folder;
@@ -63,6 +63,8 @@ mod object_url;
 #[cfg(feature = "net")]
 mod resolver;
 #[cfg(feature = "net")]
+mod run;
+#[cfg(feature = "net")]
 mod timer;
 #[cfg(feature = "net")]
 mod tls;
@@ -72,8 +74,10 @@ mod transport;
 #[cfg(feature = "net")]
 pub use environment::Environment;
 #[cfg(feature = "net")]
-pub use fetcher::{Clock, Fetcher, Resolved};
+pub use fetcher::{Attempt, Clock, Fetcher, Watch};
 #[cfg(feature = "net")]
 pub use resolver::{Resolver, SystemResolver};
+#[cfg(feature = "net")]
+pub use run::{Obtained, Run};
 #[cfg(feature = "net")]
 pub use timer::{Timer, TokioTimer};

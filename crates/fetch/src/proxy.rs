@@ -9,7 +9,7 @@ use crate::policy::{Cidr, Host};
 use crate::redact;
 
 /// The proxies of a config or of the operator; `Debug` shows no credentials.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Proxy {
     /// The proxy for `http` URLs: an `http` or `https` URL, possibly with credentials.
     pub http: Option<String>,

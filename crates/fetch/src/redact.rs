@@ -4,10 +4,13 @@
 /// to recognise which one was meant.
 const SHOWN_PARAMETER: &str = "versionId";
 
+/// How many characters are shown.
+const LONGEST: usize = 1000;
+
 /// Stands where something was taken out.
 const HIDDEN: &str = "…";
 
-/// The URL without user information, fragment and query values.
+/// The URL without user information, fragment and query values, cut off where it is too long to read.
 ///
 /// Works on text, not on a parsed URL, because a URL that cannot be parsed must be redacted as
 /// well. Where in doubt it takes out too much: slashes may be missing or written backwards, as
@@ -21,10 +24,10 @@ const HIDDEN: &str = "…";
 /// ```
 #[must_use]
 pub fn redact(url: &str) -> String {
-    let mut shown = redact_once(url);
+    let mut shown = shortened(redact_once(url));
     // What is left may look like a URL with user information of its own.
     loop {
-        let again = redact_once(&shown);
+        let again = shortened(redact_once(&shown));
         if again == shown {
             return shown;
         }
@@ -32,9 +35,20 @@ pub fn redact(url: &str) -> String {
     }
 }
 
+/// The beginning of a text that is longer than any URL that a person reads.
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}{HIDDEN}", &text[..at]),
+        None => text,
+    }
+}
+
 fn redact_once(url: &str) -> String {
     // Control characters could forge further lines in a log.
     let url: String = url.trim().chars().filter(|c| !c.is_control()).collect();
+    if let Some(scheme) = scheme_of_broken(&url) {
+        return format!("{scheme}{HIDDEN}");
+    }
     let (url, fragment) = match url.split_once('#') {
         Some((url, _)) => (url.to_owned(), true),
         None => (url, false),
@@ -72,6 +86,17 @@ fn without_userinfo(place: &str) -> String {
     format!("{scheme}{colon}{slashes}{host}{path}")
 }
 
+/// The scheme (with the slashes) of a URL whose password has a slash, a question mark or a hash sign that was not
+/// escaped: then nothing is where it seems to be, and none of the rest may be shown.
+fn scheme_of_broken(url: &str) -> Option<&str> {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = url.split_at(start);
+    let (authority, behind) = rest.split_at(rest.find(['/', '\\', '?', '#'])?);
+    let port = authority.rsplit_once(':').map(|(_, port)| port)?;
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) || port.ends_with(']');
+    (behind.contains('@') && !is_port && !authority.contains('@')).then_some(scheme)
+}
+
 /// Whether `text` before a colon is a scheme rather than the user name of `user:password@host`.
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -104,6 +129,11 @@ mod tests {
     #[case("https:///user:pass@host/x", "https:///host/x")]
     #[case("user:pass@host/x", "user:host/x")]
     #[case("@a://me:pass@host", "a://host")]
+    #[case("https://me:pa/ss@host/", "https://…")]
+    #[case("https://me:pa?ss@host/", "https://…")]
+    #[case("https://me:pa#ss@host/", "https://…")]
+    #[case("https://[::1]/a@b", "https://[::1]/a@b")]
+    #[case("https://host/?mail=a@b", "https://host/?mail=…")]
     #[case("https://host/?X-Amz-Signature=ab&X-Amz-Expires=9", "https://host/?X-Amz-Signature=…&X-Amz-Expires=…")]
     #[case("https://host/?token", "https://host/?…")]
     #[case("https://host/?", "https://host/?")]
@@ -114,6 +144,15 @@ mod tests {
     #[case("", "")]
     fn secrets_are_taken_out(#[case] url: &str, #[case] shown: &str) {
         assert_eq!(redact(url), shown);
+    }
+
+    #[test]
+    fn a_long_url_is_cut() {
+        for long in [format!("https://host/{}", "x".repeat(5000)), format!("https://host/?{}", "a&".repeat(5000))] {
+            let shown = redact(&long);
+            assert_eq!(shown.chars().count(), LONGEST + 1, "{shown}");
+            assert_eq!(redact(&shown), shown);
+        }
     }
 
     proptest! {

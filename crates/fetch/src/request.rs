@@ -1,6 +1,7 @@
 //! A [`Request`] says everything that is needed to obtain one piece of remote content.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Digest, Proxy, redact};
@@ -53,8 +54,9 @@ pub struct Settings {
     /// Which proxy to use for which hosts. Like the authorities, it has no say in requests that carry
     /// the operator's credentials.
     pub proxy: Proxy,
-    /// PEM bundles that are trusted in addition to the roots of the system.
-    pub certificate_authorities: Vec<Vec<u8>>,
+    /// PEM bundles that are trusted in addition to the roots of the system; shared, because a thousand requests of one
+    /// config have the same.
+    pub certificate_authorities: Vec<Arc<[u8]>>,
 }
 
 // === impl Request ===

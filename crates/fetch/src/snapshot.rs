@@ -70,7 +70,7 @@ pub trait Snapshots: Send + Sync {
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The entry is damaged. It is not used; the content is to be fetched again.
-    #[error("snapshot {} is damaged: {reason}; it is fetched again", .path.display())]
+    #[error("snapshot {} is damaged: {reason}; it is not used", .path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -133,6 +133,14 @@ pub enum SnapshotError {
 pub struct MemorySnapshots {
     entries: Mutex<BTreeMap<SnapshotKey, Snapshot>>,
     max_bytes: u64,
+}
+
+/// A time for people: UTC, to the second.
+#[must_use]
+pub fn utc(time: SystemTime) -> String {
+    // Years beyond 9999 are a broken clock.
+    let time = jiff::Timestamp::try_from(time).unwrap_or_default();
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 // === impl Snapshot ===

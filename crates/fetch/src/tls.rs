@@ -18,7 +18,7 @@ pub(crate) struct SystemRoots {
 
 impl SystemRoots {
     /// The roots of the system and those in `bundles`.
-    pub(crate) fn with(bundles: &[Vec<u8>]) -> Result<Self, FailureKind> {
+    pub(crate) fn with(bundles: &[impl AsRef<[u8]>]) -> Result<Self, FailureKind> {
         Ok(Self { added: certificates(bundles)?, store: OnceLock::new() })
     }
 
@@ -37,7 +37,7 @@ impl SystemRoots {
     }
 
     /// The configuration of an encrypted connection that also trusts `bundles`.
-    pub(crate) fn trusting(&self, bundles: &[Vec<u8>]) -> Result<Arc<ClientConfig>, FailureKind> {
+    pub(crate) fn trusting(&self, bundles: &[impl AsRef<[u8]>]) -> Result<Arc<ClientConfig>, FailureKind> {
         let mut store = self.store().clone();
         for certificate in certificates(bundles)? {
             // Each has been accepted by itself already.
@@ -57,12 +57,12 @@ impl SystemRoots {
 }
 
 /// The certificates in PEM bundles; an error for a bundle that has none, or one that is no root.
-fn certificates(bundles: &[Vec<u8>]) -> Result<Vec<CertificateDer<'static>>, FailureKind> {
+fn certificates(bundles: &[impl AsRef<[u8]>]) -> Result<Vec<CertificateDer<'static>>, FailureKind> {
     let mut all = Vec::new();
     for (index, bundle) in bundles.iter().enumerate() {
         let failed = |reason: String| FailureKind::Authority { index, reason };
         let before = all.len();
-        for certificate in CertificateDer::pem_slice_iter(bundle) {
+        for certificate in CertificateDer::pem_slice_iter(bundle.as_ref()) {
             let certificate = certificate.map_err(|error| failed(error.to_string()))?;
             RootCertStore::empty().add(certificate.clone()).map_err(|error| failed(error.to_string()))?;
             all.push(certificate);

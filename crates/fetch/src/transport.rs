@@ -29,13 +29,16 @@ use url::{Position, Url};
 
 use crate::body::Reply;
 use crate::tls::SystemRoots;
-use crate::{FailureKind, Host, Policy, Proxy, Refusal, Resolver, Settings, redact};
+use crate::{FailureKind, Host, Policy, Proxy, Refusal, Resolver, Retry, Settings, redact};
 
 /// Per address, so that one that swallows packets leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Compat: Ignition.
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest name that the name service knows, with a final dot.
+const LONGEST_NAME: usize = 254;
 
 /// Enough for the head of any sane response.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -56,7 +59,7 @@ pub(crate) struct Link {
     proxy: Proxy,
     owner: Behalf,
     headers_limit: Option<Duration>,
-    authorities: Vec<Vec<u8>>,
+    authorities: Vec<Arc<[u8]>>,
     tls: OnceLock<Arc<ClientConfig>>,
 }
 
@@ -146,6 +149,9 @@ impl Target {
         let host = match url.host() {
             Some(url::Host::Ipv4(address)) => Host::Ip(IpAddr::V4(address)),
             Some(url::Host::Ipv6(address)) => Host::Ip(IpAddr::V6(address)),
+            Some(url::Host::Domain(name)) if name.len() > LONGEST_NAME => {
+                return Err(unusable("its host is longer than a name can be"));
+            }
             Some(url::Host::Domain(name)) => Host::parse(name),
             None => return Err(unusable("it has no host")),
         };
@@ -253,7 +259,10 @@ impl Transport {
             Host::Ip(address) => vec![*address],
             Host::Name(name) => {
                 let found = self.resolver.resolve(name).await;
-                found.map_err(|error| transport(format!("cannot resolve {name}: {error}")))?
+                found.map_err(|error| FailureKind::Unreachable {
+                    reason: format!("cannot resolve {name}: {error}"),
+                    step: "correct the name, or see to the name service",
+                })?
             }
         };
         let judge = |address: &IpAddr| match behalf {
@@ -265,7 +274,10 @@ impl Transport {
         if let ([], [address, ..]) = (&passed[..], &refused[..]) {
             judge(address)?;
         }
-        let mut failure = transport(format!("{host} has no address"));
+        let mut failure = FailureKind::Unreachable {
+            reason: format!("{host} has no address"),
+            step: "correct the name, or see to the name service",
+        };
         for address in passed {
             let address = SocketAddr::new(address, port);
             match within(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
@@ -279,7 +291,12 @@ impl Transport {
                         Host::Name(name) => format!("{name} at {address}"),
                         Host::Ip(_) => address.to_string(),
                     };
-                    failure = transport(format!("cannot connect to {to}: {error}"));
+                    let reason = format!("cannot connect to {to}: {error}");
+                    failure = match error.kind() {
+                        // Somebody may be there, only slow, or behind a network that loses things.
+                        io::ErrorKind::TimedOut => transport(reason),
+                        _ => FailureKind::Unreachable { reason, step: "start the server, or correct the URL" },
+                    };
                 }
             }
         }
@@ -314,7 +331,7 @@ impl ProxyTarget {
         let unusable = |reason: String| FailureKind::Proxy {
             proxy: shown.clone(),
             reason: format!("{reason}; wanted is an http or https URL"),
-            is_transient: false,
+            retry: Retry::Never,
         };
         // Compat: Go's client takes a bare `host:port` for an http proxy.
         let url = if proxy.contains("://") { Url::parse(proxy) } else { Url::parse(&format!("http://{proxy}")) };
@@ -332,8 +349,11 @@ impl ProxyTarget {
             }),
             other => FailureKind::Proxy {
                 proxy: self.shown.clone(),
-                is_transient: other.is_transient(),
-                reason: other.to_string(),
+                retry: other.retry(),
+                reason: match other {
+                    FailureKind::Unreachable { reason, .. } => format!("{reason}; check its address, or start it"),
+                    other => other.to_string(),
+                },
             },
         }
     }
@@ -360,15 +380,14 @@ async fn tunnel(
     target: &Target,
     stream: AnyStream,
 ) -> Result<AnyStream, FailureKind> {
-    let failed =
-        |reason: String, is_transient: bool| FailureKind::Proxy { proxy: proxy.shown.clone(), reason, is_transient };
+    let failed = |reason: String, retry: Retry| FailureKind::Proxy { proxy: proxy.shown.clone(), reason, retry };
     let authority = format!("{}:{}", target.host, target.port);
     let mut request = Request::builder()
         .method(Method::CONNECT)
         .uri(&authority)
         .header(HOST, &authority)
         .body(Full::new(Bytes::new()))
-        .map_err(|_| failed(format!("{authority} cannot be asked for"), false))?;
+        .map_err(|_| failed(format!("{authority} cannot be asked for"), Retry::Never))?;
     if let Some(authorization) = &proxy.authorization {
         let value = authorization.clone();
         request.headers_mut().insert(PROXY_AUTHORIZATION, value);
@@ -378,10 +397,11 @@ async fn tunnel(
     let status = response.status();
     if !status.is_success() {
         let reason = format!("asked for a connection to {authority}, it answered {status}");
-        return Err(failed(reason, status.is_server_error()));
+        return Err(failed(reason, if status.is_server_error() { Retry::Patiently } else { Retry::Never }));
     }
-    let upgraded =
-        hyper::upgrade::on(response).await.map_err(|error| failed(format!("the connection broke: {error}"), true))?;
+    let upgraded = hyper::upgrade::on(response)
+        .await
+        .map_err(|error| failed(format!("the connection broke: {error}"), Retry::Patiently))?;
     // The task ends by itself once it has handed the connection over.
     drop(connection);
     Ok(Box::new(TokioIo::new(upgraded)))

@@ -235,6 +235,34 @@ fn no_damage_to_a_file_goes_unnoticed() {
 }
 
 #[test]
+fn simultaneous_writers_agree_on_what_replaces_a_damaged_file() {
+    for _ in 0..20 {
+        let (_root, path, store) = folder();
+        store.put(&key(1), snapshot(b"first")).unwrap();
+        fs::write(file(&path, &key(1)), "damaged").unwrap();
+        let writers = 8;
+        let barrier = Barrier::new(writers);
+        let kept: BTreeSet<Vec<u8>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..writers)
+                .map(|number| {
+                    let (path, barrier) = (&path, &barrier);
+                    // A store of its own, as a process of its own would have.
+                    scope.spawn(move || {
+                        let store = FolderSnapshots::open(path, PLENTY).unwrap();
+                        barrier.wait();
+                        let kept = store.put(&key(1), snapshot(format!("writer {number}").as_bytes())).unwrap();
+                        kept.bytes().to_vec()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert_eq!(store.get(&key(1)).unwrap().unwrap().bytes(), kept.first().unwrap().as_slice());
+    }
+}
+
+#[test]
 fn a_damaged_file_is_replaced_by_the_next_put() {
     let (_folder, path, store) = folder();
     store.put(&key(1), snapshot(b"old")).unwrap();

@@ -158,9 +158,10 @@ impl Writer<'_> {
     ) -> Value {
         let mut owned: Vec<(&str, Set)> = Vec::new();
         for manager in managers.0.iter().chain([applier]) {
-            match owned.iter_mut().find(|(version, _)| *version == manager.api_version) {
+            let at = if self.versions.is_some() { &manager.api_version } else { self.api_version };
+            match owned.iter_mut().find(|(version, _)| *version == at) {
                 Some((_, fields)) => *fields = std::mem::take(fields).union(manager.fields.clone()),
-                None => owned.push((&manager.api_version, manager.fields.clone())),
+                None => owned.push((at, manager.fields.clone())),
             }
         }
         // The version that was pruned comes first: others may need what it has to be converted at all.
@@ -170,9 +171,15 @@ impl Writer<'_> {
             let Some((at_version, kind)) = self.at(&merged, version) else { continue };
             let Some((pruned_at_version, _)) = self.at(&pruned, version) else { continue };
             let kept = named_fields(&kind, &pruned_at_version).union(with_named_fields(&fields, &kind));
-            let at_version = at_version.into_owned();
-            pruned = remove(&kind, at_version.clone(), &named_fields(&kind, &at_version).difference(&kept));
-            merged = Cow::Owned(at_version);
+            let gone = named_fields(&kind, &at_version).difference(&kept);
+            pruned = remove(&kind, at_version.clone().into_owned(), &gone);
+            let converted = match at_version {
+                Cow::Owned(converted) => Some(converted),
+                Cow::Borrowed(_) => None,
+            };
+            if let Some(converted) = converted {
+                merged = Cow::Owned(converted);
+            }
         }
         pruned
     }
@@ -217,7 +224,9 @@ fn record_last_applied(object: &mut Value, config: &Value) {
     if let Some(in_config) = in_config.and_then(Value::as_object_mut) {
         in_config.remove(LAST_APPLIED);
     }
-    annotations.insert(LAST_APPLIED.to_owned(), Value::String(format!("{config}\n")));
+    // Markup is escaped, as everywhere in what the real server writes.
+    let text = config.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    annotations.insert(LAST_APPLIED.to_owned(), Value::String(text + "\n"));
     let length: usize = annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if length > MAX_ANNOTATIONS {
         annotations.remove(LAST_APPLIED);

@@ -36,14 +36,12 @@ impl Set {
     }
 
     fn encoded(&self, with_self: bool) -> Map<String, Value> {
-        let mut fields = Map::new();
-        if with_self && !self.is_empty() {
-            fields.insert(".".to_owned(), Value::Object(Map::new()));
-        }
-        for entry in self.entries() {
-            fields.insert(element_text(&entry.element), Value::Object(entry.below.encoded(entry.is_member)));
-        }
-        fields
+        let itself = (with_self && !self.is_empty()).then(|| (".".to_owned(), Value::Object(Map::new())));
+        let below = self
+            .entries()
+            .iter()
+            .map(|entry| (element_text(&entry.element), Value::Object(entry.below.encoded(entry.is_member))));
+        itself.into_iter().chain(below).collect()
     }
 
     /// The stored form as text, byte for byte as the real server writes it.
@@ -121,7 +119,7 @@ fn parse_element(key: &str) -> Result<Option<PathElement>, FieldsError> {
 
 fn element_text(element: &PathElement) -> String {
     match element {
-        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Field(name) => ["f:", &**name].concat(),
         PathElement::Index(index) => format!("i:{index}"),
         PathElement::Value(value) => {
             let mut text = "v:".to_owned();

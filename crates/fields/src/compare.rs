@@ -24,7 +24,7 @@ pub struct Comparison {
 impl Comparison {
     /// Compares two objects of a type.
     pub fn of(kind: &ObjectType<'_>, old: &Value, new: &Value) -> Comparison {
-        compare(kind.root(), Some(old), Some(new)).below.into_comparison()
+        compare(kind.root(), Some(old), Some(new), 0).below.into_comparison()
     }
 
     /// Without these fields and all that is below them.
@@ -87,18 +87,23 @@ impl Changes {
     }
 }
 
+/// Down to which level values are first looked at as a whole. Most of them are equal, which is found out faster that
+/// way; further down it would be the same values over and over again.
+const LOOKED_AT_WHOLE: usize = 4;
+
 /// Compares what stands at one place. A side that has nothing there is none; one that has null is not.
-fn compare(place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Change {
+fn compare(place: Place<'_>, old: Option<&Value>, new: Option<&Value>, level: usize) -> Change {
     let mut change = match (old, new) {
         (None, None) => return Change::default(),
-        (Some(only), None) | (None, Some(only)) => compare_as(place, place.shape(only), old, new),
+        (Some(old), Some(new)) if level < LOOKED_AT_WHOLE && old == new => return Change::default(),
+        (Some(only), None) | (None, Some(only)) => compare_as(place, place.shape(only), old, new, level),
         (Some(before), Some(after)) => {
             let (was, is) = (place.shape(before), place.shape(after));
             // Null takes any shape, so beside a value it counts as a change of shape.
             let changes_shape = place.only_shape().is_none() && (was != is || before.is_null() != after.is_null());
-            let mut change = compare_as(place, is, old, new);
+            let mut change = compare_as(place, is, old, new, level);
             if changes_shape {
-                let other = compare_as(place, was, old, new);
+                let other = compare_as(place, was, old, new, level);
                 change.is_modified |= other.is_modified;
                 change.below.append(other.below);
             }
@@ -111,17 +116,17 @@ fn compare(place: Place<'_>, old: Option<&Value>, new: Option<&Value>) -> Change
 }
 
 /// Compares as values of one shape. What does not have it counts as empty.
-fn compare_as(place: Place<'_>, shape: Shape, old: Option<&Value>, new: Option<&Value>) -> Change {
+fn compare_as(place: Place<'_>, shape: Shape, old: Option<&Value>, new: Option<&Value>, level: usize) -> Change {
     match shape {
         Shape::Scalar => whole(old, new),
-        Shape::List => compare_lists(place, items_of(old), items_of(new)).unwrap_or_else(|| whole(old, new)),
+        Shape::List => compare_lists(place, items_of(old), items_of(new), level).unwrap_or_else(|| whole(old, new)),
         Shape::Map => {
             let (before, after) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
             let is_empty = |side: Option<&Map<String, Value>>| side.is_none_or(Map::is_empty);
             if place.is_whole_map() || (is_empty(before) && is_empty(after)) {
                 return whole(old, new);
             }
-            Change { below: compare_maps(place, before, after), ..Change::default() }
+            Change { below: compare_maps(place, before, after, level), ..Change::default() }
         }
     }
 }
@@ -135,7 +140,12 @@ fn whole(old: Option<&Value>, new: Option<&Value>) -> Change {
     Change { is_modified, ..Change::default() }
 }
 
-fn compare_maps(place: Place<'_>, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>) -> Changes {
+fn compare_maps(
+    place: Place<'_>,
+    old: Option<&Map<String, Value>>,
+    new: Option<&Map<String, Value>>,
+    level: usize,
+) -> Changes {
     let mut changes = Changes::default();
     let mut visit = |name: &str| {
         let lacks = |side: Option<&Map<String, Value>>| side.is_some_and(|fields| !fields.contains_key(name));
@@ -144,7 +154,7 @@ fn compare_maps(place: Place<'_>, old: Option<&Map<String, Value>>, new: Option<
         let before = old.and_then(|fields| fields.get(name)).or(stand_in.filter(|_| old_lacks));
         let after = new.and_then(|fields| fields.get(name)).or(stand_in.filter(|_| new_lacks));
         if let Some((below, _)) = place.field(name) {
-            changes.push(|| PathElement::field(name), compare(below, before, after));
+            changes.push(|| PathElement::field(name), compare(below, before, after, level + 1));
         }
     };
     for name in old.into_iter().flat_map(Map::keys) {
@@ -157,7 +167,7 @@ fn compare_maps(place: Place<'_>, old: Option<&Map<String, Value>>, new: Option<
 }
 
 /// None for a list that has one owner or that is empty on both sides.
-fn compare_lists(place: Place<'_>, old: &[Value], new: &[Value]) -> Option<Change> {
+fn compare_lists(place: Place<'_>, old: &[Value], new: &[Value], level: usize) -> Option<Change> {
     if *place.list() == ListKind::Atomic || (old.is_empty() && new.is_empty()) {
         return None;
     }
@@ -167,7 +177,7 @@ fn compare_lists(place: Place<'_>, old: &[Value], new: &[Value]) -> Option<Chang
     while let Some(key) = first_key(old, new) {
         let (before, rest) = old.split_at(old.iter().take_while(|(other, _)| other == key).count());
         let (after, more) = new.split_at(new.iter().take_while(|(other, _)| other == key).count());
-        change.below.push(|| key.to_element(), compare_elements(place.items(), before, after));
+        change.below.push(|| key.to_element(), compare_elements(place.items(), before, after, level + 1));
         (old, new) = (rest, more);
     }
     Some(change)
@@ -192,19 +202,24 @@ fn first_key<'k, 'v>(
 
 /// Compares the elements of one key: usually one on either side. More than one are a single value together, and one
 /// that becomes several, or the other way round, is taken away and added.
-fn compare_elements(place: Place<'_>, old: &[(ListKey<'_>, &Value)], new: &[(ListKey<'_>, &Value)]) -> Change {
+fn compare_elements(
+    place: Place<'_>,
+    old: &[(ListKey<'_>, &Value)],
+    new: &[(ListKey<'_>, &Value)],
+    level: usize,
+) -> Change {
     match (old, new) {
-        ([] | [_], [] | [_]) => compare(place, old.first().map(|old| old.1), new.first().map(|new| new.1)),
+        ([] | [_], [] | [_]) => compare(place, old.first().map(|old| old.1), new.first().map(|new| new.1), level),
         ([_, _, ..], [_, _, ..]) => Change {
             is_modified: old.len() != new.len() || !old.iter().zip(new).all(|(old, new)| same(old.1, new.1)),
             ..Change::default()
         },
         ([_, _, ..], _) => {
-            let change = new.first().map(|new| compare(place, None, Some(new.1))).unwrap_or_default();
+            let change = new.first().map(|new| compare(place, None, Some(new.1), level)).unwrap_or_default();
             Change { is_removed: true, ..change }
         }
         (_, _) => {
-            let change = old.first().map(|old| compare(place, Some(old.1), None)).unwrap_or_default();
+            let change = old.first().map(|old| compare(place, Some(old.1), None, level)).unwrap_or_default();
             Change { is_added: true, ..change }
         }
     }

@@ -9,6 +9,21 @@
 //!   [`Writer::apply`] for server-side apply with its [`Conflicts`]. [`settle`] finds writes that change nothing.
 //!
 //! Beside them the other three ways to patch: [`json_patch`], [`merge_patch`] and [`strategic_patch`].
+//!
+//! ```
+//! use seaworthy_fields::{ObjectType, Writer};
+//! use serde_json::json;
+//!
+//! let writer =
+//!     Writer { kind: ObjectType::unknown(), api_version: "v1", subresource: "", ignored: None, versions: None };
+//! let config = |size| json!({"apiVersion": "v1", "kind": "Boat", "metadata": {"name": "a"}, "spec": {"size": size}});
+//! let boat = writer.apply(None, &config(1), "one", false, "2026-01-01T00:00:00Z")?;
+//! let conflict = writer.apply(Some(&boat), &config(2), "two", false, "2026-01-01T00:00:01Z").unwrap_err();
+//! assert_eq!(conflict.to_string(), r#"Apply failed with 1 conflict: conflict with "one": .spec.size"#);
+//! let boat = writer.apply(Some(&boat), &config(2), "two", true, "2026-01-01T00:00:01Z")?;
+//! assert_eq!(boat["spec"]["size"], 2);
+//! # Ok::<(), seaworthy_fields::ApplyError>(())
+//! ```
 
 mod apply;
 mod codec;

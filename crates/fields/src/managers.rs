@@ -1,5 +1,8 @@
 //! `metadata.managedFields`: who owns which fields of an object.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+
 use serde_json::{Map, Value, json};
 
 use crate::codec::{FieldsError, kind_of};
@@ -156,6 +159,9 @@ pub enum ManagersError {
     Fields(#[from] FieldsError),
 }
 
+/// The name under which old updates are merged.
+const BUCKET: &str = "ancient-changes";
+
 /// All managers of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Managers(pub Vec<Manager>);
@@ -169,10 +175,16 @@ impl Managers {
             Some(other) => return Err(ManagersError::NoList(kind_of(other))),
         };
         let mut managers = Managers(Vec::with_capacity(entries.len()));
+        let mut places: HashMap<String, usize> = HashMap::with_capacity(entries.len());
         for (position, entry) in entries.iter().enumerate() {
             let manager = Manager::decode(entry, position)?;
-            managers.remove(&manager);
-            managers.0.push(manager);
+            match places.entry(manager.identifier()) {
+                Vacant(place) => {
+                    place.insert(managers.0.len());
+                    managers.0.push(manager);
+                }
+                Occupied(place) => managers.0[*place.get()] = manager,
+            }
         }
         Ok(managers)
     }
@@ -217,24 +229,22 @@ impl Managers {
     fn merge_oldest(updaters: Vec<Manager>, most: usize) -> Vec<Manager> {
         let mut count = updaters.len();
         let mut kept: Vec<Manager> = Vec::with_capacity(count);
+        // Per version the entry that others are merged into: the first one, until there is a bucket.
+        let mut buckets: HashMap<String, usize> = HashMap::new();
         for manager in updaters {
-            // The first of a version stays as it is until a second one is merged with it.
-            let first = kept.iter().position(|other| other.api_version == manager.api_version);
-            match first {
-                Some(first) if count > most => {
-                    let bucket = Manager {
-                        name: "ancient-changes".to_owned(),
-                        subresource: String::new(),
-                        time: manager.time.clone(),
-                        fields: Set::default(),
-                        ..manager.clone()
-                    };
-                    let place = kept.iter().position(|other| other.is_same(&bucket)).unwrap_or(first);
-                    let fields = std::mem::take(&mut kept[place].fields).union(manager.fields);
-                    kept[place] = Manager { fields, ..bucket };
+            match buckets.get(&manager.api_version) {
+                Some(place) if count > most => {
+                    let fields = std::mem::take(&mut kept[*place].fields).union(manager.fields);
+                    let (name, subresource) = (BUCKET.to_owned(), String::new());
+                    kept[*place] = Manager { name, subresource, fields, ..manager };
                     count -= 1;
                 }
-                _ => kept.push(manager),
+                before => {
+                    if before.is_none() || manager.name == BUCKET && manager.subresource.is_empty() {
+                        buckets.insert(manager.api_version.clone(), kept.len());
+                    }
+                    kept.push(manager);
+                }
             }
         }
         kept

@@ -163,14 +163,19 @@ fn compare_numbers(left: &Number, right: &Number) -> Ordering {
 
 /// Whether two values are the same: as `==`, but numbers compare by value.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
+    // Nearly always they are equal, and `==` is faster to find that out.
+    left == right || same_by_value(left, right)
+}
+
+fn same_by_value(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare_numbers(left, right).is_eq(),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same_by_value(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same_by_value(left, right)))
         }
         _ => left == right,
     }
@@ -183,7 +188,7 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::String(text) => f.write_str(&quoted(text)),
-            Value::Number(number) => f.write_str(&number_text(number)),
+            Value::Number(number) => f.write_str(&shown_number(number)),
             Value::Array(items) => {
                 f.write_char('[')?;
                 for (position, item) in items.iter().enumerate() {
@@ -198,18 +203,29 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A number as the real server writes it: no fraction where there is none, an exponent for the very large and small.
+/// A number as the real server's messages show it: fractions have an exponent from a million on.
+pub(crate) fn shown_number(number: &Number) -> String {
+    float_text(number, |float, exponent| float != 0.0 && !(-4..6).contains(&exponent))
+}
+
+/// A number as the real server stores it: no fraction where there is none, an exponent for the very large and small.
 pub(crate) fn number_text(number: &Number) -> String {
+    float_text(number, |float, _| float != 0.0 && !(1e-6..1e21).contains(&float.abs()))
+}
+
+fn float_text(number: &Number, is_scientific: impl FnOnce(f64, i32) -> bool) -> String {
     if number.is_i64() || number.is_u64() {
         return number.to_string();
     }
     let float = number.as_f64().unwrap_or_default();
-    let size = float.abs();
-    if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let text = format!("{float:e}");
-        return if text.contains("e-") { text } else { text.replace('e', "e+") };
+    let text = format!("{float:e}");
+    match text.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {
+        Some((digits, Ok(exponent))) if is_scientific(float, exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => format!("{float}"),
     }
-    format!("{float}")
 }
 
 /// Text in double quotes, with escapes for what cannot be printed.
@@ -283,6 +299,8 @@ mod tests {
         assert_eq!(shown(json!(1.0)), "1");
         assert_eq!(shown(json!(1.5)), "1.5");
         assert_eq!(shown(json!(1e21)), "1e+21");
-        assert_eq!(shown(json!(1e-7)), "1e-7");
+        assert_eq!(shown(json!(1e-7)), "1e-07");
+        assert_eq!(shown(json!(123456.5)), "123456.5");
+        assert_eq!(shown(json!(1234567.5)), "1.2345675e+06");
     }
 }

@@ -190,6 +190,8 @@ impl<'a> Place<'a> {
         match self.what {
             What::Text => Scalar::String,
             What::Schema(schema) => match schema.kind {
+                // Amounts with a unit are numbers or texts.
+                _ if schema.is_int_or_string => Scalar::Any,
                 Some(Type::Integer | Type::Number) => Scalar::Number,
                 Some(Type::Boolean) => Scalar::Boolean,
                 // Formats like date-time and int-or-string say that the text is something else underneath.
@@ -205,7 +207,8 @@ impl<'a> Place<'a> {
         match self.what {
             What::Text => Some(Shape::Scalar),
             What::Deduced | What::Whole => None,
-            What::Schema(schema) if schema.is_int_or_string => Some(Shape::Scalar),
+            // Of a custom resource only validation knows that nothing else will do.
+            What::Schema(schema) if schema.is_int_or_string && self.is_built_in => Some(Shape::Scalar),
             What::Schema(schema) => match schema.kind? {
                 Type::Object => Some(Shape::Map),
                 Type::Array => Some(Shape::List),

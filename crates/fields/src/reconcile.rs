@@ -53,3 +53,47 @@ fn has_one_owner(place: Place<'_>, below: &Set) -> bool {
         Some(Shape::Scalar) | None => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_schema::Document;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn reconciled(schema: Value, stored: Value) -> Option<Value> {
+        let (document, root) = Document::of_custom_resource(&schema);
+        let set = Set::decode(&stored).unwrap();
+        reconcile(&set, &ObjectType::built_in(document.at(root))).map(|set| set.encode())
+    }
+
+    fn with_spec(spec: Value) -> Value {
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": spec}}}})
+    }
+
+    #[test]
+    fn parts_of_what_now_has_one_owner_become_the_whole() {
+        let map = with_spec(json!({"type": "object", "x-kubernetes-map-type": "atomic",
+            "properties": {"a": {"type": "string"}}}));
+        let stored = json!({"f:spec": {"f:x": {".": {}, "f:a": {}}, "f:y": {}}});
+        assert_eq!(reconciled(map, stored), Some(json!({"f:spec": {"f:x": {}, "f:y": {}}})));
+
+        let list = with_spec(json!({"type": "array", "items": {"type": "string"}}));
+        let stored = json!({"f:spec": {"f:x": {"v:\"a\"": {}}}});
+        assert_eq!(reconciled(list, stored), Some(json!({"f:spec": {"f:x": {}}})));
+    }
+
+    #[test]
+    fn what_fits_the_schema_stays() {
+        let list = with_spec(json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}));
+        assert_eq!(reconciled(list, json!({"f:spec": {"f:x": {"v:\"a\"": {}}}})), None);
+        let atomic = with_spec(json!({"type": "array", "items": {"type": "string"}}));
+        assert_eq!(reconciled(atomic, json!({"f:spec": {"f:x": {}}})), None);
+    }
+
+    #[test]
+    fn what_has_parts_now_but_was_one_whole_stays_a_whole() {
+        let list = with_spec(json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}));
+        assert_eq!(reconciled(list, json!({"f:spec": {"f:x": {}}})), None);
+    }
+}

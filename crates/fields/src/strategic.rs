@@ -3,7 +3,7 @@
 //! Directives in the patch say more than values can: `$patch` deletes or replaces, `$retainKeys` drops what it does
 //! not name, `$setElementOrder/list` orders, `$deleteFromPrimitiveList/list` deletes scalars.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use seaworthy_schema::Schema;
 use serde_json::{Map, Value};
@@ -46,6 +46,8 @@ struct ListRule<'a> {
     items: Option<Schema<'a>>,
 }
 
+/// Differs: a field that the schema does not have is merged like a JSON merge patch, because whether unknown fields
+/// are wrong is for field validation to say; the real server breaks off if both sides have one.
 impl<'a> ListRule<'a> {
     fn of(parent: Option<Schema<'a>>, field: &str) -> ListRule<'a> {
         let list = parent.and_then(|parent| parent.field(field));
@@ -110,7 +112,8 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let error = || bad_request("invalid patch format of retainKeys");
     let Value::Array(retained) = retained else { return Err(error()) };
-    let is_retained = |key: &str| retained.iter().any(|retained| retained == key);
+    let retained: HashSet<&str> = retained.iter().filter_map(Value::as_str).collect();
+    let is_retained = |key: &str| retained.contains(key);
     let is_other_directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER);
     if patch.iter().any(|(key, value)| !value.is_null() && !is_other_directive(key) && !is_retained(key)) {
         return Err(error());
@@ -160,21 +163,17 @@ fn set_order(
 /// The order of the live list that new elements are compared with. The real server deletes from the live list in
 /// place, and what it then adds takes the places that became free: such an element has a place in the old order too.
 fn order_after_merge(live: &[Value], patch: &[Value], key: &str) -> Vec<Value> {
-    let mut places: Vec<&Value> = live.iter().collect();
-    let mut length = places.len();
-    let directive = |element: &Value| element.get(DIRECTIVE).is_some();
-    for deleted in patch.iter().filter(|element| element.get(DIRECTIVE).is_some_and(|word| word == "delete")) {
-        while let Some(at) = places[..length].iter().position(|element| element.get(key) == deleted.get(key)) {
-            places.copy_within(at + 1..length, at);
-            length -= 1;
-        }
-    }
-    let known = Positions::of(live, Some(key));
-    let is_new = |element: &&Value| !directive(element) && known.of_element(element, Some(key)).is_none();
-    for (place, element) in places[length..].iter_mut().zip(patch.iter().filter(is_new)) {
-        *place = element;
-    }
-    places.into_iter().cloned().collect()
+    let (deletions, rest): (Vec<&Value>, Vec<&Value>) =
+        patch.iter().partition(|element| element.get(DIRECTIVE).is_some_and(|word| word == "delete"));
+    let deleted: HashSet<String> = deletions.into_iter().filter_map(|element| key_text(element, Some(key))).collect();
+    let is_deleted = |element: &Value| key_text(element, Some(key)).is_some_and(|text| deleted.contains(&text));
+    let remaining: Vec<Value> = live.iter().filter(|element| !is_deleted(element)).cloned().collect();
+    let known = Positions::of(&remaining, Some(key));
+    let added = rest
+        .into_iter()
+        .filter(|element| element.get(DIRECTIVE).is_none() && known.of_element(element, Some(key)).is_none());
+    let added: Vec<Value> = added.take(live.len() - remaining.len()).cloned().collect();
+    remaining.into_iter().chain(added).collect()
 }
 
 /// Checks that what the patch sets comes in the order that it gives.
@@ -223,7 +222,7 @@ fn element_kind(first: &[Value], second: &[Value]) -> Result<ElementKind, PatchE
     };
     let kind = match element {
         Value::Array(_) => return Err(PatchError::Unprocessable("lists of lists are not supported".to_owned())),
-        // Differs: the real server fails without a message here.
+        // Differs: says what is wrong, because the real server breaks off without a message.
         Value::Null => return Err(PatchError::Internal("list elements may not be null".to_owned())),
         Value::Object(_) => ElementKind::Map,
         _ => ElementKind::Scalar,
@@ -256,7 +255,7 @@ fn merge_lists(
         }
         let mut merged = original.clone();
         merged.extend(patch.iter().cloned());
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         merged.retain(|value| seen.insert(value.to_string()));
         return in_order(merged, &patch, &original, rule.key, kind);
     }
@@ -275,14 +274,17 @@ fn without_special_elements(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut replaces = false;
+    let mut deleted = HashSet::new();
     let mut rest = Vec::with_capacity(patch.len());
     for element in patch {
         let Value::Object(fields) = &element else { continue };
         match fields.get(DIRECTIVE).map(Value::as_str) {
             None => rest.push(element),
             Some(Some("delete")) => {
-                let Some(value) = fields.get(key) else { return Err(no_merge_key(fields, key)) };
-                original.retain(|other| other.get(key) != Some(value));
+                if !fields.contains_key(key) {
+                    return Err(no_merge_key(fields, key));
+                }
+                deleted.extend(key_text(&element, Some(key)));
             }
             Some(Some("replace")) => replaces = true,
             Some(Some("merge")) => {
@@ -291,7 +293,11 @@ fn without_special_elements(
             Some(_) => return Err(unknown_directive(fields)),
         }
     }
-    Ok(if replaces { (rest, Vec::new()) } else { (original, rest) })
+    if replaces {
+        return Ok((rest, Vec::new()));
+    }
+    original.retain(|element| key_text(element, Some(key)).is_none_or(|text| !deleted.contains(&text)));
+    Ok((original, rest))
 }
 
 fn merge_elements(
@@ -403,21 +409,22 @@ impl Positions {
     }
 
     fn add(&mut self, element: &Value, key: Option<&str>, position: usize) {
-        if let Some(text) = Self::text(element, key) {
+        if let Some(text) = key_text(element, key) {
             self.0.entry(text).or_insert(position);
         }
     }
 
     fn of_element(&self, element: &Value, key: Option<&str>) -> Option<usize> {
-        self.0.get(&Self::text(element, key)?).copied()
+        self.0.get(&key_text(element, key)?).copied()
     }
+}
 
-    fn text(element: &Value, key: Option<&str>) -> Option<String> {
-        Some(match key {
-            Some(key) => element.get(key)?.to_string(),
-            None => element.to_string(),
-        })
-    }
+/// What tells an element from others, as text.
+fn key_text(element: &Value, key: Option<&str>) -> Option<String> {
+    Some(match key {
+        Some(key) => element.get(key)?.to_string(),
+        None => element.to_string(),
+    })
 }
 
 /// Without keys that are null, also within lists, whose own nulls stay.

@@ -6,7 +6,7 @@ use seaworthy_schema::ListKind;
 use serde_json::{Map, Value};
 
 use crate::list_key::ListKey;
-use crate::path::{PathElement, number_text};
+use crate::path::{PathElement, shown_number};
 use crate::place::{ObjectType, Place, Scalar, Shape};
 use crate::set::{Entry, Set};
 
@@ -50,11 +50,22 @@ pub(crate) enum Duplicates {
 }
 
 /// Checks that an object can be walked by its schema. This is no validation: it finds what would make ownership
-/// meaningless, such as a list where an object is expected.
+/// meaningless, such as a list where an object is expected. `metadata.managedFields` is read elsewhere.
 pub(crate) fn check(kind: &ObjectType<'_>, object: &Value, duplicates: Duplicates) -> Result<(), TypeErrors> {
     let mut checker = Checker { duplicates, errors: Vec::new() };
-    checker.check(kind.root(), object);
+    match object {
+        Value::Object(fields) => checker.check_map(kind.root(), fields, Level::Object),
+        other => checker.check(kind.root(), other),
+    }
     if checker.errors.is_empty() { Ok(()) } else { Err(TypeErrors(checker.errors)) }
+}
+
+/// Where a map stands, as far as that matters.
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Object,
+    Metadata,
+    Elsewhere,
 }
 
 struct Checker {
@@ -69,8 +80,12 @@ impl Checker {
 
     /// Checks something below, and puts its step before the paths of what was found there.
     fn below(&mut self, step: impl FnOnce() -> String, place: Place<'_>, value: &Value) {
+        self.within(step, |checker| checker.check(place, value));
+    }
+
+    fn within(&mut self, step: impl FnOnce() -> String, check: impl FnOnce(&mut Checker)) {
         let before = self.errors.len();
-        self.check(place, value);
+        check(self);
         if self.errors.len() > before {
             let step = step();
             for error in &mut self.errors[before..] {
@@ -82,7 +97,7 @@ impl Checker {
     fn check(&mut self, place: Place<'_>, value: &Value) {
         match (place.shape(value), value) {
             (_, Value::Null) => {}
-            (Shape::Map, Value::Object(fields)) => self.check_map(place, fields),
+            (Shape::Map, Value::Object(fields)) => self.check_map(place, fields, Level::Elsewhere),
             (Shape::Map, other) => self.error(format!("expected map, got &{{{}}}", printed(other))),
             (Shape::List, Value::Array(items)) => self.check_list(place, items),
             (Shape::List, other) => self.error(format!("expected list, got &{{{}}}", printed(other))),
@@ -90,16 +105,20 @@ impl Checker {
         }
     }
 
-    fn check_map(&mut self, place: Place<'_>, fields: &Map<String, Value>) {
+    fn check_map(&mut self, place: Place<'_>, fields: &Map<String, Value>, level: Level) {
         for (name, value) in fields {
-            match place.field(name) {
-                Some((place, _)) => self.below(|| format!(".{name}"), place, value),
-                None => {
-                    self.errors.push(TypeError {
-                        path: format!(".{name}"),
-                        message: "field not declared in schema".to_owned(),
-                    });
-                    return;
+            if level == Level::Metadata && name == "managedFields" {
+                continue;
+            }
+            let step = || format!(".{name}");
+            match (place.field(name), value) {
+                (Some((metadata, _)), Value::Object(fields)) if level == Level::Object && name == "metadata" => {
+                    self.within(step, |checker| checker.check_map(metadata, fields, Level::Metadata));
+                }
+                (Some((place, _)), value) => self.below(step, place, value),
+                (None, _) => {
+                    let message = "field not declared in schema".to_owned();
+                    return self.errors.push(TypeError { path: step(), message });
                 }
             }
         }
@@ -226,7 +245,7 @@ pub(crate) fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => number_text(number),
+        Value::Number(number) => shown_number(number),
         Value::String(text) => text.clone(),
         Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
         Value::Object(fields) => printed_map(fields),

@@ -157,3 +157,51 @@ fn same_fields(before: &Value, after: &Value, is_same: impl Fn(&str, &Value, &Va
         _ => before == after,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(time: Option<&str>, value: i64) -> Value {
+        let mut entry = json!({"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {"f:a": {}}});
+        if let Some(time) = time {
+            entry["time"] = json!(time);
+        }
+        json!({"metadata": {"name": "n", "managedFields": [entry]}, "a": value})
+    }
+
+    #[rstest]
+    #[case::other_time(Some("2"), 1, true)]
+    #[case::time_where_there_was_none(None, 1, true)]
+    #[case::other_value(Some("1"), 2, false)]
+    fn only_times_do_not_count(#[case] time: Option<&str>, #[case] value: i64, #[case] is_settled: bool) {
+        let live = object(Some("1"), 1);
+        let mut new = object(time, value);
+        assert_eq!(settle(&live, &mut new), is_settled);
+        assert_eq!(live == new, is_settled);
+    }
+
+    #[test]
+    fn another_owner_counts() {
+        let live = object(Some("1"), 1);
+        let mut new = live.clone();
+        new["metadata"]["managedFields"][0]["fieldsV1"] = json!({"f:b": {}});
+        assert!(!settle(&live, &mut new));
+        new["metadata"]["managedFields"] = json!([]);
+        assert!(!settle(&live, &mut new));
+    }
+
+    #[rstest]
+    #[case(json!([]), true)]
+    #[case(json!([{}]), true)]
+    #[case(json!([{"manager": ""}]), true)]
+    #[case(json!([{"manager": "x"}]), false)]
+    #[case(json!([{}, {}]), false)]
+    #[case(json!(null), false)]
+    fn lists_without_content_reset(#[case] entries: Value, #[case] is_reset: bool) {
+        assert_eq!(resets(Some(&entries)), is_reset);
+    }
+}

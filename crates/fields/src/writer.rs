@@ -1,6 +1,7 @@
 //! What every write needs to know to keep track of owners, and what updates and applies have in common.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -78,6 +79,9 @@ impl<'a> Writer<'a> {
     }
 
     /// An object in a version, and its type there.
+    ///
+    /// Differs: elements with the same key do not stop a conversion, because they do not stop anything else; the real
+    /// server then loses track of all owners.
     pub(crate) fn at<'o>(&self, object: &'o Value, api_version: &str) -> Option<(Cow<'o, Value>, ObjectType<'a>)> {
         let (kind, _) = self.kind_at(api_version)?;
         let is_there = object.get("apiVersion").and_then(Value::as_str).is_none_or(|version| version == api_version);
@@ -109,24 +113,23 @@ impl<'a> Writer<'a> {
         force: bool,
     ) -> Result<Comparison, Conflicts> {
         let own = self.compared(&self.kind, self.ignored, old, new);
-        let mut versions = vec![(self.api_version.to_owned(), Some(Changed::from(own.clone())))];
-        let changed_in = |manager: &Manager, versions: &mut Vec<(String, Option<Changed>)>| {
-            let known = versions.iter().position(|(version, _)| *version == manager.api_version);
-            known.unwrap_or_else(|| {
-                let changed = match self.versions {
-                    Some(_) => self.compared_at(&manager.api_version, old, new).map(Changed::from),
-                    None => versions[0].1.clone(),
-                };
-                versions.push((manager.api_version.clone(), changed));
-                versions.len() - 1
-            })
+        let mut versions = HashMap::new();
+        versions.insert(self.api_version.to_owned(), Some(Changed::from(own.clone())));
+        for manager in &managers.0 {
+            if self.versions.is_some() && !versions.contains_key(&manager.api_version) {
+                let changed = self.compared_at(&manager.api_version, old, new).map(Changed::from);
+                versions.insert(manager.api_version.clone(), changed);
+            }
+        }
+        let changed_for = |manager: &Manager| -> Option<&Changed> {
+            let version = if self.versions.is_some() { &manager.api_version } else { self.api_version };
+            versions.get(version)?.as_ref()
         };
         let is_excepted = |manager: &Manager| except.is_some_and(|except| except.is_same(manager));
         if !force {
             let mut conflicts = Vec::new();
             for manager in managers.0.iter().filter(|manager| !is_excepted(manager)) {
-                let version = changed_in(manager, &mut versions);
-                let Some(changed) = &versions[version].1 else { continue };
+                let Some(changed) = changed_for(manager) else { continue };
                 let fields = manager.fields.intersection(&changed.written);
                 if !fields.is_empty() {
                     conflicts.push(Manager { fields, time: None, ..manager.clone() });
@@ -138,8 +141,7 @@ impl<'a> Writer<'a> {
         }
         managers.0.retain_mut(|manager| {
             if !is_excepted(manager) {
-                let version = changed_in(manager, &mut versions);
-                let Some(changed) = &versions[version].1 else { return false };
+                let Some(changed) = changed_for(manager) else { return false };
                 let fields = std::mem::take(&mut manager.fields);
                 manager.fields = fields.difference(&changed.written).difference(&changed.removed);
             }
@@ -164,7 +166,6 @@ impl<'a> Writer<'a> {
 }
 
 /// What a change does to the owners of fields.
-#[derive(Clone)]
 struct Changed {
     written: Set,
     removed: Set,

@@ -36,7 +36,7 @@ fn strategic_patches_end_as_in_the_real_server() {
         count += 1;
     }
     assert!(differing.is_empty(), "{} of {count} differ:\n{}", differing.len(), differing.join("\n"));
-    assert!(count >= 400, "{count}");
+    assert_eq!(count, 450);
 }
 
 #[test]
@@ -52,5 +52,5 @@ fn json_and_merge_patches_end_as_in_the_real_server() {
         count += 1;
     }
     assert!(differing.is_empty(), "{} of {count} differ:\n{}", differing.len(), differing.join("\n"));
-    assert!(count >= 400, "{count}");
+    assert_eq!(count, 700);
 }

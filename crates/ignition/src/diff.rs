@@ -205,7 +205,7 @@ impl<'n> Section<'_, 'n> {
         let Kind::Object(object) = &list.item else { return };
         let is_unit = matches!(entry, Entry::Unit(_));
         let mut fields = Vec::new();
-        compare_fields(old, new, object, &Path::default(), is_unit, &mut fields);
+        compare_fields((Some(old), Some(new)), object, &Path::default(), is_unit, &mut fields);
         if !fields.is_empty() {
             self.push(name, entry, What::Changed { old, new, fields });
         }
@@ -274,10 +274,10 @@ fn others<'n>((old, new): Pair<'n>, object: &'static Object, list: &'static str)
     others
 }
 
-/// Collects what differs between two entries, below `path`.
+/// Collects what differs between two entries, below `path`. What only one of them has is taken apart too, so that every
+/// difference is one of a single value.
 fn compare_fields<'n>(
-    old: &'n Node<'n>,
-    new: &'n Node<'n>,
+    pair: Pair<'n>,
     object: &'static Object,
     path: &Path,
     is_unit: bool,
@@ -286,12 +286,10 @@ fn compare_fields<'n>(
     // Drop-ins are entries of their own.
     for field in object.fields.iter().filter(|field| !(is_unit && field.name == "dropins")) {
         let here = path.clone().key(field.name);
-        match (values_of((Some(old), Some(new)), field), &field.kind) {
+        match (values_of(pair, field), &field.kind) {
             ((None, None), _) => {}
-            ((Some(old), Some(new)), Kind::Object(object)) => compare_fields(old, new, object, &here, false, out),
-            ((Some(old), Some(new)), Kind::List(list)) if list.mode != Mode::Concat => {
-                compare_keyed((Some(old), Some(new)), list, &here, out);
-            }
+            (pair, Kind::Object(object)) => compare_fields(pair, object, &here, false, out),
+            (pair, Kind::List(list)) if list.mode != Mode::Concat => compare_keyed(pair, list, &here, out),
             ((Some(old), Some(new)), _) if old == new => {}
             ((old, new), _) => out.push(FieldChange { path: here, old, new }),
         }
@@ -303,7 +301,9 @@ fn compare_keyed<'n>(lists: Pair<'n>, list: &'static List, path: &Path, out: &mu
     for (key, pair) in pairs(lists, key_by) {
         let here = path.clone().key(key);
         match (pair, &list.item) {
-            ((Some(old), Some(new)), Kind::Object(object)) => compare_fields(old, new, object, &here, false, out),
+            ((Some(old), Some(new)), Kind::Object(object)) => {
+                compare_fields((Some(old), Some(new)), object, &here, false, out);
+            }
             ((Some(_), Some(_)), _) => {}
             ((old, new), _) => out.push(FieldChange { path: here, old, new }),
         }
@@ -392,7 +392,7 @@ mod tests {
                 "+ ignition.proxy.noProxy.c",
                 "~ ignition.timeouts.httpTotal: $",
                 "files -> directories directory /z",
-                "~ file /b: mode, user",
+                "~ file /b: mode, user.id",
                 "links -> files file /l",
                 "~ unit a.service: enabled",
                 "- drop-in a.service.d/1.conf",
@@ -425,6 +425,12 @@ mod tests {
                 "~ disk /d: partitions.number:1.sizeMiB",
             ]
         );
+        // The first and the last of a list are entries like the others.
+        let none = json!({
+            "passwd": {"users": [{"name": "core"}]},
+            "storage": {"disks": [{"device": "/d", "partitions": [{"number": 1, "sizeMiB": 1}, {"label": "x"}]}]},
+        });
+        assert_eq!(shown(none, disk(1, ["a", "b"])), ["~ user core: sshAuthorizedKeys.a, sshAuthorizedKeys.b"]);
     }
 
     #[test]

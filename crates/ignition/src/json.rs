@@ -127,7 +127,8 @@ impl<'de> Visitor<'de> for TreeVisitor {
         // Most objects are small: a scan beats a set. Large ones get a set, so that a hostile text of a million
         // keys costs a million steps and not their square.
         const SCANNED: usize = 16;
-        let mut entries: Vec<(Cow<'de, str>, Node<'de>)> = Vec::with_capacity(4);
+        // Room for one: many objects have no more (`"contents": {"source": …}`), and the next step is four.
+        let mut entries: Vec<(Cow<'de, str>, Node<'de>)> = Vec::with_capacity(1);
         let mut seen: std::collections::HashSet<Cow<'de, str>> = std::collections::HashSet::new();
         while let Some(Key(key)) = access.next_key()? {
             let twice = if entries.len() < SCANNED {

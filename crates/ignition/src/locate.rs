@@ -18,20 +18,39 @@ pub struct Position {
 
 /// Where the value of a path stands in a JSON text; of what the path says the nearest value above it that exists.
 pub fn locate(text: &str, path: &Path) -> Position {
-    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0 };
+    position(text, find(text, path).value)
+}
+
+/// Where the key stands that a path ends with, quotes included; where there is none, what [`locate`] gives.
+pub fn locate_key(text: &str, path: &Path) -> Position {
+    let found = find(text, path);
+    position(text, found.key.unwrap_or(found.value))
+}
+
+/// What was found at the end of a path.
+struct Found {
+    /// The first byte of the value.
+    value: usize,
+    /// The first byte of the key that it stands under.
+    key: Option<usize>,
+}
+
+fn find(text: &str, path: &Path) -> Found {
+    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0, key: 0 };
     scanner.skip_blanks();
-    let mut offset = scanner.at;
+    let mut found = Found { value: scanner.at, key: None };
     for step in &path.0 {
-        let is_found = match step {
-            Step::Key(key) => scanner.enter_member(text, key),
-            Step::Index(index) => scanner.enter_element(*index),
+        let (is_found, has_key) = match step {
+            Step::Key(key) => (scanner.enter_member(text, key), true),
+            Step::Index(index) => (scanner.enter_element(*index), false),
         };
         if !is_found {
+            found.key = None;
             break;
         }
-        offset = scanner.at;
+        found = Found { value: scanner.at, key: has_key.then_some(scanner.key) };
     }
-    position(text, offset)
+    found
 }
 
 /// Line and column of a byte of a text.
@@ -50,6 +69,8 @@ pub fn position(text: &str, offset: usize) -> Position {
 struct Scanner<'t> {
     bytes: &'t [u8],
     at: usize,
+    /// The start of the key that was entered last.
+    key: usize,
 }
 
 impl Scanner<'_> {
@@ -87,6 +108,7 @@ impl Scanner<'_> {
                 return false;
             }
             if is_wanted {
+                self.key = start;
                 return self.peek().is_some();
             }
             if !self.skip_to_next() {
@@ -208,6 +230,17 @@ mod tests {
     #[case(Path::default().index(0), Path::default())]
     fn what_does_not_exist_is_found_at_the_nearest_value_above(#[case] path: Path, #[case] above: Path) {
         assert_eq!(locate(TEXT, &path), locate(TEXT, &above));
+    }
+
+    #[test]
+    fn a_key_is_found_before_its_value() {
+        let text = r#"{"a": [{"b" : 1}], "c": 2}"#;
+        let at = |path: &Path| locate_key(text, path).offset;
+        assert_eq!(at(&Path::of(&["c"])), text.find("\"c\"").unwrap());
+        assert_eq!(at(&Path::of(&["a"]).index(0).key("b")), text.find("\"b\"").unwrap());
+        for no_key in [Path::default(), Path::of(&["a"]).index(0), Path::of(&["a", "x"])] {
+            assert_eq!(locate_key(text, &no_key), locate(text, &no_key));
+        }
     }
 
     #[test]

@@ -7,12 +7,14 @@
 //! host, no path changes between file, directory and link, no argument between wanted and unwanted. A merged config
 //! cannot remember what it would have taken from a parent that it never met.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+mod part;
 
-use crate::node::{Map, Node, Origin, Value};
-use crate::schema::{CONFIG, Field, KeyBy, Kind, List, Merge, Mode, Object};
+use std::collections::HashSet;
+
+use crate::node::{Map, Node, Origin};
+use crate::schema::{CONFIG, Field, KeyBy, Kind, Merge, Mode, Object};
 use crate::url;
+use part::Part;
 
 /// The result of a merge.
 #[derive(Debug)]
@@ -61,7 +63,7 @@ pub fn merge<'t>(configs: impl IntoIterator<Item = &'t Node<'t>>) -> Merged<'t> 
 /// Merges configs one after the other.
 #[derive(Default)]
 pub struct Merger<'t> {
-    config: Option<Acc<'t>>,
+    config: Option<Part<'t>>,
     events: Vec<Event>,
 }
 
@@ -69,15 +71,15 @@ impl<'t> Merger<'t> {
     /// Merges one more config over what is there.
     pub fn add(&mut self, config: &'t Node<'t>) {
         match &mut self.config {
-            None => self.config = Some(Acc::new(config, &Kind::Object(&CONFIG))),
-            Some(acc) => merge_object(acc, config, &CONFIG, &mut self.events),
+            None => self.config = Some(Part::Whole(config)),
+            Some(part) => merge_object(part, config, &CONFIG, &mut self.events),
         }
     }
 
     /// The result; an empty config when nothing was added.
     pub fn finish(self) -> Merged<'t> {
         let mut config = match self.config {
-            Some(acc) => acc.into_node(),
+            Some(part) => part.into_node(),
             None => Node::empty_config(crate::Version::INTERNAL.as_str()),
         };
         crate::shape::prune(&mut config);
@@ -85,215 +87,64 @@ impl<'t> Merger<'t> {
     }
 }
 
-/// A part of the config that is still growing.
-enum Acc<'t> {
-    Leaf(Node<'t>),
-    Object { fields: Vec<(&'static Field, Acc<'t>)>, origin: Origin },
-    Keyed { entries: Vec<Option<Acc<'t>>>, index: Index<'t>, list: &'static List, key_by: KeyBy, origin: Origin },
-    Concat { items: Vec<Node<'t>>, origin: Origin },
-}
-
-/// Where the entry of a key stands. Short lists are searched, long ones are looked up.
-enum Index<'t> {
-    Short,
-    Long(HashMap<Cow<'t, str>, usize>),
-}
-
-/// From this length on a list has a lookup table.
-const LONG: usize = 12;
-
-impl<'t> Index<'t> {
-    fn of(entries: &[Option<Acc<'t>>], key_by: KeyBy) -> Self {
-        if entries.len() < LONG {
-            return Index::Short;
-        }
-        let mut table = HashMap::with_capacity(2 * entries.len());
-        for (at, entry) in entries.iter().enumerate() {
-            if let Some(entry) = entry {
-                table.insert(Cow::Owned(entry.key(key_by).into_owned()), at);
-            }
-        }
-        Index::Long(table)
-    }
-}
-
-impl<'t> Acc<'t> {
-    fn new(node: &'t Node<'t>, kind: &Kind) -> Self {
-        match (kind, &node.value) {
-            (Kind::Object(object), Value::Map(map)) => {
-                let fields = map
-                    .iter()
-                    .filter_map(|(key, child)| {
-                        let field = object.field(key)?;
-                        Some((field, Acc::new(child, &field.kind)))
-                    })
-                    .collect();
-                Acc::Object { fields, origin: node.origin }
-            }
-            (Kind::List(list), Value::List(items)) => match list.mode.key_by() {
-                None => Acc::Concat { items: items.iter().map(Node::borrowed).collect(), origin: node.origin },
-                Some(key_by) => {
-                    let entries: Vec<_> = items.iter().map(|item| Some(Acc::new(item, &list.item))).collect();
-                    let index = if items.len() < LONG {
-                        Index::Short
-                    } else {
-                        Index::Long(items.iter().enumerate().map(|(at, item)| (key_by.key_of(item), at)).collect())
-                    };
-                    Acc::Keyed { entries, index, list, key_by, origin: node.origin }
-                }
-            },
-            _ => Acc::Leaf(node.borrowed()),
-        }
-    }
-
-    fn into_node(self) -> Node<'t> {
-        match self {
-            Acc::Leaf(node) => node,
-            Acc::Object { fields, origin } => Node {
-                value: Value::Map(Map(fields
-                    .into_iter()
-                    .map(|(field, acc)| (Cow::Borrowed(field.name), acc.into_node()))
-                    .collect())),
-                origin,
-            },
-            Acc::Keyed { entries, origin, .. } => {
-                Node { value: Value::List(entries.into_iter().flatten().map(Acc::into_node).collect()), origin }
-            }
-            Acc::Concat { items, origin } => Node { value: Value::List(items), origin },
-        }
-    }
-
-    fn origin(&self) -> Origin {
-        match self {
-            Acc::Leaf(node) => node.origin,
-            Acc::Object { origin, .. } | Acc::Keyed { origin, .. } | Acc::Concat { origin, .. } => *origin,
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&Acc<'t>> {
-        match self {
-            Acc::Object { fields, .. } => fields.iter().find(|(field, _)| field.name == name).map(|(_, acc)| acc),
-            _ => None,
-        }
-    }
-
-    fn get_mut(&mut self, name: &str) -> Option<&mut Acc<'t>> {
-        match self {
-            Acc::Object { fields, .. } => fields.iter_mut().find(|(field, _)| field.name == name).map(|(_, acc)| acc),
-            _ => None,
-        }
-    }
-
-    fn text_of(&self, name: &str) -> Option<&str> {
-        match self.get(name) {
-            Some(Acc::Leaf(node)) => node.as_str(),
-            _ => None,
-        }
-    }
-
-    fn int_of(&self, name: &str) -> Option<i64> {
-        match self.get(name) {
-            Some(Acc::Leaf(node)) => node.as_int(),
-            _ => None,
-        }
-    }
-
-    /// The key of this entry.
-    fn key(&self, key_by: KeyBy) -> Cow<'_, str> {
-        let own = match self {
-            Acc::Leaf(node) => node.as_str(),
-            _ => None,
-        };
-        key_by.key_from(own, |field| self.text_of(field), |field| self.int_of(field))
-    }
-
-    /// Where the entry with that key stands, when this is a list that has it.
-    fn position(&self, key: &str) -> Option<usize> {
-        let Acc::Keyed { entries, index, key_by, .. } = self else {
-            return None;
-        };
-        match index {
-            Index::Long(table) => table.get(key).copied(),
-            Index::Short => {
-                entries.iter().position(|entry| entry.as_ref().is_some_and(|entry| entry.key(*key_by) == key))
-            }
-        }
-    }
-
-    /// Takes the entry with that key out.
-    fn take(&mut self, key: &str) -> Option<Acc<'t>> {
-        let at = self.position(key)?;
-        let Acc::Keyed { entries, index, .. } = self else {
-            return None;
-        };
-        if let Index::Long(table) = index {
-            table.remove(key);
-        }
-        entries[at].take()
-    }
-}
-
-fn merge_object<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, object: &'static Object, events: &mut Vec<Event>) {
+fn merge_object<'t>(part: &mut Part<'t>, child: &'t Node<'t>, object: &'static Object, events: &mut Vec<Event>) {
     let Some(map) = child.as_map() else { return };
+    part.open(&Kind::Object(object));
     for list in object.shared {
-        remove_namesakes(acc, child, list, object, events);
+        remove_namesakes(part, child, list, object, events);
     }
     if object.merge == Merge::Body && child.get("source").is_some() {
-        drop_body(acc, child, events);
+        drop_body(part, child, events);
     }
-    let Acc::Object { fields, .. } = acc else {
+    let Part::Object { fields, .. } = part else {
         return;
     };
-    for (key, value) in map.iter() {
+    for (key, value) in &map.0 {
         let Some(field) = object.field(key) else {
             continue;
         };
-        match fields.iter_mut().find(|(known, _)| known.name == field.name) {
-            Some((_, acc)) => merge_value(acc, value, &field.kind, events),
-            None => fields.push((field, Acc::new(value, &field.kind))),
+        match fields.iter_mut().find(|(known, _)| std::ptr::eq(*known, field)) {
+            Some((_, part)) => merge_value(part, value, &field.kind, events),
+            None => fields.push((field, Part::Whole(value))),
         }
     }
 }
 
-fn merge_value<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, kind: &Kind, events: &mut Vec<Event>) {
+fn merge_value<'t>(part: &mut Part<'t>, child: &'t Node<'t>, kind: &Kind, events: &mut Vec<Event>) {
     match kind {
-        Kind::Object(object) => merge_object(acc, child, object, events),
-        Kind::List(_) => merge_list(acc, child, events),
+        Kind::Object(object) => merge_object(part, child, object, events),
+        Kind::List(_) => merge_list(part, child, kind, events),
         Kind::Str | Kind::Int | Kind::Bool => {
-            let Acc::Leaf(old) = acc else { return };
-            let kind = if *old == *child { EventKind::Repeated } else { EventKind::Replaced };
+            let Part::Whole(old) = part else { return };
+            let kind = if **old == *child { EventKind::Repeated } else { EventKind::Replaced };
             events.push(Event { kind, winner: child.origin, loser: old.origin });
-            *old = child.borrowed();
+            *old = child;
         }
     }
 }
 
-fn merge_list<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>) {
+fn merge_list<'t>(part: &mut Part<'t>, child: &'t Node<'t>, kind: &Kind, events: &mut Vec<Event>) {
     let items = child.as_list().unwrap_or_default();
-    if let Acc::Concat { items: old, .. } = acc {
-        old.extend(items.iter().map(Node::borrowed));
-        return;
-    }
+    part.open(kind);
+    let keyed = match part {
+        Part::Concat { items: old, .. } => return old.extend(items),
+        Part::Keyed(keyed) => keyed,
+        _ => return,
+    };
     for item in items {
-        let Acc::Keyed { list, key_by, .. } = acc else {
-            return;
-        };
-        let (list, key_by) = (*list, *key_by);
-        let key = key_by.key_of(item);
-        let Some(at) = acc.position(&key) else {
-            append(acc, item, key, list);
+        let key = keyed.key_by.key_of(item);
+        let Some(at) = keyed.position(&key) else {
+            keyed.append(item, key);
             continue;
         };
-        if list.mode == Mode::Headers && item.get("value").is_none() {
-            if let Some(gone) = acc.take(&key) {
+        if keyed.list.mode == Mode::Headers && item.get("value").is_none() {
+            if let Some(gone) = keyed.take(&key) {
                 events.push(Event { kind: EventKind::Removed, winner: item.origin, loser: gone.origin() });
             }
             continue;
         }
-        let Acc::Keyed { entries, .. } = acc else {
-            return;
-        };
-        let Some(entry) = &mut entries[at] else {
+        let (list, key_by) = (keyed.list, keyed.key_by);
+        let Some(entry) = keyed.entry_mut(at) else {
             continue;
         };
         match &list.item {
@@ -309,34 +160,24 @@ fn merge_list<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event
     }
 }
 
-fn append<'t>(acc: &mut Acc<'t>, item: &'t Node<'t>, key: Cow<'t, str>, list: &'static List) {
-    let Acc::Keyed { entries, index, key_by, .. } = acc else {
-        return;
-    };
-    entries.push(Some(Acc::new(item, &list.item)));
-    let at = entries.len() - 1;
-    match index {
-        Index::Long(table) => drop(table.insert(key, at)),
-        Index::Short => *index = Index::of(entries, *key_by),
-    }
-}
-
 /// Takes out of the other lists of a group what the child has in this one.
 fn remove_namesakes<'t>(
-    acc: &mut Acc<'t>,
+    part: &mut Part<'t>,
     child: &'t Node<'t>,
     list: &str,
     object: &'static Object,
     events: &mut Vec<Event>,
 ) {
-    let Some(Field { kind: Kind::List(List { mode, .. }), .. }) = object.field(list) else {
+    let items = child.list_of(list);
+    if items.is_empty() {
         return;
-    };
-    let Some(key_by) = mode.key_by() else { return };
-    for item in child.list_of(list) {
-        let key = key_by.key_of(item);
-        for other in object.shared.iter().filter(|other| **other != list) {
-            if let Some(gone) = acc.get_mut(other).and_then(|acc| acc.take(&key)) {
+    }
+    for other in object.fields.iter().filter(|field| field.name != list && object.shared.contains(&field.name)) {
+        let Some(part) = part.get_mut(other.name) else { continue };
+        part.open(&other.kind);
+        let Part::Keyed(keyed) = part else { continue };
+        for item in items {
+            if let Some(gone) = keyed.take(&keyed.key_by.key_of(item)) {
                 events.push(Event { kind: EventKind::Removed, winner: item.origin, loser: gone.origin() });
             }
         }
@@ -348,9 +189,9 @@ fn remove_namesakes<'t>(
 /// Differs: upstream lets the new source inherit the old hash and headers, and a later entry that only sets a mode lose
 /// the compression, because it merges field by field; the first is a body that never verifies, the second a corrupted
 /// file. A source, its hash and its compression belong together.
-fn drop_body<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>) {
+fn drop_body<'t>(part: &mut Part<'t>, child: &'t Node<'t>, events: &mut Vec<Event>) {
     // Headers are for a server: they stay for the same one, where the child may change single ones of them.
-    let same_host = match (acc.text_of("source"), child.str_of("source")) {
+    let same_host = match (part.text_of("source"), child.str_of("source")) {
         (Some(old), Some(new)) => url::host_of(old).is_some() && url::host_of(old) == url::host_of(new),
         _ => false,
     };
@@ -358,45 +199,34 @@ fn drop_body<'t>(acc: &mut Acc<'t>, child: &'t Node<'t>, events: &mut Vec<Event>
     let Some(winner) = child.get("source").map(|source| source.origin) else {
         return;
     };
-    let Acc::Object { fields, .. } = acc else {
+    let Part::Object { fields, .. } = part else {
         return;
     };
     fields.retain_mut(|(field, old)| {
         let stays = match field.name {
             "compression" | "verification" => child.get(field.name).is_some(),
-            "httpHeaders" => keeps_headers || keep_headers_to_remove(old, child),
+            "httpHeaders" => keeps_headers || keep_headers_to_remove(old, &field.kind, child),
             _ => true,
         };
         if !stays {
-            events.push(Event { kind: EventKind::Dropped, winner, loser: first_leaf(old) });
+            events.push(Event { kind: EventKind::Dropped, winner, loser: old.first_leaf() });
         }
         stays
     });
 }
 
 /// Of the old headers only those stay that the child takes away by name, so that nothing is left of either.
-fn keep_headers_to_remove(headers: &mut Acc<'_>, child: &Node<'_>) -> bool {
+fn keep_headers_to_remove(headers: &mut Part<'_>, kind: &Kind, child: &Node<'_>) -> bool {
     let removals: HashSet<&str> = child
         .list_of("httpHeaders")
         .iter()
         .filter(|header| header.get("value").is_none())
         .map(|header| header.text_of("name"))
         .collect();
-    let Acc::Keyed { entries, index, key_by, .. } = headers else {
-        return false;
-    };
-    entries.retain(|entry| {
-        entry.as_ref().is_some_and(|entry| removals.contains(entry.text_of("name").unwrap_or_default()))
-    });
-    // What the lookup table says no longer holds.
-    *index = Index::of(entries, *key_by);
-    !entries.is_empty()
-}
-
-fn first_leaf(acc: &Acc<'_>) -> Origin {
-    match acc {
-        Acc::Object { fields, origin } => fields.first().map_or(*origin, |(_, acc)| first_leaf(acc)),
-        other => other.origin(),
+    headers.open(kind);
+    match headers {
+        Part::Keyed(headers) => headers.retain(|header| removals.contains(header.text_of("name").unwrap_or_default())),
+        _ => false,
     }
 }
 
@@ -409,31 +239,32 @@ fn changes_values(entry: &Node<'_>, object: &Object, key_by: KeyBy) -> bool {
 
 /// Records the values of an entry that stay although the child changes another part of it.
 fn kept<'t>(
-    acc: &Acc<'t>,
+    part: &mut Part<'t>,
     child: &'t Node<'t>,
     object: &'static Object,
     key_by: KeyBy,
     winner: Origin,
     events: &mut Vec<Event>,
 ) {
-    let Acc::Object { fields, .. } = acc else {
-        return;
-    };
     let new_body = object.merge == Merge::Body && child.get("source").is_some();
     if new_body {
         return;
     }
+    part.open(&Kind::Object(object));
+    let Part::Object { fields, .. } = part else {
+        return;
+    };
     for (field, old) in fields {
         if key_by == KeyBy::Field(field.name) {
             continue;
         }
         match (&field.kind, child.get(field.name), old) {
-            (Kind::Str | Kind::Int | Kind::Bool, None, Acc::Leaf(leaf)) => {
+            (Kind::Str | Kind::Int | Kind::Bool, None, Part::Whole(leaf)) => {
                 events.push(Event { kind: EventKind::Kept, winner, loser: leaf.origin });
             }
-            (Kind::Object(object), Some(value), _) => kept(old, value, object, KeyBy::Text, winner, events),
-            (Kind::Object(_), None, _) => {
-                events.push(Event { kind: EventKind::Kept, winner, loser: first_leaf(old) });
+            (Kind::Object(object), Some(value), old) => kept(old, value, object, KeyBy::Text, winner, events),
+            (Kind::Object(_), None, old) => {
+                events.push(Event { kind: EventKind::Kept, winner, loser: old.first_leaf() });
             }
             _ => {}
         }

@@ -371,6 +371,7 @@ impl<'a> Node<'a> {
             Value::Float(number) => format!("the number {number}"),
             Value::Str(text) => format!("the string {}", crate::url::quote_any(text)),
             Value::List(list) => format!("a list of {}", list.len()),
+            Value::Map(map) if map.0.len() == 1 => "an object with 1 key".to_owned(),
             Value::Map(map) => format!("an object with {} keys", map.0.len()),
         }
     }

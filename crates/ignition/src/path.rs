@@ -21,6 +21,34 @@ impl Path {
         Path(keys.iter().map(|key| Step::Key((*key).to_owned())).collect())
     }
 
+    /// The path that a text such as `storage.files[3].mode` stands for; of a text that is none, as much as can be read.
+    pub fn parse(text: &str) -> Self {
+        let mut path = Path::default();
+        let mut rest = text;
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix('[') {
+                let Some(end) = closing(after) else { break };
+                let inside = &after[..end];
+                rest = &after[end + 1..];
+                path = match inside.parse::<usize>() {
+                    Ok(index) => path.index(index),
+                    Err(_) => path.key(serde_json::from_str::<String>(inside).unwrap_or_else(|_| inside.to_owned())),
+                };
+            } else {
+                rest = rest.strip_prefix('.').unwrap_or(rest);
+                let end = rest.find(['.', '[']).unwrap_or(rest.len());
+                if end > 0 && &rest[..end] != "$" {
+                    path.0.push(Step::Key(rest[..end].to_owned()));
+                }
+                if end == 0 && !rest.starts_with('[') {
+                    break;
+                }
+                rest = &rest[end..];
+            }
+        }
+        path
+    }
+
     /// This path and a key below it.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
@@ -62,6 +90,22 @@ impl Path {
     }
 }
 
+/// The place of the bracket that closes: brackets inside quotes do not count.
+fn closing(text: &str) -> Option<usize> {
+    let mut in_quotes = false;
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if in_quotes => escaped = true,
+            '"' => in_quotes = !in_quotes,
+            ']' if !in_quotes => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
@@ -94,5 +138,14 @@ mod tests {
         assert_eq!(Path::of(&["labels", "a.b/c"]).to_string(), r#"labels["a.b/c"]"#);
         assert_eq!(Path::of(&["merge", "http://u:p@h/a?b=c"]).to_string(), r#"merge["http://h/a?b=…"]"#);
         assert_eq!(Path::default().index(0).key("x").to_string(), "[0].x");
+    }
+
+    #[test]
+    fn paths_are_read_as_they_are_written() {
+        for text in ["spec.config.storage.files[3].mode", "metadata.labels[\"a.b/c\"]", "items[0]", "[0].x", "a"] {
+            assert_eq!(Path::parse(text).to_string(), text);
+        }
+        assert!(Path::parse("$").is_root());
+        assert!(Path::parse("").is_root());
     }
 }

@@ -50,6 +50,11 @@ pub struct Problem {
     pub message: String,
 }
 
+/// Whether the rule of this code is about a key rather than the value under it.
+pub fn is_about_key(code: &str) -> bool {
+    matches!(code, "unknown-key" | "key-case" | "key-twice")
+}
+
 /// A place on the way down a tree, kept on the stack so that a valid config costs no allocation.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'p> {

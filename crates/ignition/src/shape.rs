@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use crate::node::{Map, Node, Value, quote};
 use crate::problem::{Place, Report};
-use crate::schema::{Kind, Object};
+use crate::schema::{Field, Kind, Object};
+use crate::spelling;
 use crate::version::Version;
 
 /// A config, as read, in the shape that `object` gives it for `version`. The result borrows from the original, which
@@ -58,9 +59,39 @@ fn conform_value<'t>(
         (Kind::List(_), _) => (None, "a list"),
     };
     if !accepted.is_empty() {
-        report.error(place, node, "wrong-type", format!("found {}; accepted is {accepted}", node.describe()));
+        let message = format!("found {}; accepted is {accepted}{}", node.describe(), advice(kind, &node.value));
+        report.error(place, node, "wrong-type", message);
     }
     Some(Node { value: value?, origin: node.origin })
+}
+
+/// How to write what was probably meant by a value of the wrong type.
+fn advice(kind: &Kind, value: &Value<'_>) -> String {
+    match (kind, value) {
+        (Kind::Int, Value::Str(text)) => {
+            let digits = text.strip_prefix("0o").or_else(|| text.strip_prefix('0')).unwrap_or_default();
+            match (i64::from_str_radix(digits, 8), text.parse::<i64>()) {
+                (Ok(number), _) => format!(": write 0{digits} in YAML or {number} in JSON, without quotes"),
+                (_, Ok(_)) => ": take the quotes off".to_owned(),
+                _ => String::new(),
+            }
+        }
+        (Kind::Int, Value::Float(number)) if number.fract() == 0.0 => {
+            ", without a point; one that starts with 0 is octal and has no 8 or 9".to_owned()
+        }
+        (Kind::Bool, Value::Str(_)) => ", without quotes".to_owned(),
+        (Kind::Str, Value::Int(_) | Value::Float(_) | Value::Bool(_)) => ": put it in quotes".to_owned(),
+        (Kind::List(_), Value::Str(_) | Value::Int(_) | Value::Map(_)) => {
+            ", also of one: put \"- \" before it in YAML or brackets around it in JSON".to_owned()
+        }
+        (Kind::Object(object), Value::Str(_) | Value::List(_)) => {
+            const LISTED: usize = 8;
+            let names: Vec<_> = object.fields.iter().map(|field| field.name).take(LISTED).collect();
+            let more = if object.fields.len() > LISTED { ", …" } else { "" };
+            format!(" with keys such as {}{more}", names.join(", "))
+        }
+        _ => String::new(),
+    }
 }
 
 /// What stands for an entry of the wrong type, so that the rules go on and one run shows every mistake.
@@ -79,16 +110,18 @@ fn conform_map<'t>(
     place: &Place<'_>,
     report: &mut Report,
 ) -> Map<'t> {
-    let mut shaped = Vec::new();
+    let most = map.0.len().min(object.fields.len());
+    let mut shaped = Vec::with_capacity(most);
     // The fields that a key was taken for, with the key as it was written.
-    let mut taken: Vec<(&'static str, &str, &Node<'_>)> = Vec::new();
+    let mut taken: Vec<(&'static str, &str, &Node<'_>)> = Vec::with_capacity(most);
     for (key, child) in &map.0 {
         let here = place.key(key);
-        let field = object.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key));
+        let field =
+            object.field(key).or_else(|| object.fields.iter().find(|field| field.name.eq_ignore_ascii_case(key)));
         // A field of a later version is unknown, and so is what only resembles it.
         let field = field.filter(|field| field.since <= version || field.name == key);
         if let Some(field) = field.filter(|field| field.since <= version) {
-            if let Some((_, first, node)) = taken.iter().find(|(name, ..)| *name == field.name) {
+            if let Some((_, first, node)) = taken.iter().find(|(name, ..)| std::ptr::eq(*name, field.name)) {
                 // Differs: Ignition's reader takes the last of them, because Go's does; which one the author means cannot
                 // be known, and what is checked must be what the machine gets.
                 let message = format!("the key {:?} is given twice, as {first:?} and {key:?}; keep one", field.name);
@@ -123,12 +156,38 @@ fn conform_map<'t>(
     Map(shaped)
 }
 
+/// Keys that are known elsewhere: the noun of the object, the key, and what to do instead.
+const FOREIGN: [(&str, &str, &str); 7] = [
+    ("contents", "inline", "that is Butane's; write source: \"data:,…\" with %20 for a blank, or let `butane` do it"),
+    ("contents", "local", "that is Butane's, and `butane` turns it into a source"),
+    ("file", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
+    ("directory", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
+    ("link", "filesystem", "version 3 has it no more: paths are those of the running system; leave it out"),
+    ("user", "password", "a config holds no passwords; write passwordHash with what `mkpasswd` gives"),
+    ("unit", "enable", "version 3 calls it \"enabled\""),
+];
+
 fn unknown_key(key: &str, object: &Object, version: Version, since: Option<Version>) -> String {
     if let Some(since) = since {
         return format!("{key} exists only from version {since} on and is dropped from this {version} config");
     }
-    let known: Vec<_> = object.fields.iter().filter(|field| field.since <= version).map(|field| field.name).collect();
-    format!("unknown key {} is dropped; a {} has {}", quote(key), object.noun, known.join(", "))
+    let known: Vec<_> = object.fields.iter().filter(|field| field.since <= version).collect();
+    // A key that was indented too little stands beside the object that it belongs to.
+    let holds = |field: &&&Field| match &field.kind {
+        Kind::Object(object) => object.fields.iter().any(|below| below.name == key && below.since <= version),
+        _ => false,
+    };
+    let names = || known.iter().map(|field| field.name);
+    let foreign = FOREIGN.iter().find(|(noun, name, _)| *noun == object.noun && *name == key);
+    if let Some((_, _, hint)) = foreign {
+        return format!("unknown key {} is dropped; {hint}", quote(key));
+    }
+    let hint = match (spelling::nearest(key, names()), known.iter().find(holds)) {
+        (_, Some(holder)) => format!("it belongs below {}; move it there", holder.name),
+        (Some(near), None) => format!("did you mean {near:?}?"),
+        (None, None) => format!("a {} has {}", object.noun, names().collect::<Vec<_>>().join(", ")),
+    };
+    format!("unknown key {} is dropped; {hint}", quote(key))
 }
 
 /// Takes empty objects and lists out of a tree that the program has changed.
@@ -268,6 +327,37 @@ mod tests {
         }
     }
 
+    #[rstest]
+    #[case::misspelt(r#"{"storage":{"fiels":[]}}"#, "did you mean \"files\"?")]
+    #[case::outdented(r#"{"files":[]}"#, "it belongs below storage; move it there")]
+    #[case::body(
+        r#"{"storage":{"files":[{"path":"/a","source":"data:,"}]}}"#,
+        "it belongs below contents; move it there"
+    )]
+    #[case::butane(r#"{"storage":{"files":[{"contents":{"inline":"x"}}]}}"#, "that is Butane's; write source")]
+    #[case::version_2(r#"{"storage":{"files":[{"filesystem":"root"}]}}"#, "version 3 has it no more")]
+    #[case::password(r#"{"passwd":{"users":[{"password":"x"}]}}"#, "a config holds no passwords")]
+    #[case::strange(r#"{"storage":{"tapes":[]}}"#, "a storage section has directories, disks, ")]
+    fn an_unknown_key_is_answered_with_what_was_meant(#[case] text: &str, #[case] said: &str) {
+        let (_, problems) = shaped(text, Version::V3_5);
+        assert!(problems[0].contains(&format!(" is dropped; {said}")), "{problems:?}");
+    }
+
+    #[rstest]
+    #[case(r#"{"storage":{"files":[{"mode":"420"}]}}"#, "a whole number: take the quotes off")]
+    #[case(r#"{"storage":{"files":[{"mode":"0o755"}]}}"#, "write 0755 in YAML or 493 in JSON, without quotes")]
+    #[case(r#"{"storage":{"files":[{"mode":888.0}]}}"#, "one that starts with 0 is octal and has no 8 or 9")]
+    #[case(r#"{"storage":{"files":[{"overwrite":"true"}]}}"#, "true or false, without quotes")]
+    #[case(r#"{"storage":{"files":{"path":"/a"}}}"#, "a list, also of one: put \"- \" before it in YAML")]
+    #[case(
+        r#"{"storage":{"files":[{"contents":"hi"}]}}"#,
+        "an object with keys such as compression, httpHeaders, source"
+    )]
+    fn a_wrong_type_is_answered_with_what_to_write(#[case] text: &str, #[case] said: &str) {
+        let (_, problems) = shaped(text, Version::V3_5);
+        assert!(problems[0].contains(said), "{problems:?}");
+    }
+
     #[test]
     fn every_wrong_type_is_reported() {
         let (_, problems) = shaped(
@@ -277,9 +367,10 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "error passwd: found a list of 0; accepted is an object",
-                "error storage.files[0].path: found the number 1; accepted is a string",
-                "error storage.files[0].mode: found the string \"0644\"; accepted is a whole number",
+                "error passwd: found a list of 0; accepted is an object with keys such as groups, users",
+                "error storage.files[0].path: found the number 1; accepted is a string: put it in quotes",
+                "error storage.files[0].mode: found the string \"0644\"; accepted is a whole number: write 0644 in YAML \
+                 or 420 in JSON, without quotes",
                 "error storage.files[0].overwrite: found the number 1.5; accepted is true or false",
                 "error storage.files[1]: found the number 3; accepted is an object",
             ]

@@ -1,6 +1,6 @@
 //! Values at paths of a filesystem, found for everything that lies below them.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 /// A tree of paths, one level for each part between slashes.
 ///

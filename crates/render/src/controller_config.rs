@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use seaworthy_ignition::Path;
 use seaworthy_ignition::node::Node;
 
+use crate::finding::Finding;
+use crate::inspection::{Inspection, name_of};
 use crate::keys;
 
 /// The ControllerConfig, as far as rendering looks at it.
@@ -20,18 +23,18 @@ pub struct ControllerConfig {
 }
 
 impl ControllerConfig {
-    /// Takes a manifest.
-    pub fn read(object: &Node<'_>) -> Self {
-        let text = |keys: &[&str]| object.dig(keys).and_then(Node::as_str).unwrap_or_default().to_owned();
-        ControllerConfig {
-            os_image: text(&["spec", "baseOSContainerImage"]),
-            extensions_image: text(&["spec", "baseOSExtensionsContainerImage"]),
-            release_version: text(&["metadata", "annotations", keys::RELEASE_VERSION]),
-            generated_by_version: object
-                .dig(&["metadata", "annotations", keys::GENERATED_BY_VERSION])
-                .and_then(Node::as_str)
-                .map(str::to_owned),
-        }
+    /// Takes a manifest. The error is everything that is wrong with what rendering takes from it.
+    pub fn read(object: &Node<'_>) -> Result<Self, Vec<Finding>> {
+        let mut inspection = Inspection::new("ControllerConfig", "wrong-type", object);
+        inspection.map(object.get("spec"), &Path::of(&["spec"]));
+        let mut text = |keys: &[&str]| inspection.text(object, keys).map(str::to_owned);
+        let read = ControllerConfig {
+            os_image: text(&["spec", "baseOSContainerImage"]).unwrap_or_default(),
+            extensions_image: text(&["spec", "baseOSExtensionsContainerImage"]).unwrap_or_default(),
+            release_version: text(&["metadata", "annotations", keys::RELEASE_VERSION]).unwrap_or_default(),
+            generated_by_version: text(&["metadata", "annotations", keys::GENERATED_BY_VERSION]),
+        };
+        if inspection.has_errors() { Err(inspection.finish()) } else { Ok(read) }
     }
 }
 
@@ -50,6 +53,8 @@ pub struct Controller {
 /// The OS images that a cluster offers by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OsImageStreams {
+    /// The name of the object that says so.
+    pub name: String,
     /// The name of the one for pools that ask for none.
     pub default: String,
     /// The images by name.
@@ -68,26 +73,40 @@ pub struct OsImages {
 }
 
 impl OsImageStreams {
-    /// Takes a manifest of the kind OSImageStream.
-    pub fn read(object: &Node<'_>) -> Self {
-        let status = object.get("status");
-        let streams = status.map(|status| status.list_of("availableStreams")).unwrap_or_default();
-        OsImageStreams {
-            default: status.map(|status| status.text_of("defaultStream").to_owned()).unwrap_or_default(),
-            streams: streams
-                .iter()
-                .map(|stream| {
-                    let images = OsImages {
-                        os: stream.text_of("osImage").to_owned(),
-                        extensions: stream.text_of("osExtensionsImage").to_owned(),
+    /// Takes a manifest of the kind OSImageStream. The error is everything that is wrong with what rendering takes from it.
+    pub fn read(object: &Node<'_>) -> Result<Self, Vec<Finding>> {
+        let mut inspection = Inspection::new("OSImageStream", "wrong-type", object);
+        let path = Path::of(&["status"]);
+        let mut read = OsImageStreams {
+            name: name_of(object).to_owned(),
+            default: inspection.text(object, &["status", "defaultStream"]).unwrap_or_default().to_owned(),
+            streams: BTreeMap::new(),
+            build: inspection.text(object, &["metadata", "annotations", keys::RELEASE_VERSION]).map(str::to_owned),
+        };
+        let available = inspection.map(object.get("status"), &path).and_then(|status| status.get("availableStreams"));
+        let path = path.key("availableStreams");
+        match available.filter(|available| !available.is_null()) {
+            Some(node) if node.as_list().is_none() => inspection.wrong(path, node, "a list of streams"),
+            Some(node) => {
+                for (index, stream) in node.as_list().unwrap_or_default().iter().enumerate() {
+                    let path = path.clone().index(index);
+                    if stream.as_map().is_none() {
+                        inspection.wrong(path, stream, "an object with name, osImage and osExtensionsImage");
+                        continue;
+                    }
+                    let mut text = |key: &str| {
+                        let node = stream.get(key).filter(|node| !node.is_null());
+                        if let Some(node) = node.filter(|node| node.as_str().is_none()) {
+                            inspection.no_string(path.clone().key(key), node);
+                        }
+                        stream.text_of(key).to_owned()
                     };
-                    (stream.text_of("name").to_owned(), images)
-                })
-                .collect(),
-            build: object
-                .dig(&["metadata", "annotations", keys::RELEASE_VERSION])
-                .and_then(Node::as_str)
-                .map(str::to_owned),
+                    let images = OsImages { os: text("osImage"), extensions: text("osExtensionsImage") };
+                    read.streams.insert(text("name"), images);
+                }
+            }
+            None => {}
         }
+        if inspection.has_errors() { Err(inspection.finish()) } else { Ok(read) }
     }
 }

@@ -25,7 +25,7 @@ pub struct Finding {
 }
 
 /// A place in an input.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Place {
     /// The kind of the object.

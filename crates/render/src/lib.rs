@@ -8,8 +8,10 @@
 //! 4. [`Rendered`] answers for itself: provenance of every value, findings.
 
 pub mod controller_config;
+mod fields;
 pub mod finding;
 mod findings;
+mod inspection;
 mod json;
 pub mod keys;
 mod locator;
@@ -29,6 +31,7 @@ pub mod yaml;
 pub use controller_config::{Controller, ControllerConfig, OsImageStreams};
 pub use finding::{Finding, Place};
 pub use machine_config::MachineConfig;
+pub use order::role_for_people;
 pub use pool::Pool;
 pub use prepare::{Prepared, prepare};
 pub use render::{Context, Merged, Rendered, merge, render};

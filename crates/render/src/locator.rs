@@ -61,6 +61,11 @@ impl<'r, 't> Locator<'r, 't> {
         self.remotes.get(&origin.doc).map(|(_, input)| *input)
     }
 
+    /// The remote config that a value came from.
+    pub(crate) fn remote(&self, origin: Origin) -> Option<&'r RemoteConfig> {
+        self.remotes.get(&origin.doc).map(|(remote, _)| *remote)
+    }
+
     /// The place of a value, for people.
     pub(crate) fn place(&self, origin: Origin) -> Option<Place> {
         let found = self.find(origin)?;

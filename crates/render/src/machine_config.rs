@@ -1,10 +1,11 @@
 //! A MachineConfig as rendering sees it: a view of the manifest that was read, with its types checked.
 
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
+use seaworthy_ignition::Path;
 use seaworthy_ignition::node::{Map, Node, Value};
-use seaworthy_ignition::{Path, Severity};
 
-use crate::finding::{Finding, Place};
+use crate::finding::Finding;
+use crate::inspection::{Inspection, Known, name_of};
 use crate::keys;
 
 /// A MachineConfig. The manifest stays as it was read, so that every value can be traced to its place.
@@ -26,9 +27,8 @@ pub struct Owner<'m> {
 impl<'a> MachineConfig<'a> {
     /// Takes a manifest. A broken one is taken too: whether it matters depends on the pools that select it.
     pub fn read(object: Node<'a>) -> Self {
-        let mut shape = Shape { name: name_of(&object).to_owned(), findings: Vec::new() };
-        shape.check(&object);
-        MachineConfig { object, findings: shape.findings }
+        let findings = inspect(&object);
+        MachineConfig { object, findings }
     }
 
     /// What is wrong with the types of the manifest, all of it.
@@ -54,6 +54,16 @@ impl<'a> MachineConfig<'a> {
     /// A label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.object.dig(&["metadata", "labels"])?.str_of(key)
+    }
+
+    /// The keys of all labels.
+    pub fn label_keys(&self) -> impl Iterator<Item = &str> {
+        self.object
+            .dig(&["metadata", "labels"])
+            .and_then(Node::as_map)
+            .into_iter()
+            .flat_map(Map::iter)
+            .map(|(key, _)| key)
     }
 
     /// An annotation.
@@ -111,128 +121,60 @@ impl<'a> MachineConfig<'a> {
     }
 }
 
-fn name_of<'n>(object: &'n Node<'_>) -> &'n str {
-    object.dig(&["metadata", "name"]).and_then(Node::as_str).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
-}
-
-/// Stands for the name of an object that has none.
-const NAMELESS: &str = "(without a name)";
-
 /// The fields of a MachineConfig's spec.
 const FIELDS: [&str; 7] =
     ["baseOSExtensionsContainerImage", "config", "extensions", "fips", "kernelArguments", "kernelType", "osImageURL"];
 
-/// Checks the types of a manifest.
-struct Shape {
-    name: String,
-    findings: Vec<Finding>,
-}
-
-impl Shape {
-    fn check(&mut self, object: &Node<'_>) {
-        let path = Path::of(&["metadata"]);
-        if self.name == NAMELESS {
-            match object.dig(&["metadata", "name"]).filter(|name| !name.is_null() && name.as_str().is_none()) {
-                Some(name) => self.wrong(path.clone().key("name"), name, "a string; quote it"),
-                None => self.error(path.clone().key("name"), "a MachineConfig needs a name".to_owned()),
-            }
-        }
-        for map in ["labels", "annotations"] {
-            let Some(node) = object.dig(&["metadata", map]).filter(|node| !node.is_null()) else {
-                continue;
-            };
-            let here = path.clone().key(map);
-            match node.as_map() {
-                None => self.wrong(here, node, "an object of strings"),
-                Some(entries) => {
-                    for (key, value) in entries.iter().filter(|(_, value)| value.as_str().is_none()) {
-                        self.wrong(here.clone().key(key), value, "a string; quote it");
-                    }
+/// Checks the types and the keys of a manifest.
+fn inspect(object: &Node<'_>) -> Vec<Finding> {
+    let mut inspection = Inspection::new("MachineConfig", "wrong-type", object);
+    inspection.object(object, &FIELDS);
+    let path = Path::of(&["spec"]);
+    let Some(spec) = inspection.map(object.get("spec"), &path) else {
+        return inspection.finish();
+    };
+    let known = Known {
+        noun: "MachineConfig's spec",
+        keys: &FIELDS,
+        below: &[("config", &["ignition", "passwd", "storage", "systemd"])],
+    };
+    inspection.unknown_keys(spec, &path, &known);
+    for (key, value) in spec.as_map().into_iter().flat_map(Map::iter).filter(|(_, value)| !value.is_null()) {
+        let here = path.clone().key(key);
+        match key {
+            "config" => match &value.value {
+                Value::Map(_) => {}
+                Value::Str(_) => inspection.wrong(
+                    here,
+                    value,
+                    "an Ignition config as an object in place, not as a JSON text: take the quotes off, or the \"|\" before it",
+                ),
+                _ => inspection.wrong(here, value, "an Ignition config as an object"),
+            },
+            "kernelArguments" | "extensions" => match value.as_list() {
+                None => {
+                    let accepted = "a list of strings, also of one: put \"- \" before it in YAML or brackets around it \
+                                    in JSON";
+                    inspection.wrong(here, value, accepted);
                 }
-            }
-        }
-        self.check_root(object);
-        let Some(spec) = object.get("spec").filter(|spec| !spec.is_null()) else {
-            return;
-        };
-        let path = Path::of(&["spec"]);
-        let Some(fields) = spec.as_map() else {
-            self.wrong(path, spec, "an object");
-            return;
-        };
-        for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-            let here = path.clone().key(key);
-            match key {
-                "config" => match &value.value {
-                    Value::Map(_) => {}
-                    Value::Str(_) => self.wrong(
-                        here,
-                        value,
-                        "an Ignition config as an object in place, not as a JSON text: take the quotes off",
-                    ),
-                    _ => self.wrong(here, value, "an Ignition config as an object"),
-                },
-                "kernelArguments" | "extensions" => match value.as_list() {
-                    None => self.wrong(here, value, "a list of strings"),
-                    Some(items) => {
-                        for (index, item) in items.iter().enumerate().filter(|(_, item)| item.as_str().is_none()) {
-                            self.wrong(here.clone().index(index), item, "a string; quote it");
+                Some(items) => {
+                    for (index, item) in items.iter().enumerate().filter(|(_, item)| item.as_str().is_none()) {
+                        let here = here.clone().index(index);
+                        match item.as_map().and_then(|map| map.iter().next()) {
+                            Some((name, _)) if key == "kernelArguments" => {
+                                inspection.wrong(here, item, &format!("a string, such as {name}=…"));
+                            }
+                            _ => inspection.no_string(here, item),
                         }
                     }
-                },
-                "fips" if value.as_bool().is_none() => self.wrong(here, value, "true or false"),
-                "kernelType" | "osImageURL" | "baseOSExtensionsContainerImage" if value.as_str().is_none() => {
-                    self.wrong(here, value, "a string");
                 }
-                "fips" | "kernelType" | "osImageURL" | "baseOSExtensionsContainerImage" => {}
-                _ => {
-                    let near = FIELDS.iter().find(|field| field.eq_ignore_ascii_case(key));
-                    let hint = match near {
-                        Some(near) => format!("did you mean {near:?}?"),
-                        None => format!("a MachineConfig's spec has {}", FIELDS.join(", ")),
-                    };
-                    self.warn(here, "unknown-key", format!("unknown key {key:?} is ignored; {hint}"));
-                }
+            },
+            "fips" if value.as_bool().is_none() => inspection.wrong(here, value, "true or false, without quotes"),
+            "kernelType" | "osImageURL" | "baseOSExtensionsContainerImage" if value.as_str().is_none() => {
+                inspection.no_string(here, value);
             }
+            _ => {}
         }
     }
-
-    /// Keys beside `spec`: one outdented by a blank too few takes a whole config with it.
-    fn check_root(&mut self, object: &Node<'_>) {
-        const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
-        for (key, _) in object.as_map().into_iter().flat_map(Map::iter).filter(|(key, _)| !KNOWN.contains(key)) {
-            let hint = if FIELDS.contains(&key) {
-                "it belongs below spec: indent it"
-            } else {
-                "a MachineConfig has metadata and spec"
-            };
-            self.warn(Path::of(&[key]), "unknown-key", format!("unknown key {key:?} is ignored; {hint}"));
-        }
-    }
-
-    fn warn(&mut self, path: Path, code: &'static str, message: String) {
-        self.findings.push(Finding {
-            severity: Severity::Warning,
-            code,
-            pool: None,
-            subject: String::new(),
-            places: vec![Place::machine_config(&self.name, &path)],
-            message,
-        });
-    }
-
-    fn wrong(&mut self, path: Path, node: &Node<'_>, accepted: &str) {
-        self.error(path, format!("found {}; accepted is {accepted}", node.describe()));
-    }
-
-    fn error(&mut self, path: Path, message: String) {
-        self.findings.push(Finding {
-            severity: Severity::Error,
-            code: "wrong-type",
-            pool: None,
-            subject: String::new(),
-            places: vec![Place::machine_config(&self.name, &path)],
-            message,
-        });
-    }
+    inspection.finish()
 }

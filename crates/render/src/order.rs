@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
-use seaworthy_ignition::Severity;
+use seaworthy_ignition::{Severity, spelling};
 
 use crate::finding::{Finding, Place};
 use crate::keys;
+use crate::machine_config::MachineConfig;
 use crate::pool::Pool;
 use crate::prepare::Prepared;
+use crate::selector::Selector;
 
 /// The inputs of a pool in merge order: later ones win. Beside them what keeps some of them from being merged.
 ///
@@ -46,8 +48,7 @@ pub(crate) fn inputs<'r, 't>(
     let mut selected: Vec<&Prepared<'_>> =
         all.iter().filter(|input| !input.source.is_rendered() && selector.matches(input.source)).collect();
     if selected.is_empty() {
-        let message =
-            format!("no MachineConfigs found matching selector {selector}; label some, or change the selector");
+        let message = format!("no MachineConfigs found matching selector {selector}; {}", roles_of(all, selector));
         return Err(error("no-machine-configs", message, of_selector()));
     }
     selected.sort_by(|a, b| rank(a).cmp(&rank(b)));
@@ -70,6 +71,47 @@ pub(crate) fn inputs<'r, 't>(
         findings.push(error("duplicate-name", message.to_owned(), of_input(input, "metadata.name")));
     }
     Ok((selected, findings))
+}
+
+/// Which MachineConfigs there are, and what their roles may have been meant for.
+fn roles_of(all: &[Prepared<'_>], selector: &Selector) -> String {
+    const NAMED: usize = 5;
+    let mut found: Vec<_> = all.iter().map(|input| input.source).filter(|source| !source.is_rendered()).collect();
+    if found.is_empty() {
+        return "there is no MachineConfig in the input: add some, or take the pool out".to_owned();
+    }
+    let wanted: Vec<&str> = selector.values_of(keys::ROLE).collect();
+    // Those that were probably meant come first; the platform's alone may be more than are named.
+    let is_other = |source: &MachineConfig<'_>| {
+        source.role().is_some_and(|role| spelling::nearest(role, wanted.iter().copied()).is_none())
+    };
+    found.sort_by(|a, b| (is_other(a), a.name()).cmp(&(is_other(b), b.name())));
+    let named =
+        found.iter().take(NAMED).map(|source| format!("{} with {}", source.name(), role_for_people(source, &wanted)));
+    let more = if found.len() > NAMED { format!(" and {} more", found.len() - NAMED) } else { String::new() };
+    let are = if found.len() == 1 { "is" } else { "are" };
+    format!("there {are} {}{more}; correct their labels, or the selector", named.collect::<Vec<_>>().join(", "))
+}
+
+/// The role of a MachineConfig that nobody selects, and which of the wanted ones it may have been meant for.
+pub fn role_for_people(source: &MachineConfig<'_>, wanted: &[&str]) -> String {
+    match source.role() {
+        Some(role) if wanted.contains(&role) => format!("role {role:?}"),
+        Some(role) => match spelling::nearest(role, wanted.iter().copied()) {
+            Some(near) => format!("role {role:?} (did you mean {near:?}?)"),
+            None => format!("role {role:?}"),
+        },
+        None => {
+            let misspelt = source.label_keys().find(|key| spelling::nearest(key, [keys::ROLE]).is_some());
+            match misspelt {
+                Some(key) => format!("label {key:?} (did you mean {:?}?)", keys::ROLE),
+                None if source.label_keys().any(|key| key == "role" || key.ends_with("/role")) => {
+                    format!("a label for its role that is not called {}", keys::ROLE)
+                }
+                None => format!("no label {}", keys::ROLE),
+            }
+        }
+    }
 }
 
 fn rank<'r>(input: &'r Prepared<'_>) -> (bool, bool, &'r str) {

@@ -1,9 +1,10 @@
 //! A MachineConfigPool as rendering sees it.
 
-use seaworthy_ignition::Severity;
-use seaworthy_ignition::node::Node;
+use seaworthy_ignition::Path;
+use seaworthy_ignition::node::{Node, Value};
 
-use crate::finding::{Finding, Place};
+use crate::finding::Finding;
+use crate::inspection::{Inspection, Known};
 use crate::keys;
 use crate::selector::Selector;
 
@@ -18,68 +19,112 @@ pub struct Pool {
     pub selector: Option<Selector>,
     /// The OS image stream that it asks for.
     pub os_image_stream: Option<String>,
+    /// What is worth knowing about its manifest: no errors.
+    pub findings: Vec<Finding>,
 }
 
 /// The longest name that leaves room for `rendered-` and the digest in the 253 characters of an object's name.
 const LONGEST_NAME: usize = 211;
 
+/// The fields of a pool's spec.
+const FIELDS: [&str; 7] = [
+    "configuration",
+    "machineConfigSelector",
+    "maxUnavailable",
+    "nodeSelector",
+    "osImageStream",
+    "paused",
+    "pinnedImageSets",
+];
+
 impl Pool {
-    /// Takes a manifest.
-    pub fn read(object: &Node<'_>) -> Result<Self, Finding> {
+    /// Takes a manifest. The error is everything that is wrong with it.
+    pub fn read(object: &Node<'_>) -> Result<Self, Vec<Finding>> {
         let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default().to_owned();
-        let error = |path: &str, message: String| Finding {
-            severity: Severity::Error,
-            code: "invalid-pool",
-            pool: None,
-            subject: String::new(),
-            places: vec![Place::pool(if name.is_empty() { "(without a name)" } else { &name }, path)],
-            message,
-        };
-        if name.is_empty() {
-            return Err(error("metadata.name", "a MachineConfigPool needs a name".to_owned()));
-        }
+        let mut inspection = Inspection::new("MachineConfigPool", "invalid-pool", object);
+        inspection.object(object, &FIELDS);
         if name.len() > LONGEST_NAME {
             let message = format!(
                 "the name has {} characters; at most {LONGEST_NAME} leave room for the name of the rendered config",
                 name.len()
             );
-            return Err(error("metadata.name", message));
+            inspection.error(Path::of(&["metadata", "name"]), message);
         }
-        let selector = object.dig(&["spec", "machineConfigSelector"]).filter(|selector| !selector.is_null());
-        let selector = selector
-            .map(Selector::read)
-            .transpose()
-            .map_err(|(path, message)| error(&format!("spec.machineConfigSelector{path}"), message))?;
-        let stream = object.dig(&["spec", "osImageStream", "name"]).and_then(Node::as_str);
+        let path = Path::of(&["spec"]);
+        let spec = inspection.map(object.get("spec"), &path);
+        if let Some(spec) = spec {
+            let known = Known {
+                noun: "MachineConfigPool's spec",
+                keys: &FIELDS,
+                below: &[("machineConfigSelector", &["matchExpressions", "matchLabels"])],
+            };
+            inspection.unknown_keys(spec, &path, &known);
+            check_types(spec, &path, &mut inspection);
+        }
+        let mut selector = |key: &str| {
+            let node = spec?.get(key).filter(|node| !node.is_null())?;
+            Some(Selector::inspect(node, &path.clone().key(key), &mut inspection))
+        };
+        // Nodes are nobody's business here, but a mistake there is best known now.
+        selector("nodeSelector");
+        let selector = selector("machineConfigSelector");
+        inspection.map(object.dig(&["spec", "osImageStream"]), &Path::of(&["spec", "osImageStream"]));
+        let stream = inspection.text(object, &["spec", "osImageStream", "name"]);
+        let os_image_stream = stream.filter(|stream| !stream.is_empty()).map(str::to_owned);
+        if inspection.has_errors() {
+            return Err(inspection.finish());
+        }
         Ok(Pool {
             uid: object.dig(&["metadata", "uid"]).and_then(Node::as_str).unwrap_or_default().to_owned(),
-            os_image_stream: stream.filter(|stream| !stream.is_empty()).map(str::to_owned),
+            os_image_stream,
             selector,
             name,
+            findings: inspection.finish(),
         })
     }
 
     /// The pool that a role has when nobody defined one: its own MachineConfigs, upon those of the workers.
     pub fn for_role(role: &str) -> Self {
         let selector = match role {
-            "master" | "worker" | "arbiter" => {
-                serde_json::json!({"matchLabels": {keys::ROLE: role}})
-            }
-            _ => serde_json::json!({
-                "matchExpressions": [{"key": keys::ROLE, "operator": "In", "values": ["worker", role]}]
-            }),
+            "master" | "worker" | "arbiter" => Selector::of_values(keys::ROLE, &[role]),
+            _ => Selector::of_values(keys::ROLE, &["worker", role]),
         };
         Pool {
             name: role.to_owned(),
             uid: String::new(),
-            // The selector is ours and well-formed.
-            selector: Selector::read(&Node::from_json(&selector)).ok(),
+            selector: Some(selector),
             os_image_stream: None,
+            findings: Vec::new(),
         }
     }
 
     /// Whether it is a pool of the users' own, which inherits from the workers.
     pub fn is_custom(&self) -> bool {
         !matches!(self.name.as_str(), "master" | "worker" | "arbiter")
+    }
+}
+
+/// The types of what rendering itself does not look at.
+fn check_types(spec: &Node<'_>, path: &Path, inspection: &mut Inspection) {
+    for (key, accepted) in [
+        ("paused", "true or false, without quotes"),
+        ("maxUnavailable", "a number of machines, or a share of them such as \"10%\""),
+        ("pinnedImageSets", "a list"),
+        ("configuration", "an object"),
+    ] {
+        let Some(node) = spec.get(key).filter(|node| !node.is_null()) else { continue };
+        let is_accepted = match key {
+            "paused" => node.as_bool().is_some(),
+            "maxUnavailable" => match &node.value {
+                Value::Int(number) => *number >= 0,
+                Value::Str(text) => text.strip_suffix('%').is_some_and(|share| share.parse::<u32>().is_ok()),
+                _ => false,
+            },
+            "pinnedImageSets" => node.as_list().is_some(),
+            _ => node.as_map().is_some(),
+        };
+        if !is_accepted {
+            inspection.wrong(path.clone().key(key), node, accepted);
+        }
     }
 }

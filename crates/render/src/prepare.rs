@@ -1,11 +1,13 @@
 //! One MachineConfig, made ready for merging: its Ignition config brought to spec 3.5, its fields checked. Done once,
 //! however many pools select it.
 
+use std::collections::HashSet;
+
 use seaworthy_fetch::Digest;
 use seaworthy_ignition::body::bytes_of;
 use seaworthy_ignition::merge::Event;
 use seaworthy_ignition::node::{Node, Origin, quote};
-use seaworthy_ignition::{Path, Severity, parse};
+use seaworthy_ignition::{Path, Severity, parse, spelling};
 
 use crate::finding::{Finding, Place};
 use crate::machine_config::MachineConfig;
@@ -70,6 +72,10 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
         match parse(node) {
             Err(problems) => {
                 findings.extend(problems.iter().map(|problem| Finding::of_problem(name, node, problem)));
+                // What is wrong beside that should not have to wait for the next run.
+                check_modes(node, &mut |severity, node, code, message| {
+                    findings.push(Finding { severity, ..error(source, node, code, message) });
+                });
             }
             Ok(parsed) => {
                 findings.extend(parsed.warnings.iter().map(|problem| Finding::of_problem(name, node, problem)));
@@ -80,6 +86,7 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
             }
         }
     }
+    drop_repeated_modes(&mut findings);
     check_fields(source, &mut findings);
     Prepared { source, config, findings, remotes: Vec::new(), embedded: Vec::new(), events: Vec::new() }
 }
@@ -100,7 +107,7 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
             // A mode such as 644 is a decimal number in JSON and YAML alike, and nobody means that one.
             let meant = i64::from_str_radix(&number.to_string(), 8).ok().filter(|meant| *meant <= HIGHEST_FILE_MODE);
             let hint = match meant {
-                Some(meant) => format!("{number} is a decimal number; write 0{number} in YAML, or {meant}"),
+                Some(meant) => format!("{number} is a decimal number; write 0{number} in YAML or {meant} in JSON"),
                 None => "drop the setuid, setgid and sticky bits".to_owned(),
             };
             let message = format!(
@@ -112,6 +119,19 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
     }
 }
 
+/// Takes out what Ignition merely warns of where the same mode is an error here.
+fn drop_repeated_modes(findings: &mut Vec<Finding>) {
+    let refused = findings.iter().filter(|finding| finding.code == "file-mode");
+    let refused: HashSet<Place> = refused.flat_map(|finding| finding.places.iter().cloned()).collect();
+    if !refused.is_empty() {
+        let is_repeated = |finding: &Finding| {
+            matches!(finding.code, "mode-decimal" | "mode-special-bits")
+                && finding.places.iter().all(|place| refused.contains(place))
+        };
+        findings.retain(|finding| !is_repeated(finding));
+    }
+}
+
 /// Bodies that a machine would not take, or should not trust: fetched in the clear without a hash to tell what arrived,
 /// or embedded with a hash that is not theirs.
 fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
@@ -120,7 +140,8 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
         let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let hash = resource.dig(&["verification", "hash"]);
         match (scheme.as_str(), hash) {
-            ("http" | "tftp", None) => {
+            // Of tftp more is said elsewhere: it is refused.
+            ("http", None) => {
                 let message = format!(
                     "{} is fetched in the clear and without verification.hash: anyone on the way can change it; use https or \
                      add the hash",
@@ -155,7 +176,8 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         && let Some(text) = kernel.as_str()
         && !KERNEL_TYPES.contains(&text)
     {
-        let message = format!("kernelType={text} is invalid; accepted are \"\", default, realtime, 64k-pages");
+        let near = did_you_mean(text, &KERNEL_TYPES);
+        let message = format!("kernelType={text} is invalid; accepted are \"\", default, realtime, 64k-pages{near}");
         findings.push(error(source, kernel, "kernel-type", message));
     }
     let unknown: Vec<&Node<'_>> = source
@@ -165,8 +187,13 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         .collect();
     if let Some(first) = unknown.first() {
         let names: Vec<&str> = unknown.iter().filter_map(|node| node.as_str()).collect();
-        let message =
-            format!("invalid extensions found: [{}]; accepted are {}", names.join(" "), EXTENSIONS.join(", "));
+        let near = names.iter().map(|name| did_you_mean(name, &EXTENSIONS)).find(|near| !near.is_empty());
+        let message = format!(
+            "invalid extensions found: [{}]; accepted are {}{}",
+            names.join(" "),
+            EXTENSIONS.join(", "),
+            near.unwrap_or_default()
+        );
         let mut finding = error(source, first, "extension", message);
         // Compat: upstream looks at extensions only beside an Ignition config and renders the rest as they are. Its
         // clusters may hold such a MachineConfig, and taking them over must not fail on it; so it is said, not refused.
@@ -175,6 +202,10 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
         }
         findings.push(finding);
     }
+}
+
+fn did_you_mean(word: &str, known: &[&str]) -> String {
+    spelling::nearest(word, known.iter().copied()).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
 }
 
 /// An error at a value of a MachineConfig.

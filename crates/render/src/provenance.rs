@@ -9,6 +9,7 @@ use seaworthy_ignition::{Path, path::Step};
 
 use crate::finding::Place;
 use crate::locator::Locator;
+use crate::remote::Embedded;
 use crate::render::Rendered;
 
 /// One value of a rendered config and its history.
@@ -20,12 +21,26 @@ pub struct Entry<'r> {
     pub field: String,
     /// The value.
     pub value: Node<'r>,
-    /// Who set it; `None` for what rendering itself fills in.
+    /// Who set it; `None` for what nobody wrote.
     pub set_by: Option<Place>,
+    /// Why it is there although nobody wrote it.
+    pub default: Option<DefaultValue>,
     /// Who gives the same value too.
     pub also: Vec<Place>,
     /// Who was overridden, the latest first, with the value that lost.
     pub overrode: Vec<Overridden<'r>>,
+    /// What was fetched that the value is from: the body that stands in place of a URL, or the remote config that sets
+    /// the value.
+    pub fetched: Option<&'r Embedded>,
+}
+
+/// A value that rendering fills in because nobody says anything about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultValue {
+    /// Why this value, for people.
+    pub reason: &'static str,
+    /// The entry that says nothing about it, where it belongs to one.
+    pub entry: Option<Place>,
 }
 
 /// A value that lost.
@@ -36,6 +51,8 @@ pub struct Overridden<'r> {
     /// The value, as its author wrote it; `None` for a whole entry that was taken out, and for what was filled in where
     /// an entry says nothing.
     pub value: Option<Node<'r>>,
+    /// What was fetched that the value is from, as in [`Entry::fetched`].
+    pub fetched: Option<&'r Embedded>,
 }
 
 /// Something in a rendered config that has a name.
@@ -92,30 +109,6 @@ impl fmt::Display for Subject {
             Subject::Group(name) => write!(f, "group {name}"),
             Subject::Device { noun, name } => write!(f, "{noun} {name}"),
             Subject::Config(path) => f.write_str(path),
-        }
-    }
-}
-
-impl Subject {
-    /// Whether a person means this by what they typed: a path, a unit, a drop-in, a kernel argument, a field.
-    pub fn is_meant_by(&self, text: &str) -> bool {
-        match self {
-            Subject::Field(name) | Subject::Config(name) => name == text,
-            Subject::KernelArgument(argument) => {
-                argument == text
-                    || argument.split_whitespace().any(|word| word == text || word.split('=').next() == Some(text))
-            }
-            Subject::Extension(name) | Subject::Group(name) | Subject::User(name) => name == text,
-            Subject::File(path) | Subject::Directory(path) | Subject::Link(path) => path == text,
-            Subject::Unit(name) => name == text || seaworthy_ignition::unit_path(name) == text,
-            Subject::Dropin { unit, name } => {
-                unit == text
-                    || name == text
-                    || format!("{unit}.d/{name}") == text
-                    || format!("{unit}/{name}") == text
-                    || seaworthy_ignition::dropin_path(unit, name) == text
-            }
-            Subject::Device { name, .. } => name == text,
         }
     }
 }
@@ -208,6 +201,8 @@ struct History<'r, 't> {
     locator: Locator<'r, 't>,
     by_winner: HashMap<Origin, Vec<Event>>,
     by_loser: HashMap<Origin, Vec<Event>>,
+    /// What was fetched, by the reference to it.
+    fetched: HashMap<Origin, &'r Embedded>,
 }
 
 impl<'r, 't: 'r> History<'r, 't> {
@@ -218,7 +213,9 @@ impl<'r, 't: 'r> History<'r, 't> {
             by_winner.entry(event.winner).or_default().push(*event);
             by_loser.entry(event.loser).or_default().push(*event);
         }
-        History { locator: Locator::new(&rendered.inputs), by_winner, by_loser }
+        let embedded = rendered.inputs.iter().flat_map(|input| &input.embedded);
+        let fetched = embedded.map(|embedded| (embedded.origin, embedded)).collect();
+        History { locator: Locator::new(&rendered.inputs), by_winner, by_loser, fetched }
     }
 
     fn config(&self, config: &'r Node<'r>, entries: &mut Vec<Entry<'r>>) {
@@ -265,7 +262,21 @@ impl<'r, 't: 'r> History<'r, 't> {
             }
             also.dedup();
         }
-        Entry { subject, field, value: node.borrowed(), set_by: self.locator.place(node.origin), also, overrode }
+        let place = self.locator.place(node.origin);
+        let (set_by, default) = if place.is_none() || self.is_filled_in(node.origin) {
+            (None, Some(DefaultValue { reason: reason(&subject, &field), entry: place }))
+        } else {
+            (place, None)
+        };
+        let fetched = self.fetched(node.origin);
+        Entry { subject, field, value: node.borrowed(), set_by, default, also, overrode, fetched }
+    }
+
+    /// What was fetched that a value is from.
+    fn fetched(&self, origin: Origin) -> Option<&'r Embedded> {
+        let body = self.fetched.get(&origin);
+        let config = || self.fetched.get(&self.locator.remote(origin)?.referred_by);
+        body.or_else(config).copied()
     }
 
     /// Whether nobody wrote the value: what stands for what an object does not say has the object's origin.
@@ -288,7 +299,8 @@ impl<'r, 't: 'r> History<'r, 't> {
                     also.push(place);
                 } else {
                     let value = self.locator.value(event.loser).filter(|value| value.as_map().is_none());
-                    overrode.push(Overridden { place, value: value.map(Node::borrowed) });
+                    let fetched = self.fetched(event.loser);
+                    overrode.push(Overridden { place, value: value.map(Node::borrowed), fetched });
                 }
                 left.push((event.loser, is_same));
             }
@@ -310,6 +322,27 @@ impl<'r, 't: 'r> History<'r, 't> {
         }
     }
 }
+
+/// Why rendering fills in a value where nobody gives one.
+fn reason(subject: &Subject, field: &str) -> &'static str {
+    match (subject, field.rsplit('.').next().unwrap_or_default()) {
+        (Subject::File(_), "overwrite") => "a file replaces what the OS image has there unless somebody says otherwise",
+        (_, "mode") => "before Ignition 2.2 a missing mode means 0",
+        (_, "id") => "in Ignition 2.0 a missing owner means root",
+        (_, "source") => "in Ignition 2.x a body without a source is empty",
+        (_, "compression") => "content that was fetched is embedded unpacked",
+        (Subject::Field(name), _) => match name.as_str() {
+            "fips" => "off unless somebody asks for it",
+            "kernelType" => "the OS image's own kernel unless somebody asks for another",
+            _ => "the cluster's own (ControllerConfig or OS image stream) unless somebody names another",
+        },
+        (Subject::Config(path), _) if path == "ignition.version" => "the version of every rendered config",
+        _ => UNEXPLAINED,
+    }
+}
+
+/// Stands for a reason that [`reason`] does not know; the tests see to it that there is none.
+const UNEXPLAINED: &str = "filled in by rendering";
 
 /// What a history is about.
 #[derive(Clone, Copy)]

@@ -4,10 +4,11 @@ use seaworthy_ignition::Severity;
 use seaworthy_ignition::body_of;
 use seaworthy_ignition::node::Node;
 
+use crate::fields::{Fields, stream_of};
 use crate::finding::Finding;
 use crate::locator::Locator;
 use crate::pool::Pool;
-use crate::render::{Context, Fields, stream_of};
+use crate::render::Context;
 
 /// Where CRI-O looks for its settings, in the order of the file names.
 const DROPINS: &str = "/etc/crio/crio.conf.d/";

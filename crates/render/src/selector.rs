@@ -1,7 +1,9 @@
 //! Label selectors.
 
 use seaworthy_ignition::node::Node;
+use seaworthy_ignition::{Path, spelling};
 
+use crate::inspection::{Inspection, Known};
 use crate::machine_config::MachineConfig;
 
 /// A label selector that is known to be well-formed.
@@ -25,42 +27,58 @@ enum Operator {
 }
 
 impl Selector {
-    /// Reads a selector; the error is a path below it and what is wrong there.
-    pub fn read(node: &Node<'_>) -> Result<Self, (String, String)> {
-        if node.as_map().is_none() {
-            let message =
-                format!("found {}; accepted is an object with matchLabels or matchExpressions", node.describe());
-            return Err((String::new(), message));
-        }
+    /// Reads a selector; everything that is wrong with it is noted in the inspection.
+    pub(crate) fn inspect(node: &Node<'_>, path: &Path, inspection: &mut Inspection) -> Self {
         let mut requirements = Vec::new();
+        if node.as_map().is_none() {
+            inspection.wrong(path.clone(), node, "an object with matchLabels or matchExpressions");
+            return Selector { requirements };
+        }
+        let known = Known { noun: "label selector", keys: &["matchExpressions", "matchLabels"], below: &[] };
+        inspection.unknown_keys(node, path, &known);
         if let Some(labels) = node.get("matchLabels").filter(|labels| !labels.is_null()) {
-            let Some(labels) = labels.as_map() else {
-                return Err((
-                    ".matchLabels".to_owned(),
-                    format!("found {}; accepted is an object of strings", labels.describe()),
-                ));
-            };
-            for (key, value) in labels.iter() {
-                let Some(value) = value.as_str() else {
-                    let message = format!("found {}; accepted is a string; quote it", value.describe());
-                    return Err((format!(".matchLabels[{key:?}]"), message));
-                };
-                requirements.push(Requirement { key: key.to_owned(), operator: Operator::In(vec![value.to_owned()]) });
+            let path = path.clone().key("matchLabels");
+            match labels.as_map() {
+                None => inspection.wrong(path, labels, "an object of strings"),
+                Some(labels) => {
+                    for (key, value) in labels.iter() {
+                        match value.as_str() {
+                            None => inspection.no_string(path.clone().key(key), value),
+                            Some(value) => requirements.push(Requirement {
+                                key: key.to_owned(),
+                                operator: Operator::In(vec![value.to_owned()]),
+                            }),
+                        }
+                    }
+                }
             }
         }
-        let expressions = node.get("matchExpressions").filter(|expressions| !expressions.is_null());
-        if let Some(expressions) = expressions {
-            let Some(list) = expressions.as_list() else {
-                return Err((
-                    ".matchExpressions".to_owned(),
-                    format!("found {}; accepted is a list", expressions.describe()),
-                ));
-            };
-            for (index, expression) in list.iter().enumerate() {
-                requirements.push(Requirement::read(expression, &format!(".matchExpressions[{index}]"))?);
+        if let Some(expressions) = node.get("matchExpressions").filter(|expressions| !expressions.is_null()) {
+            let path = path.clone().key("matchExpressions");
+            match expressions.as_list() {
+                None => inspection.wrong(path, expressions, "a list of objects with key, operator and values"),
+                Some(list) => {
+                    let read = |(index, node)| Requirement::inspect(node, &path.clone().index(index), inspection);
+                    requirements.extend(list.iter().enumerate().filter_map(read));
+                }
             }
         }
-        Ok(Selector { requirements })
+        Selector { requirements }
+    }
+
+    /// A selector that wants one of these values for a label.
+    pub(crate) fn of_values(key: &str, values: &[&str]) -> Self {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        Selector { requirements: vec![Requirement { key: key.to_owned(), operator: Operator::In(values) }] }
+    }
+
+    /// The values that it accepts for a label.
+    pub fn values_of<'s>(&'s self, key: &'s str) -> impl Iterator<Item = &'s str> {
+        let values = move |requirement: &'s Requirement| match &requirement.operator {
+            Operator::In(values) if requirement.key == key => values.as_slice(),
+            _ => &[],
+        };
+        self.requirements.iter().flat_map(values).map(String::as_str)
     }
 
     /// Whether it names no label at all. Such a selector means "everything" in Kubernetes and nothing here.
@@ -83,39 +101,54 @@ impl Selector {
 }
 
 impl Requirement {
-    fn read(node: &Node<'_>, path: &str) -> Result<Self, (String, String)> {
+    fn inspect(node: &Node<'_>, path: &Path, inspection: &mut Inspection) -> Option<Self> {
+        const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+        if node.as_map().is_none() {
+            inspection.wrong(path.clone(), node, "an object with key, operator and values");
+            return None;
+        }
+        let known = Known { noun: "requirement of a label selector", keys: &["key", "operator", "values"], below: &[] };
+        inspection.unknown_keys(node, path, &known);
+        let mut is_sound = true;
+        let mut wrong = |key: &str, message: String| {
+            is_sound = false;
+            inspection.error(path.clone().key(key), message);
+        };
         let key = node.text_of("key");
         if key.is_empty() {
-            return Err((format!("{path}.key"), "a label selector needs a key".to_owned()));
-        }
-        if let Some(values) = node.get("values").filter(|values| !values.is_null() && values.as_list().is_none()) {
-            let message = format!("found {}; accepted is a list of strings", values.describe());
-            return Err((format!("{path}.values"), message));
+            wrong("key", "a label selector needs a key".to_owned());
         }
         let values: Vec<String> = node.list_of("values").iter().filter_map(Node::as_str).map(str::to_owned).collect();
-        if values.len() != node.list_of("values").len() {
-            return Err((format!("{path}.values"), "accepted are strings; quote them".to_owned()));
+        if let Some(values) = node.get("values").filter(|values| !values.is_null() && values.as_list().is_none()) {
+            wrong("values", format!("found {}; accepted is a list of strings", values.describe()));
+        } else if values.len() != node.list_of("values").len() {
+            wrong("values", "accepted are strings; quote them".to_owned());
+        } else {
+            match node.text_of("operator") {
+                "In" | "NotIn" if values.is_empty() => {
+                    wrong("values", "In and NotIn need at least one value".to_owned());
+                }
+                "Exists" | "DoesNotExist" if !values.is_empty() => {
+                    wrong("values", "Exists and DoesNotExist take no values".to_owned());
+                }
+                _ => {}
+            }
         }
-        let wants_values = |values: Vec<String>| match values.is_empty() {
-            true => Err((format!("{path}.values"), "In and NotIn need at least one value".to_owned())),
-            false => Ok(values),
-        };
-        let wants_none = |values: Vec<String>| match values.is_empty() {
-            true => Ok(()),
-            false => Err((format!("{path}.values"), "Exists and DoesNotExist take no values".to_owned())),
-        };
         let operator = match node.text_of("operator") {
-            "In" => Operator::In(wants_values(values)?),
-            "NotIn" => Operator::NotIn(wants_values(values)?),
-            "Exists" => wants_none(values).map(|()| Operator::Exists)?,
-            "DoesNotExist" => wants_none(values).map(|()| Operator::DoesNotExist)?,
+            "In" => Operator::In(values),
+            "NotIn" => Operator::NotIn(values),
+            "Exists" => Operator::Exists,
+            "DoesNotExist" => Operator::DoesNotExist,
             other => {
-                let message =
-                    format!("invalid label selector operator {other:?}; accepted are In, NotIn, Exists, DoesNotExist");
-                return Err((format!("{path}.operator"), message));
+                let near = spelling::nearest(other, OPERATORS);
+                let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                let accepted = OPERATORS.join(", ");
+                let message = format!("invalid label selector operator {other:?}; accepted are {accepted}{near}");
+                wrong("operator", message);
+                return None;
             }
         };
-        Ok(Requirement { key: key.to_owned(), operator })
+        is_sound.then(|| Requirement { key: key.to_owned(), operator })
     }
 }
 

@@ -33,7 +33,7 @@ fn every_case_gives_the_recorded_answer() {
             .collect();
         let prepared: Vec<_> = sources.iter().map(prepare).collect();
         let context = Context {
-            controller_config: ControllerConfig::read(&Node::from_json(&case["controllerConfig"])),
+            controller_config: ControllerConfig::read(&Node::from_json(&case["controllerConfig"])).unwrap(),
             ..Context::default()
         };
         let pools: Vec<Pool> =

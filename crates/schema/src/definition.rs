@@ -13,13 +13,15 @@ mod shared;
 mod spec;
 mod structural;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
 use crate::cause::Cause;
 use crate::path::Path;
-use props::Props;
+pub(crate) use field_path::follow;
+pub(crate) use props::Props;
 use shared::Shared;
 
 /// What is required of a definition.
@@ -38,6 +40,8 @@ pub(crate) struct Requirements {
     map_keys: bool,
     /// A conversion webhook understands a version of the review that is known.
     known_review: bool,
+    /// Expressions that the old definition has.
+    stored_expressions: BTreeSet<String>,
     /// Versions whose schema did not change, so that its rules cost what they cost.
     unchanged_schemas: BTreeSet<String>,
     /// Versions that may have more selectable fields than allowed, because they have had them; empty is all versions.
@@ -68,6 +72,20 @@ pub fn default_definition(definition: &mut Value) {
                 *list = json!([stored]);
             }
         }
+    }
+}
+
+/// Adds the version in which objects are stored to those in which some may be. Each write of a definition does so.
+pub fn remember_stored_version(definition: &mut Value) {
+    let Some(stored) = storage_version(definition).map(Value::from) else { return };
+    let Some(definition) = definition.as_object_mut() else { return };
+    let status = definition.entry("status").or_insert_with(|| json!({}));
+    let Some(status) = status.as_object_mut() else { return };
+    let list = status.entry("storedVersions").or_insert_with(|| json!([]));
+    if let Some(list) = list.as_array_mut()
+        && !list.contains(&stored)
+    {
+        list.push(stored);
     }
 }
 
@@ -234,6 +252,7 @@ impl Requirements {
             atomic_sets: true,
             map_keys: true,
             known_review: true,
+            stored_expressions: BTreeSet::new(),
             unchanged_schemas: BTreeSet::new(),
             many_fields: BTreeSet::new(),
         }
@@ -246,6 +265,14 @@ impl Requirements {
         let is_structural = |schema: Props<'_>| {
             structural::unreadable(schema).is_none() && structural::mistakes(schema, &Path::ROOT).is_empty()
         };
+        let stored_expressions = RefCell::new(BTreeSet::new());
+        none(&|schema| {
+            for rule in schema.rules() {
+                let texts = ["rule", "messageExpression"].into_iter().filter_map(|key| rule.text(key));
+                stored_expressions.borrow_mut().extend(texts.map(str::to_owned));
+            }
+            false
+        });
         let types = ["array", "boolean", "integer", "number", "object", "string"];
         let versions = |spec: Props<'_>| -> Vec<(String, Map<String, Value>)> {
             let versions = spec.alternatives("versions").into_iter();
@@ -271,6 +298,7 @@ impl Requirements {
             atomic_sets: none(&keywords::has_shared_elements),
             map_keys: none(&|schema| !keywords::list_elements(schema, &Path::ROOT).is_empty()),
             known_review: spec::has_known_review(old),
+            stored_expressions: stored_expressions.into_inner(),
             unchanged_schemas: unchanged("schema", &|_| true),
             many_fields: unchanged("selectableFields", &|old| {
                 old.get("selectableFields")

@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::node::{Additional, Node};
+use crate::rules::RuleSet;
 
 /// A node's number in its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +19,7 @@ pub struct NodeId(pub(crate) u32);
 pub struct Document {
     pub(crate) nodes: Vec<Node>,
     pub(crate) names: BTreeMap<Box<str>, NodeId>,
+    pub(crate) rule_sets: BTreeMap<NodeId, RuleSet>,
 }
 
 impl Document {
@@ -114,6 +116,11 @@ impl<'a> Schema<'a> {
     /// The schema that must not hold.
     pub fn none_of(self) -> Option<Schema<'a>> {
         self.node().logic.as_ref()?.not.map(|id| self.document.at(id))
+    }
+
+    /// What is needed to run the rules that stand here.
+    pub(crate) fn rule_set(self) -> Option<&'a RuleSet> {
+        self.document.rule_sets.get(&self.id)
     }
 
     fn each(self, ids: Option<&'a [NodeId]>) -> impl ExactSizeIterator<Item = Schema<'a>> {

@@ -4,7 +4,9 @@
 //! [`Node`]s, a [`Schema`] is a place in it.
 
 mod cause;
+mod column;
 mod correlation;
+mod custom_resource;
 mod defaults;
 mod definition;
 mod document;
@@ -12,27 +14,35 @@ mod duration;
 mod email;
 mod embedded;
 mod format;
+mod jsonpath;
 mod lists;
 pub mod names;
 mod node;
 mod number;
+pub mod openapi;
 mod path;
 mod pattern;
 mod prune;
 mod read;
 mod rules;
+mod scale;
 mod uri;
 mod validation;
 mod wording;
 
 pub use cause::{Cause, Reason, Shown, summary};
+pub use column::{Column, age};
+pub use custom_resource::CustomResource;
 pub use defaults::{apply_defaults, drop_nulls, fill};
-pub use definition::{default_definition, definition_mistakes};
+pub use definition::{default_definition, definition_mistakes, remember_stored_version};
 pub use document::{Document, NodeId, Schema};
 pub use embedded::embedded_resources;
+pub use jsonpath::JsonPath;
 pub use lists::duplicates;
 pub use node::{Additional, Limits, ListKind, Logic, MapKind, Node, Patching, Rule, Type};
 pub use path::Path;
 pub use pattern::Pattern;
 pub use prune::{Pruning, unknown_field};
+pub use rules::rule_mistakes;
+pub use scale::Scale;
 pub use validation::validate;

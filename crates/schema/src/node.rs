@@ -166,6 +166,8 @@ pub struct Node {
     pub is_int_or_string: bool,
     /// `x-kubernetes-validations`.
     pub rules: Box<[Rule]>,
+    /// Whether there are rules here or further inside.
+    pub(crate) has_rules: bool,
 }
 
 impl Node {

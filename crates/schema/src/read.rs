@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::document::{Document, NodeId};
 use crate::node::{Additional, Limits, ListKind, Logic, MapKind, Node, Patching, Rule, Type};
 use crate::pattern::Pattern;
+use crate::rules::RuleSet;
 
 /// How deep schemas may nest before they are read as "anything". The JSON reader's own limit is lower; this one
 /// guards against trees that were built by hand.
@@ -21,6 +22,9 @@ impl Document {
     pub fn of_custom_resource(schema: &Value) -> (Document, NodeId) {
         let mut reader = Reader::default();
         let root = reader.inline(schema, 0);
+        if let Some(set) = rule_set(schema, true) {
+            reader.document.rule_sets.insert(root, set);
+        }
         (reader.document, root)
     }
 
@@ -84,6 +88,9 @@ impl Reader {
         }
         let id = self.reserve();
         let node = self.node(schema, depth);
+        if let Some(set) = rule_set(schema, node.is_embedded) {
+            self.document.rule_sets.insert(id, set);
+        }
         self.document.nodes[id.0 as usize] = node;
         id
     }
@@ -107,7 +114,7 @@ impl Reader {
         let is_reference = self.referenced(schema).is_some();
         let one_of_scalars = one_of_scalars(keys);
         let is_int_or_string = flag(keys, "x-kubernetes-int-or-string");
-        Node {
+        let mut node = Node {
             kind: match one_of_scalars {
                 _ if is_int_or_string => None,
                 Some(Type::Number) => Some(Type::Number),
@@ -135,7 +142,16 @@ impl Reader {
             is_embedded: flag(keys, "x-kubernetes-embedded-resource"),
             is_int_or_string: is_int_or_string || one_of_scalars.is_some(),
             rules: rules(keys),
-        }
+            has_rules: false,
+        };
+        let children = node.properties.iter().map(|(_, id)| *id).chain(node.items);
+        let each = match node.additional {
+            Additional::Described(id) => Some(id),
+            _ => None,
+        };
+        let has_rules = |id: NodeId| self.document.nodes[id.0 as usize].has_rules;
+        node.has_rules = !node.rules.is_empty() || children.chain(each).any(has_rules);
+        node
     }
 
     fn properties(&mut self, keys: &Map<String, Value>, depth: usize) -> Box<[(Box<str>, NodeId)]> {
@@ -241,6 +257,12 @@ fn patching(keys: &Map<String, Value>) -> Option<Patching> {
         retains_keys: words.any(|word| word == "retainKeys"),
         merge_key: text(keys, "x-kubernetes-patch-merge-key"),
     })
+}
+
+fn rule_set(schema: &Value, is_object: bool) -> Option<RuleSet> {
+    let has_rules =
+        schema.get("x-kubernetes-validations").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
+    has_rules.then(|| RuleSet::new(schema.clone(), is_object))
 }
 
 fn rules(keys: &Map<String, Value>) -> Box<[Rule]> {

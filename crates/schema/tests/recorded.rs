@@ -9,7 +9,7 @@ use std::path::Path;
 
 use seaworthy_schema::{
     Cause, Document, Pattern, Pruning, apply_defaults, default_definition, definition_mistakes, duplicates,
-    embedded_resources, validate,
+    embedded_resources, rule_mistakes, validate,
 };
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ fn objects_are_pruned_defaulted_and_judged_as_recorded() {
             check(&mut differences, line, "update", sorted(&causes), recorded(case, "update"));
         }
     }
-    assert!(cases.len() > 500, "the recording is not empty");
+    assert!(cases.len() > 400, "the recording is not empty");
     assert!(
         differences.is_empty(),
         "{} differences in {} cases\n{}",
@@ -176,6 +176,25 @@ fn definitions_are_judged_as_recorded() {
         let theirs: BTreeSet<_> = recorded(case, "causes").into_iter().map(without_dump).collect();
         check(&mut differences, index + 1, "causes", ours, theirs);
     }
+    assert!(
+        differences.is_empty(),
+        "{} differences in {} cases\n{}",
+        differences.len(),
+        cases.len(),
+        differences.join("\n")
+    );
+}
+
+#[test]
+fn rules_judge_as_recorded() {
+    let mut differences = Vec::new();
+    let cases = lines("rules.jsonl");
+    for (index, case) in cases.iter().enumerate() {
+        let (document, root) = Document::of_custom_resource(&case["schema"]);
+        let causes = rule_mistakes(document.at(root), &case["object"], case.get("old"));
+        check(&mut differences, index + 1, "causes", sorted(&causes), recorded(case, "causes"));
+    }
+    assert!(cases.len() > 80, "the recording is not empty");
     assert!(
         differences.is_empty(),
         "{} differences in {} cases\n{}",

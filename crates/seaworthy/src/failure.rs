@@ -30,6 +30,11 @@ impl Failure {
         Failure { messages, code: UNREADABLE }
     }
 
+    /// What is wrong, for programs.
+    pub fn messages(&self) -> &[String] {
+        &self.messages
+    }
+
     /// Says what is wrong and gives the exit code.
     pub fn report(self) -> ExitCode {
         for message in &self.messages {

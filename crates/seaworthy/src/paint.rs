@@ -16,6 +16,15 @@ pub fn style(severity: Severity) -> Style {
     }
 }
 
+/// The style of what is gone (`-`) and what is new (`+`).
+pub fn change(sign: char) -> Style {
+    match sign {
+        '-' => AnsiColor::Red.on_default(),
+        '+' => AnsiColor::Green.on_default(),
+        _ => Style::new(),
+    }
+}
+
 /// An error.
 pub fn error(message: &str) {
     say(style(Severity::Error), "error", message);

@@ -1,50 +1,113 @@
 //! Work on many things at once.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZero;
+use std::sync::{Mutex, PoisonError, mpsc};
 
-/// Below this many things a thread costs more than it saves.
-const WORTHWHILE: usize = 16;
+/// How many things a thread takes at a time where there are many: fewer would make threads wait for each other, more
+/// would leave one of them alone with the last ones.
+pub const MANY: usize = 16;
 
 /// The results of a function for each item, in order, computed on all cores.
-pub fn map<'i, T: Sync, R: Send>(items: &'i [T], work: impl Fn(&'i T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    if cores == 1 || items.len() < WORTHWHILE {
-        return items.iter().map(work).collect();
+///
+/// A thread takes `batch` items at a time, and what the iterator does to find them is done by the same threads.
+pub fn map<T: Send, R: Send>(
+    items: impl Iterator<Item = T> + Send,
+    batch: usize,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let cores = cores();
+    // Below this many things a thread costs more than it saves.
+    if cores == 1 || items.size_hint().1.is_some_and(|most| most <= batch) {
+        return items.map(work).collect();
     }
-    split(items, items.len().div_ceil(cores), &work)
-}
-
-/// As [`map`], for few items of which each is much work.
-pub fn map_few<'i, T: Sync, R: Send>(items: &'i [T], work: impl Fn(&'i T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    if cores == 1 || items.len() < 2 {
-        return items.iter().map(work).collect();
-    }
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let worker = || {
-            let mut done = Vec::new();
-            loop {
-                let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                match items.get(at) {
-                    Some(item) => done.push((at, work(item))),
-                    None => return done,
-                }
+    let source = Mutex::new((0, items));
+    let worker = || {
+        let mut done: Vec<(usize, Vec<R>)> = Vec::new();
+        loop {
+            let (nth, taken) = {
+                let mut source = lock(&source);
+                source.0 += 1;
+                (source.0, source.1.by_ref().take(batch).collect::<Vec<T>>())
+            };
+            if taken.is_empty() {
+                return done;
             }
-        };
-        let threads: Vec<_> = (0..cores.min(items.len())).map(|_| scope.spawn(worker)).collect();
-        threads.into_iter().flat_map(joined).collect()
+            done.push((nth, taken.into_iter().map(&work).collect()));
+        }
+    };
+    let mut results = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..cores).map(|_| scope.spawn(worker)).collect();
+        let mut results = worker();
+        results.extend(others.into_iter().flat_map(joined));
+        results
     });
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
+    results.sort_by_key(|(nth, _)| *nth);
+    results.into_iter().flat_map(|(_, results)| results).collect()
 }
 
-fn split<'i, T: Sync, R: Send>(items: &'i [T], size: usize, work: &(impl Fn(&'i T) -> R + Sync)) -> Vec<R> {
+/// Two steps for each of a few items of which each is much work. Results are handed over in order, each as soon as it is
+/// there, while the threads go on with the rest.
+///
+/// The second step of one item runs beside the first step of another: three items keep two cores busy, which they would
+/// not if the steps were one, or if one step waited for all of the other.
+pub fn two_steps<'i, T: Sync, M: Send, R: Send, E>(
+    items: &'i [T],
+    first: impl Fn(&'i T) -> M + Sync,
+    second: impl Fn(M) -> R + Sync,
+    mut hand_over: impl FnMut(R) -> Result<(), E>,
+) -> Result<(), E> {
+    let cores = cores();
+    if cores == 1 || items.len() < 2 {
+        return items.iter().try_for_each(|item| hand_over(second(first(item))));
+    }
+    enum Step<M> {
+        First(usize),
+        Second(usize, M),
+    }
+    let steps: Mutex<VecDeque<Step<M>>> = Mutex::new((0..items.len()).map(Step::First).collect());
     std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            items.chunks(size).map(|chunk| scope.spawn(move || chunk.iter().map(work).collect::<Vec<R>>())).collect();
-        threads.into_iter().flat_map(joined).collect()
+        let (sender, results) = mpsc::channel();
+        for _ in 0..cores.min(items.len()) {
+            let (steps, first, second, sender) = (&steps, &first, &second, sender.clone());
+            // A thread that finds no step may end: whoever is at a first step does the second one too.
+            scope.spawn(move || {
+                while let Some(step) = { lock(steps).pop_front() } {
+                    match step {
+                        Step::First(at) => {
+                            let between = first(&items[at]);
+                            lock(steps).push_back(Step::Second(at, between));
+                        }
+                        // Nobody listens any more when handing over has failed.
+                        Step::Second(at, between) => drop(sender.send((at, second(between)))),
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        for (at, result) in results {
+            waiting.insert(at, result);
+            while let Some(result) = waiting.remove(&next) {
+                if let Err(error) = hand_over(result) {
+                    lock(&steps).clear();
+                    return Err(error);
+                }
+                next += 1;
+            }
+        }
+        Ok(())
     })
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// A thread that panicked while it held the lock takes the program down anyway.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a thread computed. A panic in it goes on in the caller, as it would without threads.
@@ -61,10 +124,41 @@ mod tests {
 
     #[test]
     fn results_come_in_the_order_of_the_items() {
-        let items: Vec<usize> = (0..1000).collect();
-        let expected: Vec<usize> = items.iter().map(|i| i * 2).collect();
-        assert_eq!(map(&items, |i| i * 2), expected);
-        assert_eq!(map_few(&items, |i| i * 2), expected);
-        assert_eq!(map(&items[..3], |i| i * 2), expected[..3]);
+        let expected: Vec<usize> = (0..1000).map(|i| i * 2).collect();
+        for batch in [1, 3, MANY, 999, 1000, 2000] {
+            assert_eq!(map(0..1000, batch, |i| i * 2), expected);
+        }
+        assert_eq!(map(0..0, 1, |i: usize| i), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn results_of_two_steps_are_handed_over_in_the_order_of_the_items() {
+        for count in [0, 1, 2, 3, 100] {
+            let items: Vec<usize> = (0..count).collect();
+            let mut results = Vec::new();
+            let hand_over = |result| {
+                results.push(result);
+                Ok::<(), ()>(())
+            };
+            let done = two_steps(&items, |i| i * 2, |doubled| doubled + 1, hand_over);
+            assert_eq!(done, Ok(()));
+            assert_eq!(results, items.iter().map(|i| i * 2 + 1).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_handed_over_ends_the_work() {
+        let items: Vec<usize> = (0..100).collect();
+        let mut taken = 0;
+        let done = two_steps(
+            &items,
+            |i| *i,
+            |i| i,
+            |i| {
+                taken += 1;
+                if i == 3 { Err("full") } else { Ok(()) }
+            },
+        );
+        assert_eq!((done, taken), (Err("full"), 4));
     }
 }

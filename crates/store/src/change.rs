@@ -111,8 +111,8 @@ pub enum CommitError {
         /// What is wrong with the change.
         reason: String,
     },
-    /// The disk refused. Reads go on, and the next commit tries again. After a crash of the whole program at this very
-    /// point the change may turn out to be there, complete.
+    /// The disk refused. Reads go on, and the next commit tries again. If the whole program crashes before a commit
+    /// succeeds, this one may turn out to be there, complete.
     #[error("the store cannot write: {cause}")]
     Unavailable {
         /// What the disk said.

@@ -22,14 +22,14 @@ pub struct Mark {
 /// A durable log of rows by revision. One thread uses it.
 ///
 /// - `append` and `compact` are atomic, and durable when they return `Ok`.
-/// - After an error the log is as before when it is used again. After a crash that follows an error, what failed may be
-///   there, complete.
+/// - After an error the log is as before when it is used again. If a crash comes first, what failed may be there,
+///   complete.
 /// - Dropping it flushes what is left to flush and gives the storage free.
 pub trait Engine: Send + 'static {
     /// What is remembered beside the rows.
     fn mark(&mut self) -> Result<Mark, EngineError>;
 
-    /// Shows every row in order of revision; an error of `visit` ends it and leaves the storage as it was.
+    /// Shows every row in order of revision; an error of `visit` ends it. Leaves the storage as it is.
     fn load(&mut self, visit: &mut dyn FnMut(Row) -> Result<(), EngineError>) -> Result<(), EngineError>;
 
     /// Adds rows whose revisions follow the newest one.

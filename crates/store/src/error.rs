@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::EngineError;
 
-/// Why a store could not be opened. Nothing on disk has changed.
+/// Why a store could not be opened. Its file is as it was, byte for byte.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The place is taken by something that is no folder.

@@ -47,7 +47,9 @@ struct Inner {
 }
 
 impl Store {
-    /// Opens the store in `folder`, or makes an empty one. Nothing changes on disk if it is refused.
+    /// Opens the store in `folder`, or makes an empty one. Nothing in its file changes if it is refused.
+    ///
+    /// Reads the whole log, and blocks the thread meanwhile.
     pub fn open(folder: &Path, indexer: Indexer, window: Window) -> Result<Self, OpenError> {
         let folder = Folder::open(folder)?;
         let (path, file) = (folder.path().to_owned(), folder.file());

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -19,8 +20,12 @@ use crate::{
 const LARGEST_GROUP: usize = 1024;
 const LARGEST_GROUP_BYTES: usize = 8 << 20;
 
+/// How long to wait for the next of the commits that are likely to come: much less than a sync takes, and long enough
+/// for a task to be woken and to ask again.
+const PATIENCE: Duration = Duration::from_micros(50);
+
 /// How many rows one step of a compaction removes: commits wait no longer than that takes.
-const COMPACTION_STEP: usize = 1024;
+const COMPACTION_STEP: usize = 256;
 
 /// What the thread is asked to do.
 pub(crate) enum Request {
@@ -53,8 +58,20 @@ pub(crate) struct Writer {
     compacted: u64,
     /// Rows that a compaction may remove, in the order of what made them so.
     superseded: VecDeque<Superseded>,
-    // After the engine: the folder is given free once its file is closed.
-    folder: Option<Folder>,
+    last_group: usize,
+    /// Whether the last append failed.
+    is_failing: bool,
+    // After the engine, so that the folder is given free once its file is closed.
+    _folder: Option<Folder>,
+}
+
+/// Ends all watches when it is dropped.
+struct Closing(Arc<Shared>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.write().close();
+    }
 }
 
 struct Superseded {
@@ -95,34 +112,32 @@ impl Writer {
             return Err(EngineError::Corrupted(format!("row {} is missing", state.revision + 1)));
         }
         let shared = Arc::new(Shared::new(state));
-        let writer =
-            Writer { engine, shared: shared.clone(), indexer, interner, compacted: mark.compacted, superseded, folder };
+        let writer = Writer {
+            engine,
+            shared: shared.clone(),
+            indexer,
+            interner,
+            compacted: mark.compacted,
+            superseded,
+            last_group: 0,
+            is_failing: false,
+            _folder: folder,
+        };
         Ok((writer, shared))
     }
 
     /// Works until it is told to close, or until nobody is left to ask.
     pub(crate) fn run(mut self, requests: &Receiver<Request>) {
-        let mut closing = None;
-        let mut next = requests.recv().ok();
-        while let Some(request) = next {
-            next = None;
+        // Also if something below panics: whoever waits for an event must not wait for ever.
+        let closing = Closing(self.shared.clone());
+        let mut reply_when_closed = None;
+        let mut waiting = None;
+        while let Some(request) = waiting.take().or_else(|| requests.recv().ok()) {
             match request {
-                Request::Commit(commit) => {
-                    let mut bytes = commit.bytes();
-                    let mut group = vec![commit];
-                    while group.len() < LARGEST_GROUP && bytes < LARGEST_GROUP_BYTES {
-                        match requests.try_recv() {
-                            Ok(Request::Commit(commit)) => {
-                                bytes += commit.bytes();
-                                group.push(commit);
-                            }
-                            Ok(other) => {
-                                next = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
-                    }
+                Request::Commit(first) => {
+                    let (group, next) = self.gather(first, requests);
+                    waiting = next;
+                    self.last_group = group.len();
                     self.commit(group);
                 }
                 Request::Compact { revision, reply } => {
@@ -134,21 +149,36 @@ impl Writer {
                     let _ = reply.send(());
                 }
                 Request::Close { reply } => {
-                    closing = Some(reply);
+                    reply_when_closed = Some(reply);
                     break;
                 }
             }
-            if next.is_none() {
-                next = requests.recv().ok();
-            }
         }
-        let Writer { engine, shared, folder, .. } = self;
-        drop(engine);
-        drop(folder);
-        shared.write().close();
-        if let Some(reply) = closing {
+        drop(self);
+        drop(closing);
+        if let Some(reply) = reply_when_closed {
             let _ = reply.send(());
         }
+    }
+
+    /// The commits that wait behind the first one, and the request that is not a commit and ended the group.
+    fn gather(&self, first: Commit, requests: &Receiver<Request>) -> (Vec<Commit>, Option<Request>) {
+        let mut bytes = first.bytes();
+        let mut group = vec![first];
+        while group.len() < LARGEST_GROUP && bytes < LARGEST_GROUP_BYTES {
+            // The callers of the last group have just been answered and are about to ask again. Without a moment's
+            // patience the first of them would have a sync of its own and all others would wait for two.
+            let patience = if group.len() < self.last_group { PATIENCE } else { Duration::ZERO };
+            match requests.recv_timeout(patience) {
+                Ok(Request::Commit(commit)) => {
+                    bytes += commit.bytes();
+                    group.push(commit);
+                }
+                Ok(other) => return (group, Some(other)),
+                Err(_) => break,
+            }
+        }
+        (group, None)
     }
 
     fn commit(&mut self, commits: Vec<Commit>) {
@@ -160,7 +190,10 @@ impl Writer {
         let rows: Vec<Row> = group.events.iter().map(|event| row(event)).collect();
         if !rows.is_empty() {
             if let Err(error) = self.engine.append(&rows) {
-                tracing::warn!(%error, "store: cannot write");
+                // Once, not for every commit that a full disk refuses.
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::error!(%error, "store: cannot write; commits are refused until it works again");
+                }
                 let (cause, is_full) = (Arc::from(error.to_string()), error.is_full());
                 let failure = CommitError::Unavailable { cause, is_full };
                 for (reply, _) in answers {
@@ -168,6 +201,9 @@ impl Writer {
                     let _ = reply.send(Err(failure.clone()));
                 }
                 return;
+            }
+            if std::mem::replace(&mut self.is_failing, false) {
+                tracing::info!("store: writes work again");
             }
             self.publish(group.events);
         }

@@ -26,15 +26,15 @@ const UNSETTLING: &[&str] = &[
 pub fn product(workspace: &Workspace, given: Option<&Path>) -> Result<PathBuf> {
     match given {
         Some(path) => path.canonicalize().with_context(|| format!("--binary {}: cannot find it", path.display())),
-        None => release(workspace, "seaworthy"),
+        None => release(workspace, "seaworthy", "seaworthy"),
     }
 }
 
-/// Builds the package's program of the same name. One package at a time: building two together would give each the
+/// Builds a program of a package. One package at a time: building two together would give each the
 /// features that the other asks of their common dependencies.
-pub fn release(workspace: &Workspace, package: &str) -> Result<PathBuf> {
+pub fn release(workspace: &Workspace, package: &str, program: &str) -> Result<PathBuf> {
     let mut command = workspace.cargo(&["build", "--release", "--package", package]);
-    command.args(["--bin", package, "--message-format", "json-render-diagnostics"]);
+    command.args(["--bin", program, "--message-format", "json-render-diagnostics"]);
     for variable in UNSETTLING {
         command.env_remove(variable);
     }

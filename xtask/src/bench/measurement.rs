@@ -4,8 +4,6 @@
 //! xtask that does nothing else, never in the runner, which holds whole inputs.
 
 use std::ffi::OsString;
-use std::fs;
-use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,7 +11,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::workspace::stdout_of;
 
@@ -26,10 +23,33 @@ pub struct Measurement {
     pub peak_bytes: u64,
 }
 
-/// The release build of xtask that measures.
+/// Times of a mere parse of the same bytes, each in a new process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parses {
+    /// With the system's allocator, as a program that merely parses is written.
+    pub system: Duration,
+    /// With the allocator that the product uses.
+    pub mimalloc: Duration,
+}
+
+/// The programs that measure.
 pub struct Probe {
-    /// Its path.
+    /// The release build of xtask.
     pub program: PathBuf,
+    /// The release build of the parser with the product's allocator.
+    pub parser: PathBuf,
+}
+
+impl Parses {
+    /// The better of two runs, each time by itself.
+    pub fn best(self, other: Self) -> Self {
+        Self { system: self.system.min(other.system), mimalloc: self.mimalloc.min(other.mimalloc) }
+    }
+
+    /// The harder yardstick.
+    pub fn shorter(self) -> Duration {
+        self.system.min(self.mimalloc)
+    }
 }
 
 impl Measurement {
@@ -47,12 +67,16 @@ impl Probe {
         Ok(serde_json::from_slice(&stdout_of(&mut probe)?)?)
     }
 
-    /// Parses a file once in a new process, as the program does. A second parse in the same process would find its
+    /// Parses a file once with each allocator, in new processes, as the program does. A second parse in the same process would find its
     /// memory already there, or not, by the allocator's whim: measured, that is half the time or all of it.
-    pub fn parse(&self, file: &Path) -> Result<Duration> {
-        let mut probe = Command::new(&self.program);
-        probe.args(["bench", "parse-value"]).arg(file);
-        Ok(Duration::from_nanos(serde_json::from_slice(&stdout_of(&mut probe)?)?))
+    pub fn parse(&self, file: &Path) -> Result<Parses> {
+        let time = |command: &mut Command| -> Result<Duration> {
+            Ok(Duration::from_nanos(serde_json::from_slice(&stdout_of(command.arg(file))?)?))
+        };
+        Ok(Parses {
+            system: time(Command::new(&self.program).args(["bench", "parse-value"]))?,
+            mimalloc: time(&mut Command::new(&self.parser))?,
+        })
     }
 }
 
@@ -74,20 +98,6 @@ pub fn measure(command: &[OsString]) -> Result<bool> {
         peak_bytes: u64::try_from(peak).context("negative peak memory")? * 1024,
     };
     println!("{}", serde_json::to_string(&measurement)?);
-    Ok(true)
-}
-
-/// `bench parse-value`: prints the best time in nanoseconds. Reading the file and freeing the value do not count.
-pub fn parse_value(file: &Path, runs: u32) -> Result<bool> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let mut best = Duration::MAX;
-    for _ in 0..runs.max(1) {
-        let begun = Instant::now();
-        let value: Value = serde_json::from_slice(black_box(&bytes))?;
-        best = best.min(begun.elapsed());
-        drop(black_box(value));
-    }
-    println!("{}", nanoseconds(best));
     Ok(true)
 }
 

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use super::input::Fleet;
 use super::limits::{Row, judge};
-use super::measurement::{Measurement, Probe};
+use super::measurement::{Measurement, Parses, Probe};
 use super::{binary, machine, page};
 use crate::workspace::Workspace;
 
@@ -39,12 +38,15 @@ struct Candidate {
     fleet: Fleet,
     input: PathBuf,
     input_bytes: u64,
-    best: Option<(Duration, Measurement)>,
+    best: Option<(Parses, Measurement)>,
 }
 
 /// Measures and reports; false when a limit is missed.
 pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
-    let probe = Probe { program: binary::release(workspace, "xtask")? };
+    let probe = Probe {
+        program: binary::release(workspace, "xtask", "xtask")?,
+        parser: binary::release(workspace, "xtask", "parse-mimalloc")?,
+    };
     let program = binary::product(workspace, args.binary.as_deref())?;
     let folder = workspace.scratch("bench")?;
     let mut candidates = Vec::new();
@@ -60,7 +62,7 @@ pub fn run(workspace: &Workspace, args: &RenderArgs) -> Result<bool> {
             let render = probe.command(&command(&program, &candidate.input))?;
             let parse = probe.parse(&candidate.input)?;
             candidate.best = Some(match candidate.best {
-                Some((best_parse, best)) => (best_parse.min(parse), best.best(render)),
+                Some((best_parse, best)) => (best_parse.best(parse), best.best(render)),
                 None => (parse, render),
             });
         }

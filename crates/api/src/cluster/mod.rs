@@ -5,6 +5,7 @@
 //! whatever else they carry is kept.
 
 pub mod condition_gate;
+pub mod deprecated;
 pub mod machine_status;
 pub mod machine_taint;
 pub mod old_condition;
@@ -18,6 +19,7 @@ pub mod v1beta2;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 pub use condition_gate::{ConditionGate, Polarity};
+pub use deprecated::Deprecated;
 pub use machine_status::{MachineAddress, MachineAddressType, MachineDeletionStatus, NodeInfo, NodeSwap};
 pub use machine_taint::{MachineTaint, TaintEffect, TaintPropagation};
 pub use old_condition::OldCondition;

@@ -3,7 +3,7 @@
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use super::status_condition::StatusCondition;
+use super::settings_status::SettingsStatus;
 use crate::meta::{LabelSelector, Quantity};
 use crate::unknown::Unknown;
 use crate::words;
@@ -17,7 +17,7 @@ use crate::words::Open;
     kind = "ContainerRuntimeConfig",
     doc = "Container runtime settings for the nodes of some pools.",
     shortname = "ctrcfg",
-    status = "ContainerRuntimeConfigStatus",
+    status = "SettingsStatus",
     derive = "PartialEq",
     derive = "Default"
 )]
@@ -135,24 +135,6 @@ pub struct Store {
         validation = Rule::new("!self.contains('//')").message("must not contain '//'")
     )]
     pub path: String,
-
-    /// Keys that this version does not know.
-    #[serde(flatten)]
-    pub unknown: Unknown,
-}
-
-/// Whether the settings were accepted.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ContainerRuntimeConfigStatus {
-    /// The latest outcomes, oldest first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(merge_strategy = ListMerge::Atomic)]
-    pub conditions: Option<Vec<StatusCondition>>,
-
-    /// Generation that was last processed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
 
     /// Keys that this version does not know.
     #[serde(flatten)]

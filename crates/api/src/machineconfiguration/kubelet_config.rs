@@ -4,7 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::status_condition::StatusCondition;
+use super::settings_status::SettingsStatus;
 use crate::meta::LabelSelector;
 use crate::schema::preserved_object;
 use crate::unknown::Unknown;
@@ -18,7 +18,7 @@ use crate::words::Open;
     version = "v1",
     kind = "KubeletConfig",
     doc = "Kubelet settings for the nodes of some pools.",
-    status = "KubeletConfigStatus",
+    status = "SettingsStatus",
     derive = "PartialEq",
     derive = "Default"
 )]
@@ -112,24 +112,6 @@ pub struct CustomTlsProfile {
 /// An object without fields of its own.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NoSettings {
-    /// Keys that this version does not know.
-    #[serde(flatten)]
-    pub unknown: Unknown,
-}
-
-/// Whether the settings were accepted.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct KubeletConfigStatus {
-    /// The latest outcomes, oldest first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[x_kube(merge_strategy = ListMerge::Atomic)]
-    pub conditions: Option<Vec<StatusCondition>>,
-
-    /// Generation that was last processed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub unknown: Unknown,

@@ -11,17 +11,19 @@ pub mod machine_config_node;
 pub mod machine_config_pool;
 pub mod pinned_image_set;
 mod rules;
+mod settings_status;
 mod status_condition;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-pub use container_runtime_config::{ContainerRuntimeConfig, ContainerRuntimeConfigSpec, ContainerRuntimeConfigStatus};
+pub use container_runtime_config::{ContainerRuntimeConfig, ContainerRuntimeConfigSpec};
 pub use controller_config::{ControllerConfig, ControllerConfigSpec, ControllerConfigStatus};
-pub use kubelet_config::{KubeletConfig, KubeletConfigSpec, KubeletConfigStatus};
+pub use kubelet_config::{KubeletConfig, KubeletConfigSpec};
 pub use machine_config::{MachineConfig, MachineConfigSpec};
 pub use machine_config_node::{MachineConfigNode, MachineConfigNodeSpec, MachineConfigNodeStatus};
 pub use machine_config_pool::{MachineConfigPool, MachineConfigPoolSpec, MachineConfigPoolStatus, PoolConfiguration};
 pub use pinned_image_set::{PinnedImageSet, PinnedImageSetSpec};
+pub use settings_status::SettingsStatus;
 pub use status_condition::StatusCondition;
 
 use crate::crds::Definition;

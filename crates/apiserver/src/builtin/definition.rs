@@ -1,8 +1,8 @@
 //! CustomResourceDefinition: a kind that users bring along.
 
 use jiff::Timestamp;
-use seaworthy_schema::Cause;
-use serde_json::{Value, json};
+use seaworthy_schema::{Cause, default_definition, definition_mistakes, remember_stored_version};
+use serde_json::Value;
 
 use crate::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
 use crate::object::{Metadata, Object};
@@ -23,7 +23,7 @@ pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     definition: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
     ways: Ways { updates_unconditionally: false, generation: Generation::Wishes, ..Ways::PLAIN },
     defaults,
-    prepare: keep_parts_apart_from_the_start,
+    prepare,
     validate,
     columns: &[Column::NAME, Column::shown("Created At", "When it was created.")],
     cells,
@@ -31,20 +31,27 @@ pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
 };
 
 fn defaults(object: &mut Object) {
-    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
-    let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else { return };
-    let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    for (key, value) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
-        let is_empty = names.get(key).and_then(Value::as_str).unwrap_or_default().is_empty();
-        if is_empty {
-            names.insert(key.to_owned(), value.into());
-        }
+    let mut value = Value::Object(std::mem::take(object));
+    default_definition(&mut value);
+    if let Value::Object(filled) = value {
+        *object = filled;
     }
 }
 
-fn validate(_: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
-    Vec::new()
+/// The versions in which objects may be stored are remembered, whoever forgets them.
+fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
+    keep_parts_apart_from_the_start(object, old, part);
+    let mut value = Value::Object(std::mem::take(object));
+    remember_stored_version(&mut value);
+    if let Value::Object(next) = value {
+        *object = next;
+    }
+}
+
+fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
+    let value = Value::Object(object.clone());
+    let old = old.map(|old| Value::Object(old.clone()));
+    definition_mistakes(&value, old.as_ref())
 }
 
 fn cells(object: &Object, _: Timestamp) -> Vec<Value> {

@@ -121,6 +121,18 @@ pub fn materialise(schema: Schema<'_>, object: &mut Object) {
     }
 }
 
+/// The same for the status alone, which a write may have taken away.
+pub fn materialise_status(schema: Schema<'_>, object: &mut Object) {
+    const STATUS: &str = "status";
+    let Some(field) = schema.property(STATUS) else { return };
+    if let (false, Some(default)) = (object.contains_key(STATUS), field.default.as_ref()) {
+        object.insert(STATUS.to_owned(), default.clone());
+    }
+    if let Some(status) = object.get_mut(STATUS) {
+        materialise_value(field, status);
+    }
+}
+
 fn materialise_value(schema: Schema<'_>, value: &mut Value) {
     match value {
         Value::Object(object) => materialise(schema, object),

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 
 use crate::kind::{
-    Column, Deed, Generation, Kind, PART_VERBS, Part, STATUS, Scale, Subresource, Ways, keep_parts_apart_from_the_start,
+    Column, Deed, Generation, Kind, PART_VERBS, Part, Replicas, STATUS, Subresource, Ways,
+    keep_parts_apart_from_the_start,
 };
 use crate::object::{Metadata, Object};
 use crate::reach::{Reach, fill, map_mut};
@@ -32,7 +33,7 @@ pub static DEPLOYMENT: Kind = Kind {
             name: "scale",
             kind: ("autoscaling", "v1", "Scale"),
             verbs: PART_VERBS,
-            deed: Deed::Scale(Scale {
+            deed: Deed::Scale(Replicas {
                 wanted: Cow::Borrowed("spec.replicas"),
                 found: Cow::Borrowed("status.replicas"),
                 selector: Cow::Borrowed("spec.selector"),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::builtin::workload::selector_text;
 use crate::call::{Answer, Call};
 use crate::decode;
-use crate::kind::Scale;
+use crate::kind::Replicas;
 use crate::media::{Format, PatchKind};
 use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
@@ -20,7 +20,7 @@ use crate::write;
 use super::sent;
 
 /// The object as a `Scale`.
-fn shown(object: &Object, paths: &Scale) -> Value {
+fn shown(object: &Object, paths: &Replicas) -> Value {
     let mut metadata = Map::new();
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.metadata().get(key) {
@@ -45,7 +45,7 @@ fn shown(object: &Object, paths: &Scale) -> Value {
 }
 
 /// Answers the scale.
-pub fn get(call: &Call, paths: &Scale) -> Result<Answer, Failure> {
+pub fn get(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
     let found = call.server.store().get(&write::own_key(call, &call.path.name));
     let found = found.ok_or_else(|| Failure::not_found(call.resource.named(), &call.path.name))?;
     let scale = shown(&in_version(call, &found), paths);
@@ -54,14 +54,14 @@ pub fn get(call: &Call, paths: &Scale) -> Result<Answer, Failure> {
 }
 
 /// Replaces the scale.
-pub async fn update(call: &Call, paths: &Scale) -> Result<Answer, Failure> {
+pub async fn update(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
     let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Update)?;
     let scale = Value::Object(sent(call, "Scale", &["autoscaling/v1"])?);
     set(call, paths, &options, |_| Ok(scale.clone())).await
 }
 
 /// Patches the scale.
-pub async fn patch(call: &Call, paths: &Scale) -> Result<Answer, Failure> {
+pub async fn patch(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
     let kind = PatchKind::of_body(&call.headers)?;
     let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Patch(kind))?;
     if kind == PatchKind::Strategic && call.resource.is_custom() {
@@ -82,7 +82,7 @@ pub async fn patch(call: &Call, paths: &Scale) -> Result<Answer, Failure> {
 
 async fn set(
     call: &Call,
-    paths: &Scale,
+    paths: &Replicas,
     options: &WriteOptions,
     make: impl Fn(Value) -> Result<Value, Failure>,
 ) -> Result<Answer, Failure> {
@@ -138,8 +138,11 @@ mod tests {
     fn deployment_is_shown_by_its_numbers_and_its_selector() {
         let object = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"replicas": 2,
             "selector": {"matchLabels": {"app": "a"}}}, "status": {"replicas": 1}});
-        let paths =
-            Scale { wanted: "spec.replicas".into(), found: "status.replicas".into(), selector: "spec.selector".into() };
+        let paths = Replicas {
+            wanted: "spec.replicas".into(),
+            found: "status.replicas".into(),
+            selector: "spec.selector".into(),
+        };
         let scale = shown(object.as_object().unwrap(), &paths);
         assert_eq!(scale["metadata"], json!({"name": "a"}));
         assert_eq!(scale["spec"], json!({"replicas": 2}));

@@ -57,11 +57,12 @@ pub async fn create_object(
         let name = object.name().to_owned();
         write::check_namespace(call, &name)?;
         write::identify(call, &mut object)?;
-        resource.prepare(&mut object, None, Part::Main);
         resource.fill_defaults(&mut object);
+        // Before the kind has its way with the object: what the server sets is owned by nobody.
         if !is_owned {
-            (object, _) = write::own_written(call, None, object, &options.manager);
+            object = write::own_written(call, None, object, &options.manager);
         }
+        resource.prepare(&mut object, None, Part::Main);
         admission::admit(call, &object, None)?;
         write::judge(resource, &object, None, Part::Main)?;
 

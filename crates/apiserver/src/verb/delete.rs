@@ -104,7 +104,8 @@ pub async fn delete_object(
         if options.is_dry_run {
             return Ok(outcome(next));
         }
-        let encoded = resource.encode(&next);
+        // An object that goes at once is last seen as it was: nobody marked it.
+        let encoded = resource.encode(if is_gone { &object } else { &next });
         let body = Stored::new(encoded.bytes, encoded.hole);
         let expected = Expect::Revision(found.revision);
         let change = match is_gone {

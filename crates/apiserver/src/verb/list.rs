@@ -118,6 +118,10 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
     let store = call.server.store();
     let newest = store.revision();
     let (at, after) = match (&options.continue_token, options.revision, options.revision_match) {
+        (Some(_), Some(asked), _) if asked != 0 => {
+            let why = "specifying resource version is not allowed when using continue";
+            return Err(Failure::bad_request(why));
+        }
         (Some(token), _, _) => {
             let token = Token::parse(token, &call.resource.storage)
                 .ok_or_else(|| Failure::bad_request("continue key is not valid: malformed value"))?;

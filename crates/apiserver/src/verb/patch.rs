@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::call::{Answer, Call};
 use crate::decode;
 use crate::media::{Format, PatchKind};
-use crate::object::Object;
+use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
 use crate::status::{Failure, Named};
 use crate::write::{self, Conformed};
@@ -24,6 +24,7 @@ pub async fn patch(call: &Call) -> Result<Answer, Failure> {
     let patch = decode::read(&call.body, Format::Json).map_err(|_| Failure::bad_request("invalid JSON patch"))?.value;
     change(call, &options, |old| {
         let patched = patched(call, kind, old, &patch)?;
+        check_kind(call, &patched)?;
         let Conformed { object, unknown } = write::conform(&call.resource, patched).map_err(as_invalid_patch)?;
         let warnings = write::judge_oddities(&call.resource, &options, &unknown, &[]).map_err(as_invalid_patch)?;
         Ok(Changed { object, is_owned: false, warnings })
@@ -60,6 +61,22 @@ fn refused(error: PatchError) -> Failure {
     }
 }
 
+/// No patch makes another kind of an object.
+fn check_kind(call: &Call, object: &Object) -> Result<(), Failure> {
+    let resource = &call.resource;
+    let mut causes = Vec::new();
+    for (key, wanted) in [("kind", &resource.kind), ("apiVersion", &resource.api_version)] {
+        let found = object.get(key).and_then(Value::as_str).unwrap_or_default();
+        if *found != **wanted {
+            causes.push(seaworthy_schema::Cause::invalid(key, found, &format!("must be {wanted}")));
+        }
+    }
+    match causes.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::invalid(resource.named_kind(), &call.path.name, causes)),
+    }
+}
+
 /// What a patch makes of an object is the patch's fault: 422, with the field `patch`.
 fn as_invalid_patch(failure: Failure) -> Failure {
     if failure.code != 400 {
@@ -74,6 +91,25 @@ fn as_invalid_patch(failure: Failure) -> Failure {
     Failure::invalid(Named { group: "", word: "" }, "", vec![cause])
 }
 
+/// A configuration is about the object that the path names.
+fn check_identity(call: &Call, config: &mut Object) -> Result<(), Failure> {
+    match config.name() {
+        "" if !config.meta_text("generateName").is_empty() => Err(Failure::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.path.name
+        ))),
+        "" => {
+            config.set_meta("name", call.path.name.as_str());
+            Ok(())
+        }
+        name if name == call.path.name => Ok(()),
+        name => Err(Failure::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.path.name
+        ))),
+    }
+}
+
 /// Server-side apply.
 async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
     let decoded = decode::read(&call.body, Format::Yaml)
@@ -81,7 +117,12 @@ async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
     let Value::Object(mut config) = decoded.value else {
         return Err(Failure::bad_request("error decoding YAML: the configuration is no object"));
     };
+    let is_named = |key: &str| config.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    if !is_named("kind") || !is_named("apiVersion") {
+        return Err(Failure::bad_request("invalid object type: a configuration names its apiVersion and kind"));
+    }
     decode::check_kind(&mut config, &call.resource)?;
+    check_identity(call, &mut config)?;
     let Conformed { object, unknown } = write::conform(&call.resource, config)?;
     let warnings = write::judge_oddities(&call.resource, options, &unknown, &decoded.duplicates)?;
     let config = Value::Object(object);

@@ -197,14 +197,14 @@ fn next_state(
     }
     let part = write::part(call);
     write::keep_identity(&mut object, old);
-    resource.prepare(&mut object, Some(old), part);
     resource.fill_defaults(&mut object);
-    write::count_wish(resource, &mut object, old);
     object.set_meta("resourceVersion", old.revision_text());
-    let (object, is_same) = match is_owned {
-        true => write::settled(old, object),
-        false => write::own_written(call, Some(old), object, &options.manager),
-    };
+    if !is_owned {
+        object = write::own_written(call, Some(old), object, &options.manager);
+    }
+    resource.prepare(&mut object, Some(old), part);
+    write::count_wish(resource, &mut object, old);
+    let (object, is_same) = write::settled(old, object);
     admission::admit(call, &object, Some(old))?;
     write::judge(resource, &object, Some(old), part)?;
     Ok((object, is_same))

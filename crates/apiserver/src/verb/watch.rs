@@ -98,12 +98,7 @@ impl Stream {
             let batch = tokio::select! {
                 batch = watch.next() => batch,
                 () = self.sender.closed() => return Err(Ended),
-                () = sleep_until(end) => {
-                    if self.options.bookmarks {
-                        self.bookmark(watch.progress(), false).await?;
-                    }
-                    return Ok(());
-                }
+                () = sleep_until(end) => return Ok(()),
                 () = sleep_until(next_bookmark), if self.options.bookmarks => {
                     self.bookmark(watch.progress(), false).await?;
                     next_bookmark = Instant::now() + BOOKMARK;

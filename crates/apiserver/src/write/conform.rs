@@ -152,6 +152,11 @@ impl Typing<'_> {
                 }
                 Some(field) => {
                     result = self.value(field, value, path);
+                    // An empty list of owners means: forget them all.
+                    if key == "managedFields" && !value.is_null() {
+                        path.truncate(length);
+                        return true;
+                    }
                     let is_declared = schema.property(key).is_some();
                     let is_required = schema.required.iter().any(|required| **required == **key);
                     let is_certain = !is_declared || is_required;

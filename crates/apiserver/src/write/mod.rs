@@ -11,7 +11,6 @@ mod ownership;
 pub use conform::{Conformed, conform};
 pub use ownership::{own_applied, own_written, settled};
 
-use seaworthy_schema::Cause;
 use serde_json::Value;
 
 use crate::call::Call;
@@ -86,8 +85,9 @@ pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
 pub fn place(call: &Call, object: &mut Object) -> Result<(), Failure> {
     let namespace = if call.resource.is_namespaced { call.path.namespace.as_str() } else { "" };
     match object.namespace() {
-        "" => {}
-        own if own == namespace => {}
+        own if own.is_empty() || own == namespace => {}
+        // What lives in no namespace does not mind being told one.
+        _ if namespace.is_empty() => {}
         _ => {
             let why = "the namespace of the provided object does not match the namespace sent on the request";
             return Err(Failure::bad_request(why));
@@ -148,9 +148,12 @@ pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
     if resource.ways().generation != Generation::Wishes {
         return;
     }
-    let is_wish = |key: &str| !matches!(key, "metadata" | "status" | "kind" | "apiVersion");
     let wishes = |object: &Object| -> Vec<(String, Value)> {
-        object.iter().filter(|(key, _)| is_wish(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+        object
+            .iter()
+            .filter(|(key, _)| resource.is_wish(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
     };
     if wishes(object) != wishes(old) {
         object.set_meta("generation", old.generation() + 1);
@@ -159,15 +162,11 @@ pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
 
 /// All rules: metadata, schema, kind.
 pub fn judge(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<(), Failure> {
-    let mut causes: Vec<Cause> = Vec::new();
-    match old {
-        None => causes.extend(meta::judge(object, resource)),
-        Some(old) => {
-            causes.extend(meta::judge(object, resource));
-            causes.extend(meta::judge_change(object, old));
-        }
+    let mut metadata = meta::judge(object, resource);
+    if let Some(old) = old {
+        metadata.extend(meta::judge_change(object, old));
     }
-    causes.extend(resource.judge(object, old, part));
+    let causes = resource.judge(object, old, part, metadata);
     match causes.is_empty() {
         true => Ok(()),
         false => Err(Failure::invalid(resource.named_kind(), object.name(), causes)),

@@ -14,6 +14,8 @@ use crate::status::{Cause, Failure};
 
 /// What a write to the object itself cannot set.
 static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["status"].as_slice()]));
+/// What a report cannot set.
+static SPEC: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["spec"].as_slice()]));
 
 /// The types by which fields are told apart.
 fn object_type(resource: &Resource) -> ObjectType<'_> {
@@ -30,25 +32,28 @@ fn object_type(resource: &Resource) -> ObjectType<'_> {
 fn writer(call: &Call) -> Writer<'_> {
     let resource = &*call.resource;
     let has_status = resource.below().iter().any(|below| below.name == "status");
-    let is_main = call.path.subresource.is_empty();
+    let ignored = match call.path.subresource.as_str() {
+        "" if has_status => Some(&*STATUS),
+        "status" => Some(&*SPEC),
+        _ => None,
+    };
     Writer {
         kind: object_type(resource),
         api_version: &resource.api_version,
         subresource: &call.path.subresource,
-        ignored: (has_status && is_main).then_some(&*STATUS),
+        ignored,
         versions: None,
     }
 }
 
-/// Records who wrote what by creating, updating or patching. Returns whether nothing changed at all.
-pub fn own_written(call: &Call, live: Option<&Object>, object: Object, manager: &str) -> (Object, bool) {
+/// Records who wrote what by creating, updating or patching.
+pub fn own_written(call: &Call, live: Option<&Object>, object: Object, manager: &str) -> Object {
     let time = clock::written(call.server.world().now());
     let live = live.map(|live| Value::Object(live.clone()));
     let mut new = Value::Object(object);
     // Owners that cannot be tracked are no reason to refuse a write: they stay as they were.
     let _ = writer(call).update(live.as_ref(), &mut new, manager, &time);
-    let is_same = live.as_ref().is_some_and(|live| settle(live, &mut new));
-    (into_object(new), is_same)
+    into_object(new)
 }
 
 /// Applies a configuration. Other managers' fields are conflicts unless forced.
@@ -75,7 +80,7 @@ pub fn own_applied(
     })
 }
 
-/// Undoes what an apply changed if it is nothing but times. Returns whether nothing changed at all.
+/// Undoes what a write changed if it is nothing but times. Returns whether nothing changed at all.
 pub fn settled(live: &Object, object: Object) -> (Object, bool) {
     let mut new = Value::Object(object);
     let is_same = settle(&Value::Object(live.clone()), &mut new);

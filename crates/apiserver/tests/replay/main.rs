@@ -85,7 +85,7 @@ async fn scenarios_in_process_pass_unless_they_are_pending() {
                 place: seaworthy_apiserver::Place::Memory,
                 world: Arc::new(Machine),
                 tokens: StaticTokens::default(),
-                keys: Keys::read(&Keys::generate().unwrap()).unwrap(),
+                keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
             };
             let server = Server::open(settings).unwrap();
             server.prepare().await.unwrap();

@@ -1,10 +1,17 @@
 //! Plain http: what is sent, what counts as an answer, what is tried again.
 
-use std::sync::Arc;
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rstest::rstest;
-use seaworthy_fetch::{Category, Digest, FailureKind, Request};
+use seaworthy_fetch::{
+    Attempt, Category, Digest, FailureKind, MemorySnapshots, Obtained, Request, Resolver, Run, SnapshotKey, Timer,
+    Watch,
+};
 
 use crate::support::server::{Reply, Server, ok, response};
 use crate::support::{Pauses, failure, failure_of, fetcher};
@@ -216,16 +223,104 @@ async fn nonsense_instead_of_http_is_a_failure() {
     assert!(matches!(kind, FailureKind::Transport { .. }), "{kind}");
 }
 
+/// An address where nobody listens.
+fn nobody() -> std::net::SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
 #[tokio::test]
-async fn a_closed_port_and_an_unknown_name_are_tried_again() {
-    let port = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
+async fn a_closed_port_and_an_unknown_name_are_tried_again_but_not_for_long() {
+    for url in [format!("http://{}/", nobody()), "http://nobody.invalid/".into()] {
+        let pauses = Arc::new(Pauses::default());
+        let error = failure(&fetcher().with_timer(pauses.clone()), &Request::resource(&url)).await;
+        assert!(matches!(error.kind, FailureKind::Unreachable { .. }), "{error}");
+        assert_eq!(error.attempts, 5);
+        assert_eq!(pauses.taken(), [200, 400, 800, 1600].map(Duration::from_millis));
+        assert!(!error.is_permanent());
+    }
+}
+
+#[tokio::test]
+async fn a_name_service_that_takes_its_time_is_not_asked_five_times() {
+    let pauses = Arc::new(Pauses::default());
+    let slow = SlowNames(pauses.clone());
+    let fetcher = fetcher().with_timer(pauses.clone()).with_resolver(Arc::new(slow));
+    let error = failure(&fetcher, &Request::resource("http://nobody.invalid/")).await;
+    assert_eq!(error.attempts, 2, "{error}");
+}
+
+/// Needs six seconds to know nothing.
+struct SlowNames(Arc<Pauses>);
+
+impl Resolver for SlowNames {
+    fn resolve<'a>(&'a self, _: &'a str) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
+        Box::pin(async {
+            self.0.sleep(Duration::from_secs(6)).await;
+            Err(io::Error::other("no answer"))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_reached_is_not_waited_for_twice_in_a_run() {
+    let dead = format!("dead.test:{}", nobody().port());
+    let server = Server::start(|_, _| ok("here")).await;
+    let request = |url: String| {
+        let request = Request::resource(url);
+        (SnapshotKey::new("99-worker", "hash", &request, None), request)
     };
-    for url in [format!("http://127.0.0.1:{port}/"), "http://nobody.invalid/".into()] {
-        let error = failure(&fetcher(), &Request::resource(&url)).await;
-        assert!(matches!(error.kind, FailureKind::Transport { .. }), "{error}");
-        assert!(error.attempts > 10, "{error}");
+    let mut run = Run::new(fetcher(), Arc::new(MemorySnapshots::new(1 << 20)));
+    let first = run.obtain(&[request(format!("http://{dead}/a")), request(server.url("/a"))]).await;
+    let attempts = |outcome: &Obtained| outcome.content.as_ref().map_or_else(|error| error.attempts, |_| 1);
+    assert_eq!(first.iter().map(attempts).collect::<Vec<_>>(), [5, 1]);
+    let mut proxied = request(format!("http://{dead}/c"));
+    proxied.1.settings.proxy.http = Some(server.url("/"));
+    let then = run.obtain(&[request(format!("http://{dead}/b")), proxied, request(server.url("/b"))]).await;
+    let error = then[0].content.as_ref().unwrap_err();
+    assert_eq!((error.url.as_str(), error.attempts), (format!("http://{dead}/b").as_str(), 0));
+    assert!(matches!(error.kind, FailureKind::Unreachable { .. }), "{error}");
+    // Through a proxy it may be there.
+    assert!(then[1].content.is_ok() && then[2].content.is_ok());
+}
+
+#[tokio::test]
+async fn who_watches_hears_of_every_attempt_that_is_repeated() {
+    let server = Server::start(|_, before| if before < 2 { response(503, &[], b"") } else { ok("at last") }).await;
+    let heard = Arc::new(Heard::default());
+    let fetcher = fetcher().with_watch(heard.clone());
+    fetcher.fetch(&Request::resource(server.url("/a"))).await.unwrap();
+    let status = "the server answered 503 Service Unavailable; wanted is 200 or 204; try again when the server is well";
+    let lines =
+        ["started".to_owned(), format!("1 of 60 s: {status}"), format!("2 of 60 s: {status}"), "ended".to_owned()];
+    assert_eq!(*heard.0.lock().unwrap(), lines);
+    // The last failure is the outcome and no news.
+    heard.0.lock().unwrap().clear();
+    failure(&fetcher, &Request::resource(format!("http://{}/", nobody()))).await;
+    let lines = heard.0.lock().unwrap().clone();
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    assert!(lines[4].starts_with("4 of 10 s: cannot connect"), "{lines:?}");
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Heard {
+    fn say(&self, line: String) {
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Watch for Heard {
+    fn started(&self, _: &Request) {
+        self.say("started".to_owned());
+    }
+
+    fn failed(&self, _: &Request, attempt: &Attempt<'_>) {
+        self.say(format!("{} of {} s: {}", attempt.number, attempt.limit.as_secs(), attempt.failure));
+    }
+
+    fn ended(&self, _: &Request) {
+        self.say("ended".to_owned());
     }
 }
 
@@ -270,6 +365,18 @@ async fn other_schemes_are_refused(#[case] url: &str, #[case] name: &str) {
     assert_eq!(error.kind, FailureKind::Scheme { scheme });
     assert_eq!(error.attempts, 0);
     assert!(error.is_permanent());
+}
+
+#[tokio::test]
+async fn a_host_that_is_too_long_is_not_looked_up() {
+    let name = |length: usize| format!("{}.test", "a.".repeat(length / 2 - 3) + "a");
+    assert_eq!(name(253).len(), 252);
+    let server = Server::start(|_, _| ok("")).await;
+    let request = Request::resource(server.url_as("http", &name(253), "/"));
+    fetcher().fetch(&request).await.unwrap();
+    let error = failure(&fetcher(), &Request::resource(server.url_as("http", &name(5000), "/"))).await;
+    assert!(matches!(error.kind, FailureKind::Url { .. }), "{error}");
+    assert!(error.to_string().len() < 1500, "{error}");
 }
 
 #[rstest]

@@ -1,11 +1,12 @@
 //! Size and time: what is too large or too slow is cut off.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::write::GzEncoder;
 use rstest::rstest;
-use seaworthy_fetch::{Compression, Digest, FailureKind, Policy, Request};
+use seaworthy_fetch::{Compression, Digest, FailureKind, MemorySnapshots, Policy, Request, Run, SnapshotKey};
 
 use crate::support::server::{Reply, Server, ok};
 use crate::support::{failure, failure_of, fetcher, fetcher_with, policy};
@@ -66,16 +67,38 @@ async fn a_body_may_fill_the_limit_exactly() {
     assert!(matches!(kind, FailureKind::TooLarge { limit: 1000, .. }), "{kind}");
 }
 
+/// A server of contents of a thousand bytes (and of ten at `/small`) that are sent only in one order.
+async fn in_order(order: &'static [&'static str]) -> Server {
+    let turns = tokio::sync::watch::Sender::new(0);
+    Server::start(move |seen, _| {
+        let place = order.iter().position(|path| *path == seen.target).unwrap();
+        let Reply::Send(bytes) = ok(vec![b'x'; if seen.target == "/small" { 10 } else { 1000 }]) else {
+            unreachable!()
+        };
+        Reply::InTurn(bytes, place, turns.clone())
+    })
+    .await
+}
+
+#[rstest]
+#[case(&["/a", "/b", "/c", "/small"])]
+#[case(&["/small", "/c", "/b", "/a"])]
+#[case(&["/c", "/a", "/small", "/b"])]
 #[tokio::test]
-async fn all_contents_of_a_run_count_together() {
-    let server = Server::start(|_, _| ok(vec![b'x'; 1000])).await;
-    let fetcher = fetcher_with(small());
-    let request = Request::resource(server.url("/"));
-    fetcher.fetch(&request).await.unwrap();
-    fetcher.clone().fetch(&request).await.unwrap();
-    let error = failure(&fetcher, &request).await;
-    assert_eq!(error.kind, FailureKind::TotalTooLarge { limit: 2500 });
-    fetcher.for_new_run().fetch(&request).await.unwrap();
+async fn what_goes_beyond_the_total_does_not_depend_on_the_order_of_arrival(#[case] order: &'static [&'static str]) {
+    let server = in_order(order).await;
+    let wanted: Vec<_> = ["/a", "/b", "/c", "/small"]
+        .into_iter()
+        .map(|path| {
+            let request = Request::resource(server.url(path));
+            (SnapshotKey::new("99-worker", "hash", &request, None), request)
+        })
+        .collect();
+    let mut run = Run::new(fetcher_with(small()), Arc::new(MemorySnapshots::new(1 << 20)));
+    let kinds: Vec<_> = run.obtain(&wanted).await.into_iter().map(|outcome| outcome.content.map(drop)).collect();
+    let kinds: Vec<_> = kinds.into_iter().map(|outcome| outcome.map_err(|error| error.kind)).collect();
+    let refused = FailureKind::TotalTooLarge { size: 1000, limit: 2500 };
+    assert_eq!(kinds, [Ok(()), Ok(()), Err(refused), Ok(())]);
 }
 
 #[tokio::test]

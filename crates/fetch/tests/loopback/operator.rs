@@ -64,7 +64,10 @@ async fn credentials_never_meet_the_proxy_of_a_config(#[case] kind: &str, #[case
     let (before, asked_before) = (cloud.proxy.seen().len(), cloud.server.seen().len());
     let error = failure(&fetcher().with_environment(environment(&variables)), &request).await;
     // The only other way is a direct one, to a name that nobody knows here.
-    assert!(matches!(&error.kind, FailureKind::Transport { reason } if reason.contains("no such name")), "{error}");
+    assert!(
+        matches!(&error.kind, FailureKind::Unreachable { reason, .. } if reason.contains("no such name")),
+        "{error}"
+    );
     assert_eq!((cloud.proxy.seen().len(), cloud.server.seen().len()), (before, asked_before));
 }
 

@@ -28,8 +28,8 @@ async fn every_certificate_of_every_bundle_counts() {
     let (one, two, three) = (Authority::new(), Authority::new(), Authority::new());
     let server = secure(&two, &["origin.test"]).await;
     let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
-    let bundle = [one.pem(), b"# a comment\n".to_vec(), two.pem()].concat();
-    request.settings.certificate_authorities = vec![three.pem(), bundle];
+    let bundle = [&one.pem(), &b"# a comment\n"[..], &two.pem()].concat();
+    request.settings.certificate_authorities = vec![three.pem(), bundle.into()];
     assert_eq!(fetcher().fetch(&request).await.unwrap().bytes(), b"content");
 }
 
@@ -69,7 +69,7 @@ async fn a_bundle_that_cannot_be_used_is_named(#[case] bundle: &[u8]) {
     let authority = Authority::new();
     let server = secure(&authority, &["origin.test"]).await;
     let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
-    request.settings.certificate_authorities = vec![authority.pem(), bundle.to_vec()];
+    request.settings.certificate_authorities = vec![authority.pem(), bundle.into()];
     let error = failure(&fetcher(), &request).await;
     let FailureKind::Authority { index, .. } = error.kind else {
         panic!("{error}");

@@ -57,7 +57,7 @@ pub(crate) fn check_path(owner: &Node<'_>, path: Option<&Node<'_>>, place: &Plac
         unusable
     } else if !text.starts_with('/') {
         ("path-not-absolute", format!("path not absolute: {}; it starts with \"/\"", quote_any(text)))
-    } else if clean(text) != text {
+    } else if !is_clean(text) {
         ("path-not-clean", format!("path is not fully simplified: {}; write {}", quote(text), quote(&clean(text))))
     } else {
         return;
@@ -80,6 +80,11 @@ pub(crate) fn unusable(path: &str) -> Option<(&'static str, String)> {
     path.contains('\0').then(|| ("path-nul", format!("path contains a NUL character: {}; leave it out", quote(path))))
 }
 
+/// Whether an absolute path is as [`clean`] would write it. Nearly all are, and this allocates nothing.
+fn is_clean(path: &str) -> bool {
+    path == "/" || path.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."))
+}
+
 /// An absolute path without `.`, `..`, doubled and trailing slashes.
 pub(crate) fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
@@ -100,10 +105,24 @@ pub(crate) fn mode(node: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     if !(0..=0o7777).contains(&number) {
         let message = format!("illegal file mode {number}; accepted are 0 to 4095 (octal 7777)");
         check.report.error(&place.key("mode"), mode, "mode", message);
+    } else if let Some(meant) = meant_as_octal(number) {
+        let message = format!(
+            "mode {number} is a decimal number and sets 0{number:o}; if 0{number} is meant, write 0{number} in YAML or \
+             {meant} in JSON"
+        );
+        check.report.warn(&place.key("mode"), mode, "mode-decimal", message);
     } else if number & 0o7000 != 0 {
         let message = format!("the setuid, setgid and sticky bits of mode 0{number:o} do nothing before version 3.6.0");
         check.report.warn(&place.key("mode"), mode, "mode-special-bits", message);
     }
+}
+
+/// The mode that a decimal number was meant for: 420 for 644. Only the modes that people do write are taken for such, so
+/// that a decimal number that is meant stays unquestioned.
+fn meant_as_octal(number: i64) -> Option<i64> {
+    const USUAL: [i64; 22] =
+        [400, 440, 444, 500, 544, 550, 555, 600, 640, 644, 660, 664, 666, 700, 711, 744, 750, 755, 770, 775, 777, 1777];
+    USUAL.contains(&number).then(|| i64::from_str_radix(&number.to_string(), 8).ok())?
 }
 
 /// A user or group that owns something.
@@ -181,7 +200,7 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
-    use super::{PATH_MAX, clean};
+    use super::{PATH_MAX, clean, is_clean};
     use crate::node::Node;
     use crate::parse::parse;
 
@@ -191,6 +210,28 @@ mod tests {
         node.number(0);
         let problems = parse(&node).err().into_iter().flatten();
         problems.map(|problem| format!("{} {}", problem.path, problem.code)).collect()
+    }
+
+    #[rstest]
+    #[case(644, Some("sets 01204; if 0644 is meant, write 0644 in YAML or 420 in JSON"))]
+    #[case(400, Some("sets 0620; if 0400 is meant, write 0400 in YAML or 256 in JSON"))]
+    #[case(755, Some("write 0755 in YAML or 493 in JSON"))]
+    #[case(0o644, None)]
+    #[case(0o600, None)]
+    #[case(0o755, None)]
+    #[case(0o400, None)]
+    #[case(0o444, None)]
+    fn a_decimal_mode_that_was_meant_as_octal_is_told(#[case] mode: i64, #[case] said: Option<&str>) {
+        for list in ["files", "directories"] {
+            let config = json!({"ignition": {"version": "3.5.0"}, "storage": {list: [{"path": "/a", "mode": mode}]}});
+            let node = Node::from_json(&config);
+            let warnings = parse(&node).unwrap().warnings;
+            assert_eq!(warnings.len(), usize::from(said.is_some()), "{warnings:?}");
+            if let Some(said) = said {
+                assert_eq!(warnings[0].code, "mode-decimal");
+                assert!(warnings[0].message.contains(said), "{warnings:?}");
+            }
+        }
     }
 
     #[rstest]
@@ -241,5 +282,8 @@ mod tests {
         assert_eq!(clean("/"), "/");
         assert_eq!(clean("//a/./b/"), "/a/b");
         assert_eq!(clean("/../.."), "/");
+        for path in ["/", "/a", "/a/b", "/.a/b..", "/a/", "//", "/./a", "/a/..", "/a//b", "/."] {
+            assert_eq!(is_clean(path), clean(path) == path, "{path}");
+        }
     }
 }

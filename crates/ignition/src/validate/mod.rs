@@ -9,7 +9,8 @@ pub(crate) mod resource;
 pub(crate) mod unit;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use crate::node::Node;
 use crate::problem::{Place, Report};

@@ -1,10 +1,11 @@
 //! Rules of everything that is fetched: bodies, references, certificates, headers, hashes, proxies.
 
 use super::Check;
-use crate::data_url;
+use crate::data_url::{self, DataUrlError};
 use crate::node::{Node, quote};
 use crate::problem::Place;
-use crate::url::{self, quote_url};
+use crate::spelling;
+use crate::url::{self, quote_any, quote_url};
 use crate::version::Version;
 
 /// A body or a reference.
@@ -34,7 +35,8 @@ pub(crate) fn compression(node: &Node<'_>, place: &Place<'_>, check: &mut Check)
     if let Some(compression) = node.get("compression")
         && !matches!(compression.as_str(), Some("" | "gzip"))
     {
-        let message = format!("invalid compression method {}; accepted are \"gzip\" and \"\"", compression.describe());
+        let found = quote_any(compression.as_str().unwrap_or_default());
+        let message = format!("invalid compression method {found}; accepted are \"gzip\" and \"\"");
         check.report.error(&place.key("compression"), compression, "compression", message);
     }
 }
@@ -55,12 +57,19 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
     // The common case first, without taking the URL apart: a body that is embedded already.
     if text.starts_with("data:") {
         if let Err(error) = data_url::check(text) {
-            check.report.error(place, source, "source-data", format!("cannot decode {}: {error}", quote_url(text)));
+            let message = format!("cannot decode {}: {error}{}", quote_url(text), escaped_whole(text, &error));
+            check.report.error(place, source, "source-data", message);
         }
         return;
     }
     let Some(scheme) = url::scheme(text) else {
-        check.report.error(place, source, "source-url", format!("unable to parse the URL {}", quote_url(text)));
+        let hint = if text.contains(char::is_whitespace) {
+            in_place(text)
+        } else {
+            format!("; accepted in version {} are URLs that start with {}", check.version, schemes(check.version))
+        };
+        let message = format!("unable to parse the URL {}{hint}", quote_url(text));
+        check.report.error(place, source, "source-url", message);
         return;
     };
     match scheme.as_str() {
@@ -81,24 +90,63 @@ fn check_source(source: &Node<'_>, place: &Place<'_>, check: &mut Check) {
             }
         }
         _ => {
+            let found = match scheme.as_str() {
+                "" => "no url scheme".to_owned(),
+                "data" => "\"data:\" is written in lower case".to_owned(),
+                scheme => format!("invalid url scheme {}", quote(scheme)),
+            };
+            let near = spelling::nearest(&scheme, ["arn", "data", "http", "https"]).filter(|near| *near != scheme);
+            let is_text = scheme.is_empty() || text.contains(char::is_whitespace);
             let message = format!(
-                "invalid url scheme {} in {}; accepted in version {} are {}",
-                quote(&scheme),
+                "{found} in {}; accepted in version {} are {}{}",
                 quote_url(text),
                 check.version,
-                schemes(check.version)
+                schemes(check.version),
+                match near {
+                    Some(near) => format!("; did you mean {near}:?"),
+                    None if is_text => in_place(text),
+                    None => String::new(),
+                }
             );
             check.report.error(place, source, "source-scheme", message);
         }
     }
 }
 
+/// What to write when a text itself is meant and not where it comes from.
+fn in_place(text: &str) -> String {
+    const LONGEST: usize = 60;
+    if text.contains("://") {
+        return "; a blank in a URL is written as %20".to_owned();
+    }
+    if text.starts_with("data;") || text.starts_with("data,") || text.starts_with("base64,") {
+        return "; embedded content starts with \"data:,\" or \"data:;base64,\"".to_owned();
+    }
+    // What is not shown of a URL must not come back as a proposal.
+    if text.len() > LONGEST || url::shown(text) != text {
+        return "; a text in place is written as \"data:,…\" with %20 for a blank and %0A for a line break".to_owned();
+    }
+    format!("; if the text itself is meant, write \"data:,{}\"", data_url::escape(text))
+}
+
+/// The whole of a short text in a `data:` URL as it should have been written.
+fn escaped_whole(url: &str, error: &DataUrlError) -> String {
+    const LONGEST: usize = 60;
+    match (error, url.split_once(',')) {
+        (DataUrlError::Character { .. }, Some((head, body))) if body.len() <= LONGEST && !body.contains('%') => {
+            format!("; the whole is \"{head},{}\"", data_url::escape(body))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The schemes to choose from. `tftp`, which machines take from 2.1.0 on, is not proposed: rendering refuses it.
 fn schemes(version: Version) -> &'static str {
     match version {
         Version::V2_0 => "data, http, https",
-        Version::V2_1 | Version::V2_2 | Version::V3_0 | Version::V3_1 => "data, http, https, s3, tftp",
-        Version::V3_2 | Version::V3_3 => "data, gs, http, https, s3, tftp",
-        Version::V3_4 | Version::V3_5 => "arn, data, gs, http, https, s3, tftp",
+        Version::V2_1 | Version::V2_2 | Version::V3_0 | Version::V3_1 => "data, http, https, s3",
+        Version::V3_2 | Version::V3_3 => "data, gs, http, https, s3",
+        Version::V3_4 | Version::V3_5 => "arn, data, gs, http, https, s3",
     }
 }
 
@@ -244,6 +292,46 @@ mod tests {
         assert!(problems.iter().any(|problem| problem.code == code), "{problems:?}");
         assert!(!format!("{problems:?}").contains("hunter2"), "{problems:?}");
         assert!(!format!("{:?}", check(&node)).contains("hunter2"));
+    }
+
+    #[rstest]
+    #[case(
+        "hello world",
+        "no url scheme in \"hello world\"; accepted in version 3.5.0 are arn, data, gs, http, https, s3; \
+        if the text itself is meant, write \"data:,hello%20world\""
+    )]
+    #[case("a: b\nc", "unable to parse the URL \"a: b\\nc\"; if the text itself is meant, write \"data:,a:%20b%0Ac\"")]
+    #[case("data:,50 %25", "cannot decode \"data:,50 %25\": character 3 behind the comma, ' ', must be written as %20")]
+    #[case(
+        "data:,a b",
+        "cannot decode \"data:,a b\": character 2 behind the comma, ' ', must be written as %20; \
+        the whole is \"data:,a%20b\""
+    )]
+    #[case(
+        "DATA:,x",
+        "\"data:\" is written in lower case in \"DATA:,x\"; accepted in version 3.5.0 are arn, data, gs, \
+        http, https, s3"
+    )]
+    #[case(
+        "ftp://h/a",
+        "invalid url scheme \"ftp\" in \"ftp://h/a\"; accepted in version 3.5.0 are arn, data, gs, \
+        http, https, s3"
+    )]
+    #[case(
+        "data;base64,aGk=",
+        "no url scheme in \"data;base64,aGk=\"; accepted in version 3.5.0 are arn, data, gs, http, \
+        https, s3; embedded content starts with \"data:,\" or \"data:;base64,\""
+    )]
+    #[case(
+        "date:,x",
+        "invalid url scheme \"date\" in \"date:,x\"; accepted in version 3.5.0 are arn, data, gs, http, https, \
+        s3; did you mean data:?"
+    )]
+    #[case("https://h /a", "unable to parse the URL \"https://h /a\"; a blank in a URL is written as %20")]
+    fn a_source_that_is_none_is_answered_with_what_to_write(#[case] source: &str, #[case] said: &str) {
+        let mut config = file(source);
+        config["ignition"] = json!({"version": "3.5.0"});
+        assert_eq!(parse(&Node::from_json(&config)).unwrap_err()[0].message, said);
     }
 
     #[test]

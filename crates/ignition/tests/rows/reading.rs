@@ -121,7 +121,7 @@ fn row_71_schemes_are_known_by_version() {
     assert_eq!(
         errors,
         ["storage.files[0].contents.source: invalid url scheme \"arn\" in \"arn:aws:s3:::b/k\"; accepted in version \
-             3.3.0 are data, gs, http, https, s3, tftp"]
+             3.3.0 are data, gs, http, https, s3"]
     );
 }
 

@@ -1,45 +1,71 @@
 //! Remote content, the pure half: what a MachineConfig refers to, and how what was fetched becomes part of it.
 //!
-//! Nothing is fetched here. [`resolve()`] looks its needs up in [`Answers`]; what is missing there it returns as
-//! [`Wanted`], the caller obtains it (from a snapshot or from the network) and asks again. The same answers give the
+//! Nothing is fetched here. A [`Resolver`] says what it [`Wanted`] to know about an input, the caller obtains that (from a
+//! snapshot or from the network), answers, and asks again until nothing is wanted any more. The same answers give the
 //! same result, so a snapshot taken once gives the same rendered name for ever.
 
 mod resolve;
 
 use std::collections::HashMap;
 
-use seaworthy_fetch::{FetchError, Request, Snapshot, SnapshotKey, redact};
+use seaworthy_fetch::{Category, FetchError, Request, Snapshot, SnapshotKey, redact};
 use seaworthy_ignition::node::{Node, quote};
 
-use crate::finding::Place;
+use crate::prepare::Prepared;
 
-pub use resolve::{Embedded, Resolution, resolve};
+pub use resolve::Embedded;
 
-/// Something to obtain before a MachineConfig can be resolved.
+/// Makes remote content part of the inputs that refer to it.
+#[derive(Debug)]
+pub struct Resolver {
+    answers: HashMap<SnapshotKey, Result<Snapshot, Unavailable>>,
+    /// The number of the next document, in origins, that a fetched config becomes.
+    next_doc: u32,
+}
+
+/// Something to obtain before an input can be resolved.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// Under which it is looked up and kept.
+    /// Under which it is kept, and answered.
     pub key: SnapshotKey,
     /// How to obtain it.
     pub request: Request,
-    /// Who refers to it.
-    pub place: Place,
 }
 
-/// What was obtained so far, and what could not be.
-#[derive(Debug, Default)]
-pub struct Answers {
-    answers: HashMap<SnapshotKey, Result<Snapshot, FetchError>>,
+/// Why something could not be obtained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// Of which kind the failure is.
+    pub category: Category,
+    /// What happened and what to do about it, without credentials.
+    pub message: String,
 }
 
-impl Answers {
-    /// Notes the outcome for a key.
-    pub fn insert(&mut self, key: SnapshotKey, answer: Result<Snapshot, FetchError>) {
-        self.answers.insert(key, answer);
+impl From<FetchError> for Unavailable {
+    fn from(error: FetchError) -> Self {
+        Unavailable { category: error.category(), message: error.to_string() }
+    }
+}
+
+impl Resolver {
+    /// A resolver for inputs that were read from this many documents.
+    pub fn new(documents: u32) -> Self {
+        Resolver { answers: HashMap::new(), next_doc: documents }
     }
 
-    fn get(&self, key: &SnapshotKey) -> Option<Result<&Snapshot, &FetchError>> {
-        self.answers.get(key).map(Result::as_ref)
+    /// Replaces the references of an input by what they refer to: other configs first, then every body, key file and
+    /// certificate. Gives back what is to be answered first; empty when the input is ready, or has findings that say why
+    /// it never will be.
+    pub fn resolve(&mut self, input: &mut Prepared<'_>) -> Vec<Wanted> {
+        match input.config.as_ref().filter(|config| input.is_valid() && is_remote(config)) {
+            Some(_) => resolve::resolve(self, input),
+            None => Vec::new(),
+        }
+    }
+
+    /// Answers what was wanted: with the content, or with why there is none.
+    pub fn answer(&mut self, key: SnapshotKey, answer: Result<Snapshot, Unavailable>) {
+        self.answers.insert(key, answer);
     }
 }
 
@@ -107,6 +133,13 @@ pub(crate) fn why_never(resource: &Node<'_>) -> Option<String> {
 /// A URL for people: without credentials, and a `data:` URL without its body.
 pub(crate) fn shown(url: &str) -> String {
     if is_embedded(url) { quote(url) } else { redact(url) }
+}
+
+/// How many references of a config lead outside it.
+pub fn count(config: &Node<'_>) -> usize {
+    let mut count = 0;
+    resources(config, &mut |resource| count += usize::from(!is_embedded(resource.text_of("source"))));
+    count
 }
 
 /// Whether a config refers to anything outside itself, or to another config at all.

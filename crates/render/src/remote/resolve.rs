@@ -1,17 +1,18 @@
 //! Replaces references by what they refer to.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
-use seaworthy_fetch::{Accept, Category, Compression, Digest, Proxy, Request, Settings, Snapshot, SnapshotKey};
+use seaworthy_fetch::{Accept, Compression, Digest, Proxy, Request, Settings, Snapshot, SnapshotKey};
 use seaworthy_ignition::merge::Event;
 use seaworthy_ignition::node::{Map, Node, Origin, Value};
 use seaworthy_ignition::{Path, Severity, data_url, gzip, merge, parse};
 
-use super::{Answers, Wanted, has_source, is_embedded, is_remote, shown, why_never};
+use super::{Unavailable, Wanted, has_source, is_embedded, shown, why_never};
 use crate::finding::{Finding, Place, as_written};
 use crate::keys;
+use crate::machine_config::MachineConfig;
 use crate::prepare::{Prepared, RemoteConfig, check_config};
 use crate::yaml;
 
@@ -19,21 +20,8 @@ use crate::yaml;
 const DEEPEST: usize = 8;
 /// How many things one MachineConfig may refer to in all; a chain of merges must not become a flood.
 const MOST_REFERENCES: usize = 1000;
-/// The largest config that is embedded as a data URL and packed with gzip.
-const LARGEST_UNPACKED: u64 = 64 * 1024 * 1024;
-
-/// The outcome of [`resolve`].
-#[derive(Debug)]
-pub enum Resolution<'t> {
-    /// Nothing to do: there is no reference.
-    Unchanged,
-    /// More must be obtained first.
-    Missing(Vec<Wanted>),
-    /// Everything is part of the config now.
-    Resolved(Prepared<'t>),
-    /// Something cannot be had or used.
-    Failed(Vec<Finding>),
-}
+/// How much all that one MachineConfig refers to may hold, unpacked and counted as often as it is referred to.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Something that became part of a config: for the record on the rendered object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,22 +34,26 @@ pub struct Embedded {
     pub fetched_at: SystemTime,
     /// Who refers to it.
     pub place: Place,
+    /// The reference: the body that took its place in the result has the same origin.
+    pub origin: Origin,
 }
 
-/// Resolves the references of a MachineConfig: other configs first, then every body, key file and certificate.
-///
-/// `next_doc` numbers the documents that fetched configs become; each call continues where the last one stopped.
-pub fn resolve<'t>(prepared: &Prepared<'t>, next_doc: &mut u32, answers: &Answers) -> Resolution<'t> {
-    let Some(config) = prepared.config.as_ref().filter(|config| is_remote(config)) else {
-        return Resolution::Unchanged;
-    };
-    let spec = prepared.source.object().get("spec");
-    let spec_hash = Digest::sha256(spec.map(yaml::to_string).unwrap_or_default().as_bytes()).to_string();
-    let mut resolver = Resolver {
-        prepared,
-        spec_hash,
-        answers,
-        next_doc,
+impl Embedded {
+    /// When it was fetched, for people: UTC, to the second.
+    pub fn fetched_at_utc(&self) -> String {
+        seaworthy_fetch::utc(self.fetched_at)
+    }
+}
+
+/// One pass over an input that refers to something.
+pub(super) fn resolve(resolver: &mut super::Resolver, input: &mut Prepared<'_>) -> Vec<Wanted> {
+    let Some(config) = &input.config else { return Vec::new() };
+    let spec = input.source.object().get("spec");
+    let mut pass = Pass {
+        source: input.source,
+        spec_hash: Digest::sha256(spec.map(yaml::to_string).unwrap_or_default().as_bytes()).to_string(),
+        answers: &resolver.answers,
+        next_doc: resolver.next_doc,
         wanted: Vec::new(),
         findings: Vec::new(),
         remotes: Vec::new(),
@@ -69,28 +61,31 @@ pub fn resolve<'t>(prepared: &Prepared<'t>, next_doc: &mut u32, answers: &Answer
         events: Vec::new(),
         references: 0,
         bodies: 0,
+        bytes: 0,
         asked: HashSet::new(),
     };
-    let resolved = resolver.config(config.clone().into_owned(), &mut Vec::new(), &Settings::default());
-    let Resolver { wanted, findings, remotes, embedded, events, .. } = resolver;
+    let resolved = pass.config(config.clone().into_owned(), &mut Vec::new(), &Settings::default());
+    let Pass { wanted, findings, remotes, embedded, events, next_doc, .. } = pass;
     // What is missing comes before what has failed: a report that is complete is worth a few fetches in vain.
     if !wanted.is_empty() {
-        return Resolution::Missing(wanted);
+        return wanted;
     }
-    if findings.iter().any(Finding::is_error) {
-        return Resolution::Failed(findings);
+    input.findings.extend(findings);
+    if input.is_valid() {
+        resolver.next_doc = next_doc;
+        input.config = Some(resolved);
+        input.remotes = remotes;
+        input.embedded = embedded;
+        input.events = events;
     }
-    let mut all = prepared.findings.clone();
-    all.extend(findings);
-    let source = prepared.source;
-    Resolution::Resolved(Prepared { source, config: Some(resolved), findings: all, remotes, embedded, events })
+    Vec::new()
 }
 
-struct Resolver<'r, 't> {
-    prepared: &'r Prepared<'t>,
+struct Pass<'r> {
+    source: &'r MachineConfig<'r>,
     spec_hash: String,
-    answers: &'r Answers,
-    next_doc: &'r mut u32,
+    answers: &'r HashMap<SnapshotKey, Result<Snapshot, Unavailable>>,
+    next_doc: u32,
     wanted: Vec<Wanted>,
     findings: Vec<Finding>,
     remotes: Vec<RemoteConfig>,
@@ -98,6 +93,8 @@ struct Resolver<'r, 't> {
     events: Vec<Event>,
     references: usize,
     bodies: usize,
+    /// How much all contents of this input hold.
+    bytes: u64,
     asked: HashSet<SnapshotKey>,
 }
 
@@ -116,7 +113,7 @@ impl Content {
     }
 }
 
-impl Resolver<'_, '_> {
+impl Pass<'_> {
     /// Resolves a config whose own settings apply to what it refers to. `chain` has the URLs that led here.
     fn config(&mut self, mut config: Node<'static>, chain: &mut Vec<String>, inherited: &Settings) -> Node<'static> {
         // Without its certificates nothing that the config refers to may be asked for: the answer to come would be a
@@ -181,7 +178,7 @@ impl Resolver<'_, '_> {
         let mut is_complete = true;
         for authority in authorities.into_iter().flatten().filter(|authority| has_source(authority)) {
             match self.embed(authority, &reaching) {
-                Some(content) => settings.certificate_authorities.push(content),
+                Some(content) => settings.certificate_authorities.push(content.into()),
                 None => is_complete = false,
             }
         }
@@ -198,6 +195,15 @@ impl Resolver<'_, '_> {
         let url = reference.text_of("source").to_owned();
         let source = reference.get("source").unwrap_or(reference);
         self.references += 1;
+        if self.references > MOST_REFERENCES {
+            // Said once: the rest would say the same.
+            if self.references == MOST_REFERENCES + 1 {
+                let message =
+                    format!("more than {MOST_REFERENCES} configs are referred to; put them together into fewer");
+                self.fail(source, "remote-count", message);
+            }
+            return None;
+        }
         if chain.contains(&url) && !is_embedded(&url) {
             let round: Vec<String> = chain.iter().chain([&url]).map(|url| shown(url)).collect();
             self.fail(
@@ -213,13 +219,8 @@ impl Resolver<'_, '_> {
             self.fail(source, "remote-depth", message);
             return None;
         }
-        if self.references > MOST_REFERENCES {
-            let message = format!("more than {MOST_REFERENCES} configs are referred to; put them together into fewer");
-            self.fail(source, "remote-count", message);
-            return None;
-        }
         let content = self.content(reference, Accept::Config, settings)?;
-        let doc = *self.next_doc;
+        let doc = self.next_doc;
         let tree = match read_config(content.bytes(), doc) {
             Ok(tree) => tree,
             Err(message) => {
@@ -231,7 +232,7 @@ impl Resolver<'_, '_> {
                 return None;
             }
         };
-        *self.next_doc = self.next_doc.saturating_add(1);
+        self.next_doc = doc.saturating_add(1);
         let (parsed, warnings) = match parse(&tree) {
             Ok(parsed) => (parsed.config.into_owned(), parsed.warnings),
             Err(problems) => {
@@ -251,7 +252,7 @@ impl Resolver<'_, '_> {
             self.record(snapshot, source.origin);
         }
         for problem in &warnings {
-            let mut place = Place::machine_config(self.prepared.source.name(), &as_written(&tree, &problem.path));
+            let mut place = Place::machine_config(self.source.name(), &as_written(&tree, &problem.path));
             place.remote = Some(shown(&url));
             self.findings.push(finding(problem.severity, problem.code, place, problem.message.clone()));
         }
@@ -319,6 +320,19 @@ impl Resolver<'_, '_> {
     fn content(&mut self, resource: &Node<'static>, accept: Accept, settings: &Settings) -> Option<Content> {
         let url = resource.text_of("source");
         let source = resource.get("source").unwrap_or(resource);
+        if !is_embedded(url) {
+            self.bodies += 1;
+            if self.bodies > MOST_REFERENCES {
+                // Said once: the rest would say the same.
+                if self.bodies == MOST_REFERENCES + 1 {
+                    let message = format!(
+                        "more than {MOST_REFERENCES} things are to be fetched; embed some, or put them into an image"
+                    );
+                    self.fail(source, "remote-count", message);
+                }
+                return None;
+            }
+        }
         let hash = resource.dig(&["verification", "hash"]);
         let verification = match hash.and_then(Node::as_str).map(str::parse::<Digest>) {
             None => None,
@@ -336,17 +350,6 @@ impl Resolver<'_, '_> {
             self.fail(source, "remote-scheme", message);
             return None;
         }
-        self.bodies += 1;
-        if self.bodies > MOST_REFERENCES {
-            // Said once: the rest would say the same.
-            if self.bodies == MOST_REFERENCES + 1 {
-                let message = format!(
-                    "more than {MOST_REFERENCES} things are to be fetched; embed some, or put them into an image"
-                );
-                self.fail(source, "remote-count", message);
-            }
-            return None;
-        }
         let request = Request {
             url: url.to_owned(),
             headers: resource
@@ -359,22 +362,17 @@ impl Resolver<'_, '_> {
             verification,
             settings: settings.clone(),
         };
-        let refresh = self.prepared.source.annotation(keys::REFRESH);
-        let key = SnapshotKey::new(self.prepared.source.name(), &self.spec_hash, &request, refresh);
+        let refresh = self.source.annotation(keys::REFRESH);
+        let key = SnapshotKey::new(self.source.name(), &self.spec_hash, &request, refresh);
         match self.answers.get(&key) {
-            Some(Ok(snapshot)) => Some(Content::Snapshot(snapshot.clone())),
-            Some(Err(error)) => {
-                let code = match error.category() {
-                    Category::RemoteFetchFailed => "RemoteFetchFailed",
-                    Category::RemoteVerificationFailed => "RemoteVerificationFailed",
-                };
-                self.fail(source, code, error.to_string());
+            Some(Ok(snapshot)) => self.within_limit(source, Content::Snapshot(snapshot.clone())),
+            Some(Err(unavailable)) => {
+                self.fail(source, unavailable.category.as_str(), unavailable.message.clone());
                 None
             }
             None => {
-                let place = self.place(source.origin);
                 if self.asked.insert(key) {
-                    self.wanted.push(Wanted { key, request, place });
+                    self.wanted.push(Wanted { key, request });
                 }
                 None
             }
@@ -391,7 +389,7 @@ impl Resolver<'_, '_> {
             }
         };
         let bytes = if is_packed {
-            match gzip::unpack(&bytes, LARGEST_UNPACKED) {
+            match gzip::unpack(&bytes, MOST_BYTES) {
                 Ok(bytes) => bytes,
                 Err(error) => {
                     self.fail(source, "remote-gzip", error.to_string());
@@ -408,7 +406,25 @@ impl Resolver<'_, '_> {
             self.fail(source, "RemoteVerificationFailed", message);
             return None;
         }
-        Some(Content::Inline(bytes))
+        self.within_limit(source, Content::Inline(bytes))
+    }
+
+    /// Counts content: one that is referred to many times is fetched once, but embedded as often.
+    fn within_limit(&mut self, source: &Node<'static>, content: Content) -> Option<Content> {
+        let before = self.bytes;
+        self.bytes = before.saturating_add(content.bytes().len() as u64);
+        if self.bytes <= MOST_BYTES {
+            return Some(content);
+        }
+        // Said once: the rest would say the same.
+        if before <= MOST_BYTES {
+            let message = format!(
+                "with this, all that is referred to is larger than {MOST_BYTES} bytes together; refer to less, or put it \
+                 into an image"
+            );
+            self.fail(source, "remote-size", message);
+        }
+        None
     }
 
     fn record(&mut self, snapshot: &Snapshot, origin: Origin) {
@@ -417,6 +433,7 @@ impl Resolver<'_, '_> {
             digest: snapshot.digest().to_string(),
             fetched_at: snapshot.fetched_at(),
             place: self.place(origin),
+            origin,
         };
         self.embedded.push(embedded);
     }
@@ -428,8 +445,8 @@ impl Resolver<'_, '_> {
 
     /// The place of a reference: in the MachineConfig, or in the remote config that has it.
     fn place(&self, origin: Origin) -> Place {
-        let name = self.prepared.source.name();
-        if let Some(path) = self.prepared.source.object().path_of(origin) {
+        let name = self.source.name();
+        if let Some(path) = self.source.object().path_of(origin) {
             return Place::machine_config(name, &path);
         }
         let remote = self.remotes.iter().find(|remote| remote.doc == origin.doc);

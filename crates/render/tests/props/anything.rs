@@ -126,8 +126,8 @@ fn do_everything(manifests: &[Value], pool: &Value, controller_config: &Value, s
     let read = Pool::read(&Node::from_json(pool));
     let context = Context {
         controller: Controller { build: "b".to_owned(), version: "v".to_owned(), refuses_skew: false },
-        controller_config: ControllerConfig::read(&Node::from_json(controller_config)),
-        streams: Some(OsImageStreams::read(&Node::from_json(streams))),
+        controller_config: ControllerConfig::read(&Node::from_json(controller_config)).unwrap_or_default(),
+        streams: OsImageStreams::read(&Node::from_json(streams)).ok(),
         ..Context::default()
     };
     let plain = Context { keeps_references: true, ..context.clone() };

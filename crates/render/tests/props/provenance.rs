@@ -17,7 +17,7 @@ fn leaves<'v>(value: &'v Value, all: &mut Vec<&'v Value>) {
     }
 }
 
-/// What is filled in where an entry says nothing, by the field of the entry. It is said to come from that entry.
+/// Whether a value is the one that stands where an entry says nothing, by the field of the entry.
 fn is_filled_in(line: &Line, holder: &Value) -> bool {
     let is_silent = |key: &str| holder.get(key).is_none_or(Value::is_null);
     match line.field.as_str() {
@@ -33,7 +33,7 @@ fn is_filled_in(line: &Line, holder: &Value) -> bool {
 
 /// Whether what stands at a place became the value of a result.
 fn became(found: &Value, line: &Line) -> bool {
-    if *found == line.value || is_filled_in(line, found) {
+    if *found == line.value {
         return true;
     }
     if line.subject == "ignition.version" {
@@ -79,19 +79,32 @@ proptest! {
         prop_assert_eq!(values, expected, "every value has one line");
 
         for line in &outcome.provenance {
-            match &line.set_by {
-                None => prop_assert!(is_made(line), "nobody is named for {:?}", line),
-                Some(place) => {
+            match (&line.set_by, &line.default) {
+                (None, Some(default)) => {
+                    prop_assert!(default.reason != "filled in by rendering", "no reason is known for {:?}", line);
+                    match &default.entry {
+                        None => prop_assert!(is_made(line), "nobody is named for {:?}", line),
+                        Some(entry) => {
+                            prop_assert!(outcome.inputs.contains(&entry.name));
+                            let found = lookup::value(&manifests, entry).unwrap();
+                            prop_assert!(is_filled_in(line, &found), "{:?} is the entry of {:?}", found, line);
+                        }
+                    }
+                }
+                (Some(place), None) => {
                     prop_assert!(outcome.inputs.contains(&place.name));
                     let found = lookup::value(&manifests, place);
                     prop_assert!(found.is_some(), "nothing stands at the place of {:?}", line);
                     prop_assert!(became(&found.clone().unwrap(), line), "{:?} stands at the place of {:?}", found, line);
                 }
+                _ => prop_assert!(false, "either somebody or a reason, not both or neither: {:?}", line),
             }
             for place in &line.also {
                 let also = Line { set_by: Some(place.clone()), ..line.clone() };
                 let found = lookup::value(&manifests, place).unwrap();
-                prop_assert!(became(&found, &also), "{:?} is not the same as {:?}", found, line);
+                // Another entry may say as little, and mean the same.
+                let is_same = became(&found, &also) || is_filled_in(line, &found);
+                prop_assert!(is_same, "{:?} is not the same as {:?}", found, line);
             }
             for (place, value) in &line.overrode {
                 let found = lookup::value(&manifests, place);
@@ -132,4 +145,23 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_default_names_its_reason_and_the_entry_that_is_silent() {
+    let old = files(json!([{"path": "/a", "filesystem": "root", "contents": {"source": "data:,x"}}]));
+    let manifests = [
+        ign("00", files(json!([{"path": "/a", "mode": 420, "contents": {"source": "data:,y"}}]))),
+        mc("01", json!({"config": with_version("2.1.0", old)})),
+    ];
+    let outcome = rendered(&worker(), &manifests);
+    let mode = outcome.line("file /a", "mode");
+    assert_eq!((&mode.set_by, &mode.value), (&None, &json!(0)));
+    let default = mode.default.as_ref().unwrap();
+    assert!(default.reason.contains("2.2"), "{default:?}");
+    assert_eq!(default.entry.as_ref().map(place).as_deref(), Some("01 spec.config.storage.files[0]"));
+    assert_eq!(mode.overrode.len(), 1, "a default overrides too: {mode:?}");
+    let kernel = outcome.line("kernelType", "").default.as_ref().unwrap();
+    assert!(kernel.entry.is_none() && kernel.reason.contains("kernel"), "{kernel:?}");
+    assert_eq!(outcome.line("file /a", "contents.source").default, None);
 }

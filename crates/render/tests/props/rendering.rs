@@ -76,7 +76,7 @@ proptest! {
         for manifest in &mut noted {
             manifest["spec"]["xNote"] = json!({"a": [1, null]});
             manifest["metadata"]["xNote"] = json!("ignored by everyone");
-            count += 1;
+            count += 2;
             if manifest["spec"]["config"].is_object() {
                 manifest["spec"]["config"]["xNote"] = json!(["storage"]);
                 manifest["spec"]["config"]["ignition"]["xNote"] = json!(1.5);

@@ -162,6 +162,26 @@ fn a_flood_of_bodies_is_refused() {
 }
 
 #[test]
+fn a_flood_of_bodies_that_cannot_be_fetched_is_not_a_flood_of_errors() {
+    let all: Vec<Value> = (0..5000).map(|nth| file(&format!("/{nth}"), "tftp://h/x")).collect();
+    let findings = Web::default().refused(&[ign("00", files(json!(all)))]);
+    assert_eq!(findings.len(), 1001);
+    assert_eq!(findings[1000].code, "remote-count");
+}
+
+#[test]
+fn a_body_counts_as_often_as_it_is_embedded() {
+    let copies: Vec<Value> = (0..6).map(|nth| file(&format!("/{nth}"), "https://h/large")).collect();
+    let input = [ign("00", files(json!(copies)))];
+    let (outcome, rounds) = try_render_with(&worker(), &input, &context(), &|_| Ok(vec![b'x'; 16 << 20]));
+    // It is fetched once, and its fifth copy is too much.
+    assert_eq!((rounds.len(), rounds[0].len()), (1, 1));
+    let findings = outcome.unwrap_err();
+    assert_eq!(one(&findings).code, "remote-size");
+    assert_eq!(places(&findings[0]), ["00 spec.config.storage.files[4].contents.source"]);
+}
+
+#[test]
 fn a_body_that_cannot_be_had_is_an_error_at_its_place() {
     let web = Web::default()
         .config("https://h/r", files(json!([file("/a", "data:,"), file("/b", "https://u:secret@h/missing?k=secret")])));

@@ -86,7 +86,6 @@ fn configs_are_asked_for_as_configs_and_with_everything_the_reference_says() {
         assert_eq!(wanted.request.verification.as_ref().unwrap().to_string(), hash);
         let headers = [("Authorization", "Bearer t"), ("X", "y")];
         assert_eq!(wanted.request.headers, headers.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        assert!(place(&wanted.place).starts_with("00 spec.config.ignition.config."), "{:?}", wanted.place);
     }
 }
 
@@ -165,7 +164,8 @@ fn a_flood_of_references_is_refused() {
     let web = tops.iter().fold(Web::default(), |web, top| web.config(top, merging(&many)));
     let web = many.iter().fold(web, |web, url| web.config(url, json!({})));
     let findings = web.refused(&[referring(&tops, json!({}))]);
-    assert!(findings.iter().all(|finding| finding.code == "remote-count"), "{}", shown(&findings));
+    // Said once, however many there are.
+    assert_eq!(one(&findings).code, "remote-count");
     assert!(findings[0].message.contains("1000"), "{}", findings[0]);
     // 999 are fine.
     let web = many.iter().fold(Web::default(), |web, url| web.config(url, json!({})));

@@ -1,5 +1,6 @@
 //! Values of remote configs point to the URL and the path there.
 
+use seaworthy_fetch::Digest;
 use seaworthy_ignition::Severity;
 use serde_json::json;
 
@@ -63,4 +64,38 @@ fn a_conflict_with_a_remote_config_names_its_url() {
     let text = finding.to_string();
     assert!(text.contains("MachineConfig 00, storage.files[0].contents.source (in https://h/r)"), "{text}");
     assert_eq!(finding.to_json()["places"][1]["remote"], "https://h/r");
+}
+
+#[test]
+fn a_fetched_value_says_url_digest_and_time() {
+    let web = Web::default()
+        .config(
+            "https://u:secret@h/r?token=secret",
+            files(json!([file("/remote", "https://h/1"), {"path": "/mode", "mode": 384, "contents": {"source": "data:,m"}}])),
+        )
+        .with("https://h/1", "1")
+        .with("https://u:secret@h/2", "2");
+    let local = json!({"files": [file("/local", "https://u:secret@h/2"), file("/plain", "data:,p")]});
+    let outcome = web.render(&[referring(&["https://u:secret@h/r?token=secret"], local)]);
+    let fetched = |subject: &str, field: &str| outcome.line(subject, field).fetched.clone();
+    let local = fetched("file /local", "contents.source").unwrap();
+    assert_eq!(local.url, "https://h/2");
+    assert_eq!(local.digest, Digest::sha256(b"2").to_string());
+    assert_eq!(local.fetched_at_utc(), "2023-11-14T22:13:20Z");
+    // A body that a remote config refers to is the body's, every other value there is the config's.
+    assert_eq!(fetched("file /remote", "contents.source").unwrap().url, "https://h/1");
+    assert_eq!(fetched("file /mode", "mode").unwrap().url, "https://h/r?token=…");
+    assert_eq!(fetched("file /plain", "contents.source"), None);
+    assert_eq!(fetched("file /local", "path"), None);
+}
+
+#[test]
+fn an_overridden_body_says_what_was_fetched_for_it() {
+    let web = Web::default().with("https://h/1", "1");
+    let manifests =
+        [ign("00", files(json!([file("/a", "https://h/1")]))), ign("01", files(json!([file("/a", "data:,later")])))];
+    let outcome = web.render(&manifests);
+    let line = outcome.line("file /a", "contents.source");
+    assert_eq!(line.fetched, None);
+    assert_eq!(line.lost[0].as_ref().map(|lost| lost.url.as_str()), Some("https://h/1"));
 }

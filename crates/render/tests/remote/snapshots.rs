@@ -1,7 +1,7 @@
 //! The key under which content is kept: the same inputs give the same result for ever.
 
 use seaworthy_fetch::{Snapshot, SnapshotKey};
-use seaworthy_render::remote::{Answers, Resolution, resolve};
+use seaworthy_render::remote::Resolver;
 use seaworthy_render::{keys, prepare, render};
 use serde_json::{Value, json};
 
@@ -74,23 +74,16 @@ fn a_config_and_a_file_at_one_url_have_different_keys() {
 fn the_content_kept_decides_and_not_what_the_server_has_now() {
     let manifests = [input()];
     let sources = read(&manifests);
-    let prepared = prepare(&sources[0]);
     let (pool, context) = (worker(), context());
-    let name = |answers: &Answers| {
-        let Resolution::Resolved(resolved) = resolve(&prepared, &mut 1, answers) else {
-            panic!("something is missing")
-        };
-        let resolved = [resolved];
-        render(&pool, &resolved, &context).unwrap().name
-    };
-    let Resolution::Missing(wanted) = resolve(&prepared, &mut 1, &Answers::default()) else {
-        panic!("nothing is missing")
-    };
     let kept = |text: &str, seconds: u64| {
-        let mut answers = Answers::default();
+        let mut resolver = Resolver::new(1);
+        let mut prepared = [prepare(&sources[0])];
+        let wanted = resolver.resolve(&mut prepared[0]);
+        assert_eq!(wanted.len(), 1);
         let time = fetch_time() + std::time::Duration::from_secs(seconds);
-        answers.insert(wanted[0].key, Ok(Snapshot::new(text.as_bytes(), "https://h/a", time)));
-        name(&answers)
+        resolver.answer(wanted[0].key, Ok(Snapshot::new(text.as_bytes(), "https://h/a", time)));
+        assert!(resolver.resolve(&mut prepared[0]).is_empty());
+        render(&pool, &prepared, &context).unwrap().name
     };
     assert_eq!(kept("old", 0), kept("old", 86_400));
     assert_ne!(kept("old", 0), kept("new", 0));

@@ -8,6 +8,7 @@ mod support;
 
 mod examples;
 mod fields;
+mod manifests;
 mod merging;
 mod metadata;
 mod reading;

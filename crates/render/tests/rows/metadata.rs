@@ -17,7 +17,7 @@ fn the_object_has_a_name_annotations_an_owner_a_spec_and_nothing_else() {
     });
     let context = Context {
         controller: Controller { build: "hash".to_owned(), version: "v".to_owned(), refuses_skew: true },
-        controller_config: ControllerConfig::read(&Node::from_json(&controller_config)),
+        controller_config: ControllerConfig::read(&Node::from_json(&controller_config)).unwrap(),
         ..Context::default()
     };
     let outcome = rendered_in(&worker(), &[generated_by("hash", mc("00-worker", json!({})))], &context);

@@ -70,7 +70,7 @@ fn row_120_streams_are_read_from_their_manifest() {
             ],
         },
     });
-    let streams = OsImageStreams::read(&Node::from_json(&object));
+    let streams = OsImageStreams::read(&Node::from_json(&object)).unwrap();
     assert_eq!(streams.default, "rhel-9");
     assert_eq!(streams.streams["rhel-10"], OsImages { os: "os10".to_owned(), extensions: "ext10".to_owned() });
     let context = Context { streams: Some(streams), ..context() };
@@ -89,16 +89,17 @@ fn row_120_a_stream_that_does_not_exist_is_refused() {
 #[test]
 fn row_120_streams_of_another_build_are_refused_where_skew_is() {
     let object = json!({
-        "metadata": {"annotations": {seaworthy_render::keys::RELEASE_VERSION: "other"}},
+        "metadata": {"name": "cluster", "annotations": {seaworthy_render::keys::RELEASE_VERSION: "other"}},
         "status": {"defaultStream": "s", "availableStreams": [{"name": "s", "osImage": "os"}]},
     });
-    let mut context = Context { streams: Some(OsImageStreams::read(&Node::from_json(&object))), ..context() };
+    let mut context = Context { streams: Some(OsImageStreams::read(&Node::from_json(&object)).unwrap()), ..context() };
     let input = [mc("00", json!({}))];
     assert_eq!(rendered_in(&worker(), &input, &context).spec["osImageURL"], "os");
     context.controller = Controller { build: "b".to_owned(), version: "v".to_owned(), refuses_skew: true };
     context.controller_config.generated_by_version = Some("v".to_owned());
     let findings = refused_in(&worker(), &input, &context);
     assert_eq!((one(&findings).code, findings[0].places[0].kind), ("version-skew", "OSImageStream"));
+    assert_eq!(findings[0].places[0].name, "cluster");
     context.controller.build = "other".to_owned();
     assert_eq!(rendered_in(&worker(), &input, &context).spec["osImageURL"], "os");
 }

@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use seaworthy_fetch::{FetchError, Snapshot};
 use seaworthy_ignition::Node;
-use seaworthy_render::remote::{Answers, Embedded, Resolution, Wanted, resolve};
+use seaworthy_ignition::node::Origin;
+use seaworthy_render::provenance::DefaultValue;
+use seaworthy_render::remote::{Embedded, Resolver, Unavailable, Wanted};
 use seaworthy_render::{
     Context, ControllerConfig, Finding, MachineConfig, Place, Pool, Prepared, Rendered, keys, prepare, render,
 };
@@ -85,7 +87,7 @@ pub fn pool(name: &str, selector: Value) -> Pool {
 }
 
 /// The same, when the selector may be wrong.
-pub fn try_pool(name: &str, selector: Value) -> Result<Pool, Finding> {
+pub fn try_pool(name: &str, selector: Value) -> Result<Pool, Vec<Finding>> {
     let object = json!({
         "apiVersion": keys::API_VERSION,
         "kind": "MachineConfigPool",
@@ -134,8 +136,17 @@ pub struct Line {
     pub field: String,
     pub value: Value,
     pub set_by: Option<Place>,
+    pub default: Option<DefaultValue>,
     pub also: Vec<Place>,
     pub overrode: Vec<(Place, Option<Value>)>,
+    pub fetched: Option<Embedded>,
+    /// What was fetched for those that it overrode.
+    pub lost: Vec<Option<Embedded>>,
+}
+
+/// What was fetched, without the number of a document: that is nobody's business.
+fn unnumbered(embedded: &Embedded) -> Embedded {
+    Embedded { origin: Origin::NONE, ..embedded.clone() }
 }
 
 impl Outcome {
@@ -150,12 +161,15 @@ impl Outcome {
             field: entry.field.clone(),
             value: entry.value.to_json(),
             set_by: entry.set_by.clone(),
+            default: entry.default.clone(),
             also: entry.also.clone(),
             overrode: entry
                 .overrode
                 .iter()
                 .map(|lost| (lost.place.clone(), lost.value.as_ref().map(Node::to_json)))
                 .collect(),
+            fetched: entry.fetched.map(unnumbered),
+            lost: entry.overrode.iter().map(|lost| lost.fetched.map(unnumbered)).collect(),
         };
         Outcome {
             name: rendered.name.clone(),
@@ -164,7 +178,7 @@ impl Outcome {
             inputs: rendered.input_names().map(str::to_owned).collect(),
             findings: rendered.findings(),
             provenance: rendered.provenance().iter().map(line).collect(),
-            embedded: rendered.inputs.iter().flat_map(|input| input.embedded.clone()).collect(),
+            embedded: rendered.inputs.iter().flat_map(|input| input.embedded.iter().map(unnumbered)).collect(),
             size: json.len(),
             object,
         }
@@ -299,27 +313,19 @@ pub type Server<'s> = dyn Fn(&Wanted) -> Result<Vec<u8>, FetchError> + 's;
 pub type Rounds = Vec<Vec<Wanted>>;
 
 /// Resolves the references of an input with the answers of a server, and tells what was asked for.
-pub fn resolved<'t>(
-    input: Prepared<'t>,
-    next_doc: &mut u32,
-    server: &Server<'_>,
-) -> (Result<Prepared<'t>, Vec<Finding>>, Rounds) {
-    let mut answers = Answers::default();
+pub fn resolve_with(resolver: &mut Resolver, input: &mut Prepared<'_>, server: &Server<'_>) -> Rounds {
     let mut rounds = Vec::new();
     loop {
-        match resolve(&input, next_doc, &answers) {
-            Resolution::Unchanged => return (Ok(input), rounds),
-            Resolution::Resolved(resolved) => return (Ok(resolved), rounds),
-            Resolution::Failed(findings) => return (Err(findings), rounds),
-            Resolution::Missing(wanted) => {
-                assert!(rounds.len() < 40, "it never ends: {wanted:#?}");
-                for wanted in &wanted {
-                    let answer = server(wanted).map(|bytes| Snapshot::new(bytes, &wanted.request.url, fetch_time()));
-                    answers.insert(wanted.key, answer);
-                }
-                rounds.push(wanted);
-            }
+        let wanted = resolver.resolve(input);
+        if wanted.is_empty() {
+            return rounds;
         }
+        assert!(rounds.len() < 40, "it never ends: {wanted:#?}");
+        for wanted in &wanted {
+            let answer = server(wanted).map(|bytes| Snapshot::new(bytes, &wanted.request.url, fetch_time()));
+            resolver.answer(wanted.key, answer.map_err(Unavailable::from));
+        }
+        rounds.push(wanted);
     }
 }
 
@@ -340,23 +346,8 @@ pub fn try_render_sources(
     context: &Context,
     server: &Server<'_>,
 ) -> (Result<Outcome, Vec<Finding>>, Rounds) {
-    let mut next_doc = u32::try_from(sources.len()).unwrap();
-    let mut prepared = Vec::new();
-    let mut rounds = Vec::new();
-    for source in sources {
-        let input = prepare(source);
-        if !input.is_valid() {
-            prepared.push(input);
-            continue;
-        }
-        let (outcome, asked) = resolved(input, &mut next_doc, server);
-        rounds.extend(asked);
-        // What fails is a finding of its MachineConfig, as it is for whoever renders.
-        prepared.push(outcome.unwrap_or_else(|findings| {
-            let mut input = prepare(source);
-            input.findings.extend(findings);
-            input
-        }));
-    }
+    let mut resolver = Resolver::new(u32::try_from(sources.len()).unwrap());
+    let mut prepared: Vec<_> = sources.iter().map(prepare).collect();
+    let rounds = prepared.iter_mut().flat_map(|input| resolve_with(&mut resolver, input, server)).collect();
     (render(pool, &prepared, context).map(|rendered| Outcome::of(&rendered)), rounds)
 }

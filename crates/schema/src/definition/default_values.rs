@@ -70,7 +70,7 @@ impl<'a> DefaultValues<'a> {
     fn in_metadata(&mut self, schema: Schema<'_>, default: &Value, resource: Schema<'_>, path: &Path<'_>) {
         let mistakes = embedded_at(resource, &self.surrounded(default), &Path::ROOT, true);
         if mistakes.is_empty() {
-            self.by_schema(schema, default, path, false);
+            self.by_schema(schema, default, path);
         } else {
             let detail = format!("must result in valid metadata: {}", summary(&mistakes));
             self.found.push(Cause::invalid(path, default, &detail));
@@ -83,13 +83,13 @@ impl<'a> DefaultValues<'a> {
         }
         let mistakes = embedded_at(schema, default, path, is_resource);
         if mistakes.is_empty() {
-            self.by_schema(schema, default, path, is_resource);
+            self.by_schema(schema, default, path);
         } else {
             self.found.extend(mistakes);
         }
     }
 
-    fn by_schema(&mut self, schema: Schema<'_>, default: &Value, path: &Path<'_>, is_resource: bool) {
+    fn by_schema(&mut self, schema: Schema<'_>, default: &Value, path: &Path<'_>) {
         let mistakes = validate_default(schema, default, &path.to_string());
         if !mistakes.is_empty() {
             self.found.extend(mistakes);
@@ -97,7 +97,7 @@ impl<'a> DefaultValues<'a> {
         }
         // A default may take the place of itself, and of nothing.
         for old in [Some(default), None] {
-            let mistakes = rules::check(schema, default, old, path, is_resource, &mut self.budget);
+            let mistakes = rules::check(schema, default, old, path, &mut self.budget);
             if !mistakes.is_empty() {
                 self.found.extend(mistakes);
                 break;

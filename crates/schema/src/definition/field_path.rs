@@ -3,9 +3,9 @@
 use super::props::Props;
 
 /// The place that a path names, and the schema there.
-pub(super) struct FieldPath<'a> {
+pub(crate) struct FieldPath<'a> {
     /// As causes write it: `spec.map[key]`.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// The first step.
     pub(super) root: String,
     /// The schema of the field.
@@ -13,7 +13,7 @@ pub(super) struct FieldPath<'a> {
 }
 
 /// Follows a path from a schema. An error says what is wrong with it.
-pub(super) fn follow<'a>(source: &str, schema: Props<'a>, with_brackets: bool) -> Result<FieldPath<'a>, String> {
+pub(crate) fn follow<'a>(source: &str, schema: Props<'a>, with_brackets: bool) -> Result<FieldPath<'a>, String> {
     let mut found = FieldPath { text: String::new(), root: String::new(), schema };
     let mut tokens = tokens(source).into_iter();
     let end = || "unexpected end of JSON path".to_owned();

@@ -9,7 +9,6 @@ use super::rule_costs::RuleCosts;
 use crate::cause::{Cause, Shown};
 use crate::document::Schema;
 use crate::path::Path;
-use crate::rules;
 use crate::wording;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -228,8 +227,14 @@ impl Keywords<'_> {
             rule_texts(*rule, schema, &at_rules.index(index), &mut found.schema);
         }
         let Some(node) = node.filter(|_| !rules.is_empty() && found.schema.is_empty()) else { return };
-        let is_object = around.is_root || schema.flag("x-kubernetes-embedded-resource");
-        for (index, (compiled, rule)) in rules::compile(node, is_object).iter().zip(&rules).enumerate() {
+        let is_stored = |expression: &str| self.requires.stored_expressions.contains(expression);
+        let compiled = node.rule_set().and_then(|set| set.compile(&node.node().rules, &is_stored));
+        let Some(compiled) = compiled else {
+            let detail = "internal error: failed to retrieve type information for x-kubernetes-validations";
+            found.rules.push(Cause::internal(at_rules, detail));
+            return;
+        };
+        for (index, (compiled, rule)) in compiled.rules.iter().zip(&rules).enumerate() {
             let at = at_rules.index(index);
             let (at_rule, at_message) = (at.name("rule"), at.name("messageExpression"));
             let times = around.cardinality.unwrap_or(compiled.cardinality);
@@ -239,12 +244,8 @@ impl Keywords<'_> {
                 found.rules.push(Cause::forbidden(at_rule, &detail));
             }
             self.costs.add(&at_rule, cost);
-            match &compiled.mistake {
-                Some(rules::RuleMistake::Missing(detail)) => found.rules.push(Cause::required(at_rule, detail)),
-                Some(rules::RuleMistake::Wrong(detail)) => {
-                    found.rules.push(Cause::invalid(at_rule, rule_shown(*rule), detail));
-                }
-                None => {}
+            if let Some(detail) = &compiled.mistake {
+                found.rules.push(Cause::invalid(at_rule, rule_shown(*rule), detail));
             }
             if let Some(detail) = &compiled.message_mistake {
                 found.rules.push(Cause::invalid(at_message, rule_shown(*rule), detail));

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// A schema inside a definition. A keyword of the wrong type is as good as absent: decoding refused it earlier.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Props<'a>(pub(super) &'a Map<String, Value>);
+pub(crate) struct Props<'a>(pub(super) &'a Map<String, Value>);
 
 /// `additionalProperties`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,7 +14,7 @@ pub(super) enum AdditionalProps<'a> {
 }
 
 impl<'a> Props<'a> {
-    pub(super) fn of(value: &'a Value) -> Option<Props<'a>> {
+    pub(crate) fn of(value: &'a Value) -> Option<Props<'a>> {
         value.as_object().map(Props)
     }
 

@@ -94,8 +94,8 @@ pub(super) fn mistakes(spec: Props<'_>, requires: &Requirements, found: &mut Vec
     let has_shared_schema = shared.schema.and_then(|schema| schema.get("openAPIV3Schema")).is_some();
     if !has_shared_schema {
         for (index, version) in versions.iter().enumerate() {
-            let is_needed = requires.schema || version.flag("served");
-            if is_needed && !(is_open && !requires.schema) && Shared::schema_of(*version).is_none() {
+            let is_needed = requires.schema || (version.flag("served") && !is_open);
+            if is_needed && Shared::schema_of(*version).is_none() {
                 let at = at_versions.index(index);
                 let detail = if requires.schema { "" } else { "because otherwise all fields are pruned" };
                 found.push(Cause::required(at.name("schema.openAPIV3Schema"), detail));

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use seaworthy_api::crds;
 use seaworthy_ignition::node::Node;
+use seaworthy_ignition::spelling;
 use seaworthy_render::yaml;
 
 use crate::cli::{Crds, DefinitionFormat};
@@ -17,11 +18,12 @@ pub fn run(options: &Crds) -> Result<u8, Failure> {
     if definitions.is_empty() {
         let mut groups: Vec<String> = crds::all().into_iter().map(|definition| definition.spec.group).collect();
         groups.dedup();
-        return Err(Failure::unreadable(format!(
-            "there is no API group {:?}; accepted are {}",
-            options.group.as_deref().unwrap_or_default(),
-            groups.join(", ")
-        )));
+        let wanted = options.group.as_deref().unwrap_or_default();
+        let begins = groups.iter().find(|group| !wanted.is_empty() && group.starts_with(wanted)).map(String::as_str);
+        let near = begins.or_else(|| spelling::nearest(wanted, groups.iter().map(String::as_str)));
+        let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        let accepted = groups.join(", ");
+        return Err(Failure::unreadable(format!("there is no API group {wanted:?}; accepted are {accepted}{near}")));
     }
     let mut objects = Vec::new();
     for definition in &definitions {

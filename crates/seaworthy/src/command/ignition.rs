@@ -9,7 +9,7 @@ use seaworthy_ignition::{Problem, Severity, Version, parse, translate_down};
 
 use crate::cli::{Ignition, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
-use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, LOCATE_BUDGET, Text, load};
+use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, LOCATE_BUDGET, Part, Text, load};
 use crate::paint;
 
 pub fn run(command: &Ignition) -> Result<u8, Failure> {
@@ -53,6 +53,11 @@ fn config(text: &Text) -> Result<Node<'_>, Failure> {
             text.name
         )));
     }
+    if config.as_map().is_none() {
+        let message = format!("found {}; an Ignition config is an object with the key ignition", config.describe());
+        let budget = Cell::new(LOCATE_BUDGET);
+        return Err(Failure::unreadable(text.complaint(0, &Default::default(), &budget, &message)));
+    }
     config.number(0);
     Ok(config)
 }
@@ -84,6 +89,30 @@ fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
 }
 
 fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
+    let result = check(file, output);
+    // Whoever reads JSON gets JSON, also where nothing could be read.
+    if let (Err(failure), ReportFormat::Json) = (&result, output)
+        && !failure.messages().is_empty()
+    {
+        let finding =
+            |message: &String| serde_json::json!({"severity": "error", "code": "unreadable", "message": message});
+        print_json(None, false, failure.messages().iter().map(finding).collect())?;
+    }
+    result
+}
+
+fn print_json(version: Option<Version>, is_valid: bool, findings: Vec<serde_json::Value>) -> Result<(), Failure> {
+    let json = serde_json::json!({
+        "valid": is_valid,
+        "version": version.map(Version::as_str),
+        "findings": findings,
+    });
+    let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
+    writeln!(std::io::stdout().lock(), "{json}")?;
+    Ok(())
+}
+
+fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
     let text = read(file)?;
     let config = config(&text)?;
     let (version, problems) = match parse(&config) {
@@ -94,15 +123,8 @@ fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
     let is_valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
     match output {
         ReportFormat::Json => {
-            let findings: Vec<serde_json::Value> =
-                problems.iter().map(|problem| problem_json(problem, &text, &budget)).collect();
-            let json = serde_json::json!({
-                "valid": is_valid,
-                "version": version.map(Version::as_str),
-                "findings": findings,
-            });
-            let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
-            writeln!(std::io::stdout().lock(), "{json}")?;
+            let findings = problems.iter().map(|problem| problem_json(problem, &text, &budget)).collect();
+            print_json(version, is_valid, findings)?;
         }
         ReportFormat::Text => {
             let mut out = anstream::stdout().lock();
@@ -138,7 +160,7 @@ fn print_problems(problems: &[Problem], text: &Text) -> u8 {
 
 /// `file:line:column: path: message`.
 fn line(problem: &Problem, text: &Text, budget: &Cell<usize>) -> String {
-    let place = match text.locate(0, &problem.path, budget) {
+    let place = match text.locate(0, &problem.path, Part::of(problem.code), budget) {
         Some((line, column)) => format!("{}:{line}:{column}", text.name),
         None => text.name.clone(),
     };
@@ -152,7 +174,7 @@ fn problem_json(problem: &Problem, text: &Text, budget: &Cell<usize>) -> serde_j
         "path": problem.path.to_string(),
         "message": problem.message,
     });
-    if let Some((line, column)) = text.locate(0, &problem.path, budget) {
+    if let Some((line, column)) = text.locate(0, &problem.path, Part::of(problem.code), budget) {
         json["line"] = line.into();
         json["column"] = column.into();
     }

@@ -3,47 +3,68 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 
-use seaworthy_ignition::Severity;
-use seaworthy_render::{Finding, render};
+use seaworthy_ignition::{Severity, spelling};
+use seaworthy_render::{Finding, Pool, Prepared, remote, render};
 
-use super::workspace::{self, parse_path};
+use super::workspace;
 use crate::cli::{Lint, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
-use crate::manifest::Set;
+use crate::manifest::{Part, Set};
 use crate::{paint, parallel};
 
 pub fn run(options: &Lint) -> Result<u8, Failure> {
+    let result = check(options);
+    // Whoever reads JSON gets JSON, also where nothing could be read.
+    if let (Err(failure), ReportFormat::Json) = (&result, options.output)
+        && !failure.messages().is_empty()
+    {
+        print_json(&unreadable_json(failure), &Scope::default())?;
+    }
+    result
+}
+
+fn check(options: &Lint) -> Result<u8, Failure> {
     let texts = workspace::texts(&options.input)?;
     let set = Set::read(&texts)?;
     let pools = set.pools(&options.pool)?;
-    if set.machine_configs.is_empty() {
-        paint::note("there is no MachineConfig in the input; nothing was checked");
-    }
     let prepared = workspace::prepared(&set);
     let context = workspace::context(&set, true);
+    let is_checked = |input: &&Prepared<'_>| {
+        !input.source.is_rendered() && (options.pool.is_empty() || workspace::feeds(input, &pools))
+    };
+    let checked: Vec<&Prepared<'_>> = prepared.iter().filter(is_checked).collect();
 
     // A MachineConfig's own findings once, whichever pools select it; then those of the pools.
-    let mut findings: Vec<Finding> = prepared
-        .iter()
-        .filter(|input| !input.source.is_rendered() && (options.pool.is_empty() || workspace::feeds(input, &pools)))
-        .flat_map(|input| input.findings.iter().cloned())
-        .collect();
-    findings.extend(set.broken_pools(&options.pool));
+    let mut reports: Vec<Report> = Vec::new();
+    for input in &checked {
+        let of_pools: Vec<String> = pools_of(input, &pools).map(|pool| pool.name.clone()).collect();
+        let report = |finding: &Finding| Report { finding: finding.clone(), pools: of_pools.clone() };
+        reports.extend(input.findings.iter().map(report));
+    }
+    let about_pools =
+        set.broken_pools(&options.pool).into_iter().chain(pools.iter().flat_map(|pool| pool.findings.clone()));
+    reports.extend(about_pools.map(|finding| {
+        let pools = finding.places.first().map(|place| place.name.clone()).into_iter().collect();
+        Report { finding, pools }
+    }));
     if options.pool.is_empty() {
-        findings.extend(workspace::unselected(&prepared, &pools));
+        let unselected = workspace::unselected(&set, &prepared, &pools);
+        reports.extend(unselected.into_iter().map(|finding| Report { finding, pools: Vec::new() }));
     }
     // One finding of several pools is said once.
     let mut places: HashMap<String, usize> =
-        findings.iter().enumerate().map(|(at, finding)| (finding.to_string(), at)).collect();
-    let of_pools = parallel::map_few(&pools, |pool| match render(pool, &prepared, &context) {
+        reports.iter().enumerate().map(|(at, report)| (report.finding.to_string(), at)).collect();
+    let of_pools = parallel::map(pools.iter(), 1, |pool| match render(pool, &prepared, &context) {
         Ok(rendered) => rendered.findings(),
         Err(findings) => findings,
     });
-    let mut reports: Vec<Report> = findings.into_iter().map(|finding| Report { finding, pools: Vec::new() }).collect();
     for mut finding in of_pools.into_iter().flatten() {
         let pool = finding.pool.take();
         match places.get(&finding.to_string()) {
-            Some(at) => reports[*at].pools.extend(pool),
+            Some(at) => {
+                let known = &mut reports[*at].pools;
+                known.extend(pool.filter(|pool| !known.contains(pool)));
+            }
             None => {
                 places.insert(finding.to_string(), reports.len());
                 reports.push(Report { finding, pools: pool.into_iter().collect() });
@@ -52,7 +73,9 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
     }
     for code in &options.allow {
         if !reports.iter().any(|report| report.finding.code == code) {
-            paint::note(&format!("--allow {code}: no finding has this code"));
+            let near = spelling::nearest(code, reports.iter().map(|report| report.finding.code));
+            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            paint::note(&format!("--allow {code}: no finding has this code{near}"));
         }
     }
     // An error keeps a pool from being rendered, whatever anyone allows.
@@ -63,12 +86,34 @@ pub fn run(options: &Lint) -> Result<u8, Failure> {
         key(a).cmp(&key(b))
     });
 
+    let scope = Scope {
+        machine_configs: checked.len(),
+        pools: pools.len(),
+        not_fetched: checked.iter().filter_map(|input| input.config.as_ref()).map(remote::count).sum(),
+    };
     match options.output {
-        ReportFormat::Json => print_json(&reports, &set)?,
-        ReportFormat::Text => print_text(&reports, &set)?,
+        ReportFormat::Json => {
+            let findings: Vec<_> = reports.iter().map(|report| report.to_json(&set)).collect();
+            print_json(&findings, &scope)?;
+        }
+        ReportFormat::Text => print_text(&reports, &scope, &set)?,
     }
     let is_bad = |report: &Report| options.strict || report.finding.is_error();
     Ok(if reports.iter().any(is_bad) { WRONG } else { OK })
+}
+
+/// What was looked at, so that "no errors" is not taken for more than it says.
+#[derive(Default)]
+struct Scope {
+    machine_configs: usize,
+    pools: usize,
+    /// References to remote content, which nobody has looked at.
+    not_fetched: usize,
+}
+
+/// The pools that a MachineConfig feeds.
+fn pools_of<'p>(input: &Prepared<'_>, pools: &'p [Pool]) -> impl Iterator<Item = &'p Pool> {
+    pools.iter().filter(move |pool| workspace::feeds(input, std::slice::from_ref(*pool)))
 }
 
 /// A finding, and the pools that have it.
@@ -77,38 +122,46 @@ struct Report {
     pools: Vec<String>,
 }
 
-fn print_json(reports: &[Report], set: &Set<'_>) -> Result<(), Failure> {
-    let list: Vec<serde_json::Value> = reports
-        .iter()
-        .map(|report| {
-            let mut json = report.finding.to_json();
-            if !report.pools.is_empty() {
-                json["pools"] = report.pools.clone().into();
-            }
-            for (place, json) in report.finding.places.iter().zip(json["places"].as_array_mut().into_iter().flatten()) {
-                if let Some(found) = set.file_of(place, &parse_path(&place.path)) {
-                    json["file"] = found.file.into();
-                    if let Some((line, column)) = found.position {
-                        json["line"] = line.into();
-                        json["column"] = column.into();
-                    }
+impl Report {
+    fn to_json(&self, set: &Set<'_>) -> serde_json::Value {
+        let mut json = self.finding.to_json();
+        json["pools"] = self.pools.clone().into();
+        for (place, json) in self.finding.places.iter().zip(json["places"].as_array_mut().into_iter().flatten()) {
+            if let Some(found) = set.file_of(place, Part::of(self.finding.code)) {
+                json["file"] = found.file.into();
+                if let Some((line, column)) = found.position {
+                    json["line"] = line.into();
+                    json["column"] = column.into();
                 }
             }
-            json
-        })
-        .collect();
+        }
+        json
+    }
+}
+
+/// What could not be read, in the form of findings.
+fn unreadable_json(failure: &Failure) -> Vec<serde_json::Value> {
+    let finding = |message: &String| serde_json::json!({"severity": "error", "code": "unreadable", "message": message, "places": [], "pools": []});
+    failure.messages().iter().map(finding).collect()
+}
+
+fn print_json(findings: &[serde_json::Value], scope: &Scope) -> Result<(), Failure> {
+    let count = |severity: Severity| findings.iter().filter(|finding| finding["severity"] == severity.as_str()).count();
     let summary = serde_json::json!({
-        "errors": count(reports, Severity::Error),
-        "warnings": count(reports, Severity::Warning),
-        "infos": count(reports, Severity::Info),
+        "errors": count(Severity::Error),
+        "warnings": count(Severity::Warning),
+        "infos": count(Severity::Info),
+        "machineConfigs": scope.machine_configs,
+        "pools": scope.pools,
+        "notFetched": scope.not_fetched,
     });
-    let json = serde_json::json!({"findings": list, "summary": summary});
+    let json = serde_json::json!({"findings": findings, "summary": summary});
     let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
     writeln!(std::io::stdout().lock(), "{json}")?;
     Ok(())
 }
 
-fn print_text(reports: &[Report], set: &Set<'_>) -> Result<(), Failure> {
+fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     for Report { finding, pools } in reports {
         let style = paint::style(finding.severity);
@@ -119,7 +172,7 @@ fn print_text(reports: &[Report], set: &Set<'_>) -> Result<(), Failure> {
         let message = paint::plain(format!("{subject}{}", finding.message));
         writeln!(out, "{style}{}[{}]{style:#}: {message}", finding.severity, finding.code)?;
         for place in &finding.places {
-            match set.file_of(place, &parse_path(&place.path)) {
+            match set.file_of(place, Part::of(finding.code)) {
                 Some(file) => writeln!(out, "  {}: {}", paint::plain(file), paint::plain(place))?,
                 None => writeln!(out, "  {}", paint::plain(place))?,
             }
@@ -130,18 +183,39 @@ fn print_text(reports: &[Report], set: &Set<'_>) -> Result<(), Failure> {
             pools => writeln!(out, "  in pools {}", paint::plain(pools.join(", ")))?,
         }
     }
+    if scope.not_fetched > 0 {
+        paint::note(&format!(
+            "{} not fetched, so what is there was not checked; `seaworthy render` fetches and checks it",
+            if scope.not_fetched == 1 {
+                "1 reference to remote content was".to_owned()
+            } else {
+                format!("{} references to remote content were", scope.not_fetched)
+            }
+        ));
+    }
+    let count = |severity: Severity| reports.iter().filter(|report| report.finding.severity == severity).count();
+    if scope.machine_configs == 0 && reports.is_empty() {
+        let rendered = set.machine_configs.len();
+        let found = match rendered {
+            0 => "there is no MachineConfig in the input".to_owned(),
+            1 => "the only MachineConfig in the input is a rendered one, which is a result and no input".to_owned(),
+            _ => {
+                format!("all {rendered} MachineConfigs in the input are rendered ones, which are results and no inputs")
+            }
+        };
+        writeln!(out, "nothing was checked: {found}")?;
+        return Ok(());
+    }
     writeln!(
         out,
-        "{}, {}, {} worth knowing",
-        counted(count(reports, Severity::Error), "error"),
-        counted(count(reports, Severity::Warning), "warning"),
-        count(reports, Severity::Info)
+        "{}, {}: {}, {}, {} worth knowing",
+        counted(scope.machine_configs, "MachineConfig"),
+        counted(scope.pools, "pool"),
+        counted(count(Severity::Error), "error"),
+        counted(count(Severity::Warning), "warning"),
+        count(Severity::Info)
     )?;
     Ok(())
-}
-
-fn count(reports: &[Report], severity: Severity) -> usize {
-    reports.iter().filter(|report| report.finding.severity == severity).count()
 }
 
 fn counted(count: usize, noun: &str) -> String {

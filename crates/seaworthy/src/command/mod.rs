@@ -1,5 +1,7 @@
 //! One module per command.
 
+mod apiserver;
+mod contents;
 mod crds;
 mod diff;
 mod explain;
@@ -7,6 +9,8 @@ mod ignition;
 mod lint;
 mod pages;
 mod render;
+mod ssh_key;
+mod value;
 mod workspace;
 
 use std::process::ExitCode;
@@ -23,8 +27,9 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Lint(options) => lint::run(&options)?,
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,
+        Command::Apiserver(options) => apiserver::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
-        Command::Man { dir } => pages::manual(dir.as_deref())?,
+        Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,
     };
     Ok(ExitCode::from(code))
 }

@@ -1,7 +1,9 @@
 //! `seaworthy render`.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
 use std::mem::ManuallyDrop;
+use std::os::fd::AsFd as _;
 
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::{Severity, node::Map};
@@ -27,26 +29,33 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     }
     let prepared = ManuallyDrop::new(workspace::resolved(&set, &pools, &options.remote)?);
     let context = workspace::context(&set, false);
-    // Merging first, then the names, which are a digest of everything: so all cores are busy most of the time.
     let mut failed = set.broken_pools(&options.pool);
-    let mut merged = Vec::new();
-    for result in parallel::map_few(&pools, |pool| merge(pool, &prepared, &context)) {
-        match result {
-            Ok(pool) => merged.push(pool),
-            Err(findings) => failed.extend(findings),
-        }
-    }
-    let names = parallel::map_few(&merged, Merged::name);
-    let rendered: Vec<_> = merged.into_iter().zip(names).map(|(merged, name)| merged.named(name)).collect();
-    let rendered = ManuallyDrop::new(rendered);
-    print(&rendered, options.output)?;
+    let mut notices = Vec::new();
+    let mut printer = Printer::new(options.output, raw_stdout()?);
+    // The name is a digest of everything: as much work as the merge.
+    parallel::two_steps(
+        &pools,
+        |pool| merge(pool, &prepared, &context),
+        name,
+        |result| match result {
+            Ok((rendered, found)) => {
+                notices.extend(found);
+                printer.print(&rendered)
+            }
+            Err(findings) => {
+                failed.extend(findings);
+                Ok(())
+            }
+        },
+    )?;
+    printer.finish()?;
     // What the inputs themselves have to say comes first: a key that is dropped explains the error that follows.
     let of_inputs = prepared.iter().filter(|input| workspace::feeds(input, &pools)).flat_map(|input| &input.findings);
-    let mut warnings: Vec<Finding> = of_inputs.cloned().collect();
+    let mut warnings: Vec<Finding> = pools.iter().flat_map(|pool| &pool.findings).chain(of_inputs).cloned().collect();
     if options.pool.is_empty() {
-        warnings.extend(workspace::unselected(&prepared, &pools));
+        warnings.extend(workspace::unselected(&set, &prepared, &pools));
     }
-    warnings.extend(rendered.iter().flat_map(Rendered::notices));
+    warnings.extend(notices);
     warnings.retain(|finding| finding.severity == Severity::Warning);
     workspace::report(&warnings[..warnings.len().min(SHOWN_WARNINGS)], &set);
     if warnings.len() > SHOWN_WARNINGS {
@@ -56,39 +65,65 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     Ok(if failed.is_empty() { OK } else { WRONG })
 }
 
-/// Prints the results as one List, or as names.
-fn print(results: &[Rendered<'_, '_>], format: ObjectFormat) -> Result<(), Failure> {
-    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    match format {
-        ObjectFormat::Name => {
-            for rendered in results {
-                writeln!(out, "{}", rendered.name)?;
+/// Standard output without the library's buffer, which looks for line ends in all that passes.
+fn raw_stdout() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
+
+/// A result, what is worth knowing about it, or why there is none.
+type Outcome<'r, 't> = Result<(ManuallyDrop<Rendered<'r, 't>>, Vec<Finding>), Vec<Finding>>;
+
+fn name<'r, 't>(merged: Result<Merged<'r, 't>, Vec<Finding>>) -> Outcome<'r, 't> {
+    let merged = merged?;
+    let name = merged.name();
+    let rendered = merged.named(name);
+    let notices = rendered.notices();
+    Ok((ManuallyDrop::new(rendered), notices))
+}
+
+/// Prints results as one List, or as names, one after the other.
+struct Printer<W: std::io::Write> {
+    format: ObjectFormat,
+    out: BufWriter<W>,
+    printed: usize,
+}
+
+impl<W: std::io::Write> Printer<W> {
+    fn new(format: ObjectFormat, out: W) -> Self {
+        Printer { format, out: BufWriter::with_capacity(1 << 16, out), printed: 0 }
+    }
+
+    fn print(&mut self, rendered: &Rendered<'_, '_>) -> io::Result<()> {
+        let is_first = self.printed == 0;
+        self.printed += 1;
+        match self.format {
+            ObjectFormat::Name => writeln!(self.out, "{}", rendered.name),
+            ObjectFormat::Json => {
+                self.out.write_all(if is_first { br#"{"apiVersion":"v1","items":["# } else { b"," })?;
+                rendered.write_json(&mut self.out)
             }
-        }
-        ObjectFormat::Json => {
-            out.write_all(br#"{"apiVersion":"v1","items":["#)?;
-            for (nth, rendered) in results.iter().enumerate() {
-                if nth > 0 {
-                    out.write_all(b",")?;
+            ObjectFormat::Yaml => {
+                if is_first {
+                    self.out.write_all(b"apiVersion: v1\nitems:\n")?;
                 }
-                rendered.write_json(&mut out)?;
-            }
-            out.write_all(b"],\"kind\":\"List\"}\n")?;
-        }
-        ObjectFormat::Yaml if results.is_empty() => {
-            out.write_all(yaml::to_string(&empty_list()).as_bytes())?;
-        }
-        ObjectFormat::Yaml => {
-            out.write_all(b"apiVersion: v1\nitems:\n")?;
-            for rendered in results {
                 let item = Node::made(Value::List(vec![rendered.object()]));
-                out.write_all(yaml::to_string(&item).as_bytes())?;
+                self.out.write_all(yaml::to_string(&item).as_bytes())
             }
-            out.write_all(b"kind: List\n")?;
         }
     }
-    out.flush()?;
-    Ok(())
+
+    fn finish(mut self) -> io::Result<()> {
+        match (self.format, self.printed) {
+            (ObjectFormat::Name, _) => {}
+            (ObjectFormat::Json, 0) => {
+                self.out.write_all(b"{\"apiVersion\":\"v1\",\"items\":[],\"kind\":\"List\"}\n")?
+            }
+            (ObjectFormat::Json, _) => self.out.write_all(b"],\"kind\":\"List\"}\n")?,
+            (ObjectFormat::Yaml, 0) => self.out.write_all(yaml::to_string(&empty_list()).as_bytes())?,
+            (ObjectFormat::Yaml, _) => self.out.write_all(b"kind: List\n")?,
+        }
+        self.out.flush()
+    }
 }
 
 fn empty_list() -> Node<'static> {

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-use seaworthy_ignition::locate;
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::path::{Path, Step};
+use seaworthy_ignition::problem::is_about_key;
+use seaworthy_ignition::{locate, locate_key};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::yaml;
+use super::{complaint, items, yaml};
 
 /// How many values one text may hold: sixteen times what the largest sensible fleet has.
 const MOST_VALUES: usize = 16_000_000;
@@ -68,18 +69,22 @@ impl Text {
         let content = self.content();
         // A value takes some seventy bytes of memory however short its text is, so their number is bounded too. There are
         // no more of them than commas and opening brackets; those inside strings are counted in vain.
-        let counts = |byte: &u8| matches!(byte, b',' | b'[' | b'{');
-        if content.len() > MOST_VALUES && content.bytes().filter(counts).count() > MOST_VALUES {
+        let counts = |byte: &u8| u8::from(matches!(byte, b',' | b'[' | b'{'));
+        // A sum of one byte for each piece that cannot exceed it: the compiler counts many bytes at once.
+        let count = |piece: &[u8]| usize::from(piece.iter().map(counts).sum::<u8>());
+        if content.len() > MOST_VALUES && content.as_bytes().chunks(255).map(count).sum::<usize>() > MOST_VALUES {
             return Err(format!("{}: there are more than {MOST_VALUES} values in this text; split it", self.name));
+        }
+        if let Some(list) = items::read(content) {
+            return Ok(vec![list]);
         }
         let mut documents = Vec::new();
         for document in serde_json::Deserializer::from_str(content).into_iter::<Node<'_>>() {
             documents.push(document.map_err(|error| {
                 let message = error.to_string();
                 let message = message.split(" at line ").next().unwrap_or_default();
-                let message = message.replace("EOF while parsing", "the text ends within");
-                let hint = if message.contains("recursion limit") { "; no manifest is nested that deep" } else { "" };
-                self.syntax_error(error.line(), error.column(), &format!("{message}{hint}"))
+                let complaint = complaint::of_json(content, error.line(), error.column(), message);
+                self.syntax_error(complaint.line, complaint.column, &complaint.message)
             })?);
         }
         Ok(documents)
@@ -106,13 +111,15 @@ impl Text {
             .map_err(|error| {
                 let bare = error.without_snippet();
                 let (line, column) = bare.location().map_or((0, 0), |location| (location.line(), location.column()));
-                self.syntax_error(line as usize, column as usize, &yaml::message(bare))
+                let said = yaml::message(bare);
+                let complaint = complaint::of_yaml(content, line as usize, column as usize, &said);
+                self.syntax_error(complaint.line, complaint.column, &complaint.message)
             })
     }
 
     /// `file:line:column: message` about a value of a document, and the line with a mark.
     pub fn complaint(&self, document: usize, path: &Path, budget: &Cell<usize>, message: &str) -> String {
-        match self.locate(document, path, budget) {
+        match self.locate(document, path, Part::Value, budget) {
             Some((line, column)) => self.syntax_error(line, column, message),
             None => format!("{}: document {}: {message}", self.name, document + 1),
         }
@@ -146,13 +153,14 @@ impl Text {
         Some(format!("{line:>6} | {}\n       | {mark}^", part.trim_end()))
     }
 
-    /// Where the value of a path in a document stands: line and column, counted from 1.
+    /// Where a path in a document leads to: line and column, counted from 1.
     ///
     /// Each look costs a pass over the text, so `budget` is what is left of the bytes that may be passed over.
-    pub fn locate(&self, document: usize, path: &Path, budget: &Cell<usize>) -> Option<(usize, usize)> {
+    pub fn locate(&self, document: usize, path: &Path, part: Part, budget: &Cell<usize>) -> Option<(usize, usize)> {
         if self.is_json() {
             // Of several JSON documents in one text only the first is looked at: nearly every text has one.
             budget.set(budget.get().checked_sub(self.content().len())?);
+            let locate = if part == Part::Key { locate_key } else { locate };
             let position = (document == 0).then(|| locate(self.content(), path))?;
             return Some((position.line, position.column));
         }
@@ -162,21 +170,42 @@ impl Text {
                 .unwrap_or_default()
         });
         let mut node = documents.get(document)?;
+        let mut location = node.0.referenced;
         for step in &path.0 {
             let next = match (step, &node.0.value) {
                 (Step::Key(key), SpannedValue::Map(map)) => {
-                    map.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+                    map.iter().find(|(name, _)| name.value == *key).map(|(name, node)| (Some(name), node))
                 }
-                (Step::Index(index), SpannedValue::List(list)) => list.get(*index),
+                (Step::Index(index), SpannedValue::List(list)) => list.get(*index).map(|node| (None, node)),
                 _ => None,
             };
-            match next {
-                Some(next) => node = next,
-                None => break,
-            }
+            let Some((key, next)) = next else {
+                location = node.0.referenced;
+                break;
+            };
+            location = match key {
+                Some(key) if part == Part::Key => key.referenced,
+                _ => next.0.referenced,
+            };
+            node = next;
         }
-        let location = node.0.referenced;
         (location.line() > 0).then(|| (location.line() as usize, location.column() as usize))
+    }
+}
+
+/// What of an entry is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The key itself: where it is misspelt.
+    Key,
+    /// What stands there.
+    Value,
+}
+
+impl Part {
+    /// The part that findings of a code are about.
+    pub fn of(code: &str) -> Self {
+        if is_about_key(code) { Part::Key } else { Part::Value }
     }
 }
 
@@ -197,7 +226,7 @@ struct SpannedNode(Spanned<SpannedValue>);
 enum SpannedValue {
     Scalar,
     List(Vec<SpannedNode>),
-    Map(Vec<(String, SpannedNode)>),
+    Map(Vec<(Spanned<String>, SpannedNode)>),
 }
 
 impl<'de> Deserialize<'de> for SpannedNode {

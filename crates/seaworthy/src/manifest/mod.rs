@@ -1,11 +1,13 @@
 //! Manifests: found, read, sorted by kind.
 
+mod complaint;
 mod document;
+mod items;
 mod read;
 mod set;
 mod yaml;
 
-pub use document::Text;
+pub use document::{Part, Text};
 pub use read::{Inputs, load};
 pub use set::{LOCATE_BUDGET, Set};
 

@@ -2,10 +2,14 @@
 
 use std::collections::HashSet;
 use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+
+use seaworthy_ignition::spelling;
 
 use super::document::Text;
 use crate::failure::Failure;
+use crate::parallel;
 
 /// What to read.
 pub struct Inputs<'i> {
@@ -19,6 +23,9 @@ pub struct Inputs<'i> {
 
 /// Folders may not be nested deeper than this, so that a link to a parent does not lead round and round.
 const DEEPEST: usize = 32;
+
+/// So many entries of a folder are compared with a name that is not there.
+const MOST_NEIGHBOURS: usize = 1000;
 
 /// Reads all texts. Every one that cannot be read is reported, not the first.
 pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
@@ -40,6 +47,9 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
         }
         let shown = path.display().to_string();
         match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                errors.push(format!("there is no file or folder {shown}{}", neighbour(path)));
+            }
             Err(error) => errors.push(format!("cannot read {shown}: {error}")),
             Ok(metadata) if metadata.is_dir() => {
                 let mut listing = Listing { recursive: inputs.recursive, ..Listing::default() };
@@ -79,11 +89,44 @@ fn hint(folder: &Path, inputs: &Inputs<'_>) -> &'static str {
     if found { "; there are some in the folders below it: add -R" } else { "" }
 }
 
+/// The entry of a folder that a name which is not there was probably meant for.
+fn neighbour(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return String::new() };
+    if !folder.is_dir() {
+        return format!(": there is no folder {} either", folder.display());
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_NEIGHBOURS).flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = spelling::nearest(name, names.iter().map(String::as_str));
+    near.map(|near| format!("; did you mean {}?", path.with_file_name(near).display())).unwrap_or_default()
+}
+
 fn read_file(path: &Path, limit: u64) -> Result<Text, String> {
     let shown = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     let size = file.metadata().map_or(0, |metadata| metadata.len());
+    if (LARGE..=limit).contains(&size)
+        && let Some(bytes) = read_pieces(&file, size)
+    {
+        return Text::new(&shown, bytes);
+    }
     read(file, &shown, limit, size)
+}
+
+/// From this size on a file is read by all cores.
+const LARGE: u64 = 4 * 1024 * 1024;
+
+/// The bytes of a file of that size; `None` when it turns out to have another one, or cannot be read that way.
+///
+/// The system clears the memory before it copies into it, and that is much of the time of reading.
+fn read_pieces(file: &std::fs::File, size: u64) -> Option<Vec<u8>> {
+    const PIECE: usize = 1024 * 1024;
+    let mut bytes = vec![0; usize::try_from(size).ok()?];
+    let pieces = bytes.chunks_mut(PIECE).enumerate();
+    let results = parallel::map(pieces, 1, |(nth, piece)| file.read_exact_at(piece, (nth * PIECE) as u64));
+    let is_end = file.read_at(&mut [0], size).is_ok_and(|more| more == 0);
+    (is_end && results.iter().all(Result::is_ok)).then_some(bytes)
 }
 
 /// Reads a text; `size` is how large it will be, as far as is known.

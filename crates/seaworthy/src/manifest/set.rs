@@ -6,14 +6,15 @@ use std::fmt;
 
 use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::path::Path;
+use seaworthy_ignition::spelling;
 use seaworthy_render::{ControllerConfig, Finding, MachineConfig, OsImageStreams, Place, Pool, keys};
 
-use super::document::{Text, is_object};
+use super::document::{Part, Text, is_object};
 use crate::failure::Failure;
 use crate::{paint, parallel};
 
 /// The API group of the kinds that are read.
-const GROUP: &str = "machineconfiguration.openshift.io/";
+const GROUP: &str = "machineconfiguration.openshift.io";
 
 /// The kinds that are read.
 pub mod kinds {
@@ -21,6 +22,24 @@ pub mod kinds {
     pub const MACHINE_CONFIG_POOL: &str = "MachineConfigPool";
     pub const CONTROLLER_CONFIG: &str = "ControllerConfig";
     pub const OS_IMAGE_STREAM: &str = "OSImageStream";
+
+    /// The kinds that a cluster generates MachineConfigs from.
+    pub const GENERATING: [&str; 2] = ["ContainerRuntimeConfig", "KubeletConfig"];
+
+    /// All kinds of the group, also those that rendering has no use for: what else there is must be a slip of the pen.
+    pub const ALL: [&str; 11] = [
+        MACHINE_CONFIG,
+        MACHINE_CONFIG_POOL,
+        CONTROLLER_CONFIG,
+        OS_IMAGE_STREAM,
+        GENERATING[0],
+        GENERATING[1],
+        "InternalReleaseImage",
+        "MachineConfigNode",
+        "MachineOSBuild",
+        "MachineOSConfig",
+        "PinnedImageSet",
+    ];
 }
 
 /// Everything that was read, sorted by kind.
@@ -74,6 +93,14 @@ impl Reading<'_> {
     fn complain(&mut self, path: &Path, message: &str) {
         self.errors.push(self.text.complaint(self.nth, path, self.budget, message));
     }
+
+    /// Complains of the object at a path: it is one that every pool depends on.
+    fn complain_of(&mut self, object: &Path, findings: &[Finding]) {
+        for finding in findings.iter().filter(|finding| finding.is_error()) {
+            let path = finding.places.first().map(|place| Path::parse(&place.path)).unwrap_or_default();
+            self.complain(&object.clone().join(&path), &finding.to_string());
+        }
+    }
 }
 
 impl<'t> Set<'t> {
@@ -84,7 +111,7 @@ impl<'t> Set<'t> {
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         let mut controller_configs = 0;
         let budget = Cell::new(LOCATE_BUDGET);
-        for (text, documents) in texts.iter().zip(parallel::map_few(texts, Text::documents)) {
+        for (text, documents) in texts.iter().zip(parallel::map(texts.iter(), 1, Text::documents)) {
             match documents {
                 Err(error) => errors.push(error),
                 Ok(documents) => {
@@ -115,6 +142,14 @@ impl<'t> Set<'t> {
         }
         if !errors.is_empty() {
             return Err(Failure::all_unreadable(errors));
+        }
+        for kind in kinds::GENERATING {
+            if let Some(count) = others.remove(kind) {
+                paint::note(&format!(
+                    "ignored {kind} ({count}): the MachineConfig that a cluster generates from it is not made here yet; give \
+                     that one too, or its settings are missing in what is rendered"
+                ));
+            }
         }
         if !others.is_empty() {
             let kinds: Vec<String> = others.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
@@ -153,7 +188,7 @@ impl<'t> Set<'t> {
         }
         // The items of a typed list need not repeat what the list says.
         let is_item = api_version.is_empty() && !item_kind.is_empty();
-        let is_ours = api_version.starts_with(GROUP) || is_item;
+        let is_ours = api_version.split_once('/').is_some_and(|(group, _)| group == GROUP) || is_item;
         let is_current = api_version == keys::API_VERSION || is_item;
         if let Some(item_kind) = kind.strip_suffix("List")
             && object.get("items").is_some()
@@ -196,18 +231,24 @@ impl<'t> Set<'t> {
                     self.pools.retain(|known| known.name != pool.name);
                     self.pools.push(pool);
                 }
-                Err(finding) => {
-                    for place in &finding.places {
+                Err(findings) => {
+                    for place in findings.iter().flat_map(|finding| &finding.places) {
                         self.note(kinds::MACHINE_CONFIG_POOL, &place.name, object.origin, path.clone());
                     }
-                    self.broken_pools.push(finding);
+                    self.broken_pools.extend(findings);
                 }
             },
             kinds::CONTROLLER_CONFIG if is_current => {
                 *reading.controller_configs += 1;
-                self.controller_config = ControllerConfig::read(&object);
+                match ControllerConfig::read(&object) {
+                    Ok(controller_config) => self.controller_config = controller_config,
+                    Err(findings) => reading.complain_of(&path, &findings),
+                }
             }
-            kinds::OS_IMAGE_STREAM if is_ours => self.streams = Some(OsImageStreams::read(&object)),
+            kinds::OS_IMAGE_STREAM if is_ours => match OsImageStreams::read(&object) {
+                Ok(streams) => self.streams = Some(streams),
+                Err(findings) => reading.complain_of(&path, &findings),
+            },
             kinds::MACHINE_CONFIG | kinds::MACHINE_CONFIG_POOL | kinds::CONTROLLER_CONFIG => {
                 let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
                 let found = match object.get("apiVersion").filter(|version| !version.is_null()) {
@@ -217,6 +258,17 @@ impl<'t> Set<'t> {
                 let message = format!("{kind}{}: {found}; accepted is {}", named(name), keys::API_VERSION);
                 reading.complain(&path.key("apiVersion"), &message);
             }
+            _ if is_ours && !kinds::ALL.contains(&kind.as_str()) => match spelling::nearest(&kind, kinds::ALL) {
+                Some(near) => {
+                    let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
+                    let message = format!(
+                        "an object{}: there is no kind {kind:?} in {GROUP}; did you mean {near:?}?",
+                        named(name)
+                    );
+                    reading.complain(&path.key("kind"), &message);
+                }
+                None => *reading.others.entry(kind).or_default() += 1,
+            },
             _ => *reading.others.entry(kind).or_default() += 1,
         }
     }
@@ -244,7 +296,7 @@ impl<'t> Set<'t> {
                 Some(known) if told < MOST_TOLD => {
                     told += 1;
                     let name = Path::of(&["metadata", "name"]);
-                    let place = |object: &Node<'_>| self.place_of(object.origin, &name);
+                    let place = |object: &Node<'_>| self.place_of(object.origin, &name, Part::Value);
                     let places = (place(self.machine_configs[*known].object()), place(machine_config.object()));
                     if let (Some(one), Some(other)) = places {
                         let name = machine_config.name();
@@ -296,8 +348,13 @@ impl<'t> Set<'t> {
         let missing: Vec<String> = wanted.iter().filter(is_missing).map(|name| format!("{name:?}")).collect();
         if !missing.is_empty() {
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let near = wanted.iter().filter(is_missing).find_map(|name| spelling::nearest(name, names.iter().copied()));
+            let hint = match near {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => "correct the name, or add its MachineConfigPool".to_owned(),
+            };
             return Err(Failure::unreadable(format!(
-                "there is no pool {} in the input; the pools are: {known}; correct the name, or add its MachineConfigPool",
+                "there is no pool {} in the input; the pools are: {known}; {hint}",
                 missing.join(" and no pool ")
             )));
         }
@@ -346,17 +403,17 @@ impl<'t> Set<'t> {
     }
 
     /// The file of a place, and the line in it as far as it can be told.
-    pub fn file_of(&self, place: &Place, path: &Path) -> Option<FilePlace<'t>> {
+    pub fn file_of(&self, place: &Place, part: Part) -> Option<FilePlace<'t>> {
         if place.remote.is_some() {
             return None;
         }
-        self.place_of(*self.by_name.get(&(place.kind, place.name.clone()))?, path)
+        self.place_of(*self.by_name.get(&(place.kind, place.name.clone()))?, &Path::parse(&place.path), part)
     }
 
-    fn place_of(&self, origin: Origin, path: &Path) -> Option<FilePlace<'t>> {
+    fn place_of(&self, origin: Origin, path: &Path, part: Part) -> Option<FilePlace<'t>> {
         let document = self.origins.get(origin.doc as usize)?;
         let start = self.items.get(&origin).cloned().unwrap_or_default();
-        let position = document.text.locate(document.nth, &start.join(path), &self.budget);
+        let position = document.text.locate(document.nth, &start.join(path), part, &self.budget);
         Some(FilePlace { file: &document.text.name, position })
     }
 }

@@ -28,7 +28,8 @@ pub fn options(size: usize) -> serde_saphyr::Options {
     }
 }
 
-/// What is wrong, for people who write manifests rather than parsers.
+/// What is wrong, for people who write manifests rather than parsers; where it is the form of the text, what the parser
+/// says of it.
 pub fn message(error: &Error) -> String {
     match error {
         Error::AliasError { error, .. } => message(error),
@@ -61,12 +62,6 @@ pub fn message(error: &Error) -> String {
         }
         other => match DefaultMessageFormatter.format_message(other).as_ref() {
             "recursion limit exceeded" => too_deep(),
-            "invalid indentation in multiline quoted scalar" => {
-                "a quoted text is not closed, or goes on without being indented".to_owned()
-            }
-            message if message.starts_with("tabs disallowed") => {
-                "a tab is used for indentation; YAML is indented with blanks".to_owned()
-            }
             message => message.to_owned(),
         },
     }

@@ -8,13 +8,13 @@ use crate::program::{Program, machine_config};
 fn a_missing_file_is_named() {
     let outcome = Program::new().run(["render", "-f", "nowhere.yaml"]).expect(2);
     assert_eq!(outcome.stdout, "");
-    assert_eq!(outcome.stderr, "error: cannot read nowhere.yaml: No such file or directory (os error 2)\n");
+    assert_eq!(outcome.stderr, "error: there is no file or folder nowhere.yaml\n");
 }
 
 #[test]
 fn every_missing_file_is_named_not_the_first_only() {
     let outcome = Program::new().run(["lint", "-f", "one.yaml", "-f", "two.json"]).expect(2);
-    outcome.says(&["cannot read one.yaml", "cannot read two.json"]);
+    outcome.says(&["no file or folder one.yaml", "no file or folder two.json"]);
 }
 
 #[test]

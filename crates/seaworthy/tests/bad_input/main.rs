@@ -10,6 +10,8 @@ mod files;
 mod json;
 mod objects;
 mod output;
+mod sides;
+mod slips;
 mod yaml;
 
 use std::process::Command;

@@ -103,7 +103,11 @@ fn a_server_that_is_not_there_is_named() {
 #[test]
 fn tftp_is_refused_with_what_to_use_instead() {
     let outcome = render(&Program::new(), &motd(json!({"source": "tftp://127.0.0.1/motd"}))).expect(1);
-    outcome.says(&[PLACE, "tftp://127.0.0.1/motd cannot be fetched", "over https"]);
+    let outcome = outcome.says(&[PLACE, "tftp://127.0.0.1/motd cannot be fetched", "over https"]);
+    // One thing is wrong with it, and that is said once.
+    assert_eq!(outcome.stderr.matches("tftp://").count(), 1, "{}", outcome.stderr);
+    let outcome = render(&Program::new(), &motd(json!({"source": "ftp://127.0.0.1/motd"}))).expect(1);
+    outcome.says(&["accepted in version 3.5.0 are arn, data, gs, http, https, s3\n"]);
 }
 
 #[test]
@@ -118,4 +122,23 @@ fn every_failure_is_reported_and_other_pools_are_rendered() {
     let outcome = render(&Program::new(), &format!("{broken}{sound}")).expect(1);
     assert_eq!(outcome.json()["items"].as_array().unwrap().len(), 1);
     outcome.says(&["MachineConfig 50-infra", &server.url("/a"), &server.url("/b")]);
+}
+
+#[test]
+fn the_content_that_is_one_too_many_does_not_depend_on_the_order_of_the_manifests() {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), 16 << 20), &mut packer).unwrap();
+    let packed = packer.finish().unwrap();
+    let server = Server::start(move |_, _| ok(&packed));
+    let body = |nth: usize| json!({"source": server.url(&format!("/{nth}")), "compression": "gzip"});
+    let files =
+        |count: usize| (0..count).map(|nth| json!({"path": format!("/{nth}"), "contents": body(nth)})).collect();
+    let first = manifest(json!({}), files(3)).replace("50-worker", "50-a");
+    let second = manifest(json!({}), files(2)).replace("50-worker", "50-b");
+    // Four times 16 MiB is the limit; the fifth is the second of the MachineConfig that comes later by its name.
+    let outcome = render(&Program::new(), &format!("{second}{first}")).expect(1);
+    let errors: Vec<_> = outcome.stderr.lines().filter(|line| line.starts_with("error")).collect();
+    let [error] = errors.as_slice() else { panic!("{}", outcome.stderr) };
+    let place = "MachineConfig 50-b, spec.config.storage.files[1].contents.source: ";
+    assert!(error.contains(place) && error.contains("larger than the limit of 67108864 bytes"), "{error}");
 }

@@ -80,7 +80,13 @@ fn a_manual_page_is_written_for_each_command() {
         assert!(pages.iter().any(|name| name == page), "{pages:?}");
     }
     let page = std::fs::read_to_string(program.path("pages/man1/seaworthy-render.1")).unwrap();
-    assert!(page.contains("seaworthy render \\-f manifests/"), "the page has no examples: {page}");
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+    assert_eq!(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "SEE ALSO"]);
+    assert!(
+        page.contains(".SH EXAMPLES\n.nf\n  # What would") && page.contains("seaworthy render \\-f manifests/"),
+        "{page}"
+    );
+    assert!(page.ends_with("\\fBseaworthy\\fR(1)\n"), "{page}");
 }
 
 #[test]

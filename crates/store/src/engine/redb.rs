@@ -1,10 +1,13 @@
 //! The log in one redb file.
 //!
 //! - Nothing but this module knows redb.
-//! - A file is checked in full before the first byte of it changes (see [`guarded`]).
+//! - A file is checked in full when it is opened, and not a byte of it changes before the first append (see
+//!   [`guarded`]).
 //! - redb refuses all work after a failed read, write or sync. The database is then opened anew for the next append,
 //!   and what the failed one may have left behind is taken back first.
 
+#[cfg(test)]
+mod faults;
 mod guarded;
 
 use std::cell::Cell;
@@ -59,7 +62,7 @@ struct Opened {
 }
 
 impl Redb {
-    /// Opens the log in `file`, or makes an empty one. A file that is refused stays as it was, byte for byte.
+    /// Opens the log in `file`, or makes an empty one. The file stays as it is, byte for byte, until the first append.
     pub fn open(file: &Path) -> Result<Self, EngineError> {
         if !file.try_exists().map_err(EngineError::Io)? {
             create(file)?;
@@ -92,9 +95,15 @@ impl Redb {
         })();
         match result {
             Ok(_) => self.opened = Some(opened),
-            Err(_) => self.must_rewrite |= opened.storage.has_sync_failed(),
+            Err(_) => self.give_up(opened),
         }
         result
+    }
+
+    /// Closes a database that failed, and keeps in mind what that means for the file.
+    fn give_up(&mut self, Opened { database, storage, .. }: Opened) {
+        drop(database);
+        self.must_rewrite |= storage.has_sync_failed();
     }
 
     fn reopen(&mut self) -> Result<Opened, EngineError> {
@@ -117,10 +126,10 @@ impl Redb {
             unwound(|| Ok(take_back(&opened.database, known)?))
         });
         if let Err(error) = result {
-            self.must_rewrite |= opened.storage.has_sync_failed();
+            self.give_up(opened);
             return Err(error);
         }
-        tracing::info!(revision = known, "store: opened anew after a failed write");
+        tracing::debug!(revision = known, "store: opened anew after a failed write");
         Ok(opened)
     }
 }
@@ -137,8 +146,7 @@ impl Engine for Redb {
         };
         unwound(|| each_row(&opened.database, visit))?;
         self.opened = Some(opened);
-        // All of it could be read: now the file may change.
-        self.write(|_| Ok(()))
+        Ok(())
     }
 
     fn append(&mut self, rows: &[Row]) -> Result<(), EngineError> {

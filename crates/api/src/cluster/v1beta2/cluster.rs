@@ -6,7 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::pattern::{DNS_LABEL, DNS_SUBDOMAIN};
-use crate::cluster::{ConditionGate, ContractReference, OldCondition, ReplicaStatus};
+use crate::cluster::{ConditionGate, ContractReference, Deprecated, OldCondition, ReplicaStatus};
 use crate::meta::Condition;
 use crate::unknown::Unknown;
 use crate::vocabulary::cluster::ClusterPhase;
@@ -204,7 +204,7 @@ pub struct ClusterStatus {
 
     /// What older versions said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub deprecated: Option<ClusterDeprecated>,
+    pub deprecated: Option<Deprecated<ClusterDeprecatedV1Beta1>>,
 
     /// Failure domains.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -267,19 +267,6 @@ pub struct ClusterInitialization {
     /// Whether the provider's object is ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
-
-    /// Keys that this version does not know.
-    #[serde(flatten)]
-    pub unknown: Unknown,
-}
-
-/// What older versions said.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterDeprecated {
-    /// What the older version said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub v1beta1: Option<ClusterDeprecatedV1Beta1>,
 
     /// Keys that this version does not know.
     #[serde(flatten)]

@@ -5,8 +5,8 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{
-    ConditionGate, ContractReference, MachineAddress, MachineDeletionStatus, MachineTaint, NodeInfo, NodeReference,
-    OldCondition,
+    ConditionGate, ContractReference, Deprecated, MachineAddress, MachineDeletionStatus, MachineTaint, NodeInfo,
+    NodeReference, OldCondition,
 };
 use crate::meta::Condition;
 use crate::unknown::Unknown;
@@ -187,7 +187,7 @@ pub struct MachineStatus {
 
     /// What older versions said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub deprecated: Option<MachineDeprecated>,
+    pub deprecated: Option<Deprecated<MachineDeprecatedV1Beta1>>,
 
     /// Failure domain that the machine is in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -236,19 +236,6 @@ pub struct MachineInitialization {
     /// Whether the provider's object is ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
-
-    /// Keys that this version does not know.
-    #[serde(flatten)]
-    pub unknown: Unknown,
-}
-
-/// What older versions said.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MachineDeprecated {
-    /// What the older version said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub v1beta1: Option<MachineDeprecatedV1Beta1>,
 
     /// Keys that this version does not know.
     #[serde(flatten)]

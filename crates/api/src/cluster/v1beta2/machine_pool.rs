@@ -4,7 +4,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::{MachineInitialization, MachineSpec};
-use crate::cluster::{OldCondition, TemplateMetadata, VersionCount};
+use crate::cluster::{Deprecated, OldCondition, TemplateMetadata, VersionCount};
 use crate::meta::{Condition, ObjectReference};
 use crate::unknown::Unknown;
 use crate::vocabulary::cluster::MachinePoolPhase;
@@ -106,7 +106,7 @@ pub struct MachinePoolStatus {
 
     /// What older versions said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub deprecated: Option<MachinePoolDeprecated>,
+    pub deprecated: Option<Deprecated<MachinePoolDeprecatedV1Beta1>>,
 
     /// Which steps of the first start are done.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,19 +144,6 @@ pub struct MachinePoolStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["version".into()]))]
     #[schemars(length(min = 1, max = 100))]
     pub versions: Option<Vec<VersionCount>>,
-
-    /// Keys that this version does not know.
-    #[serde(flatten)]
-    pub unknown: Unknown,
-}
-
-/// What older versions said.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MachinePoolDeprecated {
-    /// What the older version said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub v1beta1: Option<MachinePoolDeprecatedV1Beta1>,
 
     /// Keys that this version does not know.
     #[serde(flatten)]

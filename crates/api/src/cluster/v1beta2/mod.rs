@@ -5,14 +5,12 @@ pub mod machine;
 pub mod machine_pool;
 
 pub use cluster::{
-    ClassReference, Cluster, ClusterDeprecated, ClusterDeprecatedV1Beta1, ClusterEndpoint, ClusterFailureDomain,
-    ClusterInitialization, ClusterNetwork, ClusterSpec, ClusterStatus, ClusterTopology, NetworkRanges,
+    ClassReference, Cluster, ClusterDeprecatedV1Beta1, ClusterEndpoint, ClusterFailureDomain, ClusterInitialization,
+    ClusterNetwork, ClusterSpec, ClusterStatus, ClusterTopology, NetworkRanges,
 };
 pub use machine::{
-    Bootstrap, Machine, MachineDeletion, MachineDeprecated, MachineDeprecatedV1Beta1, MachineInitialization,
-    MachineSpec, MachineStatus,
+    Bootstrap, Machine, MachineDeletion, MachineDeprecatedV1Beta1, MachineInitialization, MachineSpec, MachineStatus,
 };
 pub use machine_pool::{
-    MachinePool, MachinePoolDeprecated, MachinePoolDeprecatedV1Beta1, MachinePoolSpec, MachinePoolStatus,
-    MachineTemplate,
+    MachinePool, MachinePoolDeprecatedV1Beta1, MachinePoolSpec, MachinePoolStatus, MachineTemplate,
 };

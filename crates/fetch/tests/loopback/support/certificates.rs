@@ -17,8 +17,8 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).unwrap())
     }
 
-    pub fn pem(&self) -> Vec<u8> {
-        self.0.pem().into_bytes()
+    pub fn pem(&self) -> Arc<[u8]> {
+        self.0.pem().into_bytes().into()
     }
 
     /// A server's side of encryption, with a certificate for these names.

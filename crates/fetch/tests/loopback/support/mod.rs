@@ -13,7 +13,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use seaworthy_fetch::{Environment, FailureKind, FetchError, Fetcher, Policy, Request, Resolver, Timer};
+use seaworthy_fetch::{
+    Environment, FailureKind, FetchError, Fetcher, Obtained, Policy, Request, Resolver, Run, SnapshotKey, Snapshots,
+    Timer,
+};
 
 /// A fetcher that may reach all of loopback.
 pub fn fetcher() -> Fetcher {
@@ -47,6 +50,16 @@ pub async fn failure(fetcher: &Fetcher, request: &Request) -> FetchError {
 /// Fetches a URL and expects to fail.
 pub async fn failure_of(fetcher: &Fetcher, url: &str) -> FailureKind {
     failure(fetcher, &Request::resource(url)).await.kind
+}
+
+/// Obtains one content in a run of its own.
+pub async fn obtain(
+    fetcher: Fetcher,
+    snapshots: &Arc<dyn Snapshots>,
+    key: &SnapshotKey,
+    request: &Request,
+) -> Obtained {
+    Run::new(fetcher, snapshots.clone()).obtain(&[(*key, request.clone())]).await.remove(0)
 }
 
 /// Ends pauses at once, counts them as time passed, and remembers them.

@@ -34,6 +34,8 @@ impl Seen {
 pub enum Reply {
     /// Sends these bytes and closes.
     Send(Vec<u8>),
+    /// Sends these bytes when the turn comes to this place, closes, and calls the next one.
+    InTurn(Vec<u8>, usize, tokio::sync::watch::Sender<usize>),
     /// Sends these bytes and then nothing, with the connection left open.
     Stall(Vec<u8>),
     /// Sends these bytes and then zeros as long as anybody listens.
@@ -147,6 +149,13 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         Reply::Send(bytes) => {
             socket.write_all(&bytes).await.ok()?;
             socket.shutdown().await.ok()
+        }
+        Reply::InTurn(bytes, place, turns) => {
+            turns.subscribe().wait_for(|turn| *turn == place).await.ok()?;
+            socket.write_all(&bytes).await.ok()?;
+            socket.shutdown().await.ok()?;
+            turns.send_modify(|turn| *turn += 1);
+            Some(())
         }
         Reply::Stall(bytes) => {
             socket.write_all(&bytes).await.ok()?;

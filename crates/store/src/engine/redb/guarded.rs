@@ -2,7 +2,7 @@
 //!
 //! redb writes to a file as soon as it opens it: a flag, and a repair if the last process was killed. A file that is
 //! then refused must not have changed. So everything that is written goes to a list first, which reads see, and
-//! [`Guarded::release`] carries it out, in order and with its syncs, once the log was read to its end.
+//! [`Guarded::release`] carries it out, in order and with its syncs, when there is something to append.
 
 use std::fmt;
 use std::io;
@@ -25,6 +25,8 @@ struct Inner {
 
 /// What was written and not yet carried out.
 struct Held {
+    /// How long the storage is, and how long it seems to be.
+    stored: u64,
     length: u64,
     steps: Vec<Step>,
 }
@@ -38,7 +40,8 @@ enum Step {
 impl Guarded {
     /// Holds back all writes until [`Guarded::release`].
     pub(super) fn new(storage: Box<dyn StorageBackend>) -> io::Result<Self> {
-        let held = RwLock::new(Some(Held { length: storage.len()?, steps: Vec::new() }));
+        let stored = storage.len()?;
+        let held = RwLock::new(Some(Held { stored, length: stored, steps: Vec::new() }));
         Ok(Guarded(Arc::new(Inner { storage, held, has_sync_failed: AtomicBool::new(false) })))
     }
 
@@ -87,7 +90,7 @@ impl Held {
         if offset.saturating_add(wanted as u64) > self.length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let stored = clip(storage.len()?, offset, wanted);
+        let stored = clip(self.stored, offset, wanted);
         if stored > 0 {
             storage.read(offset, &mut out[..stored])?;
         }

@@ -1,0 +1,494 @@
+//! Evaluates a plan and counts what it costs.
+//!
+//! `&&`, `||` and folds absorb errors; the end of the budget is no such error and ends the evaluation from anywhere.
+
+use std::sync::Arc;
+
+use crate::compare::equal;
+use crate::cost::runtime::{Rule, equality};
+use crate::cost::{LIST_COST, MAP_COST};
+use crate::error::EvalError;
+use crate::library;
+use crate::plan::{Attr, Base, Call, FoldNode, Node, Op, Qual, Step};
+use crate::program::Bindings;
+use crate::value::{Entries, Key, List, Map, Outcome, Val};
+
+pub(crate) struct Evaluation<'a, 'b> {
+    bindings: &'b Bindings<'a>,
+    slots: Vec<Slot<'a>>,
+    cost: u64,
+    limit: u64,
+}
+
+/// A local variable; accumulators are computed when they are first read.
+#[derive(Clone)]
+enum Slot<'a> {
+    Lazy(Option<&'a Node>),
+    Ready(Outcome<'a>),
+}
+
+impl<'a, 'b> Evaluation<'a, 'b> {
+    pub(crate) fn new(bindings: &'b Bindings<'a>, slots: usize, limit: u64) -> Self {
+        Evaluation { bindings, slots: vec![Slot::Lazy(None); slots], cost: 0, limit }
+    }
+
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// The value of the whole program.
+    pub(crate) fn run(&mut self, node: &'a Node) -> Outcome<'a> {
+        self.eval(node)
+    }
+
+    fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > self.limit { Err(EvalError::over_budget()) } else { Ok(()) }
+    }
+
+    fn eval(&mut self, node: &'a Node) -> Outcome<'a> {
+        match node {
+            Node::Const(value) => Ok(value.reborrow()),
+            Node::Attr(attr) => {
+                let value = self.attr(attr);
+                if !matches!(attr.base, Base::Choice(_)) {
+                    self.charge_beside(&value)?;
+                }
+                value
+            }
+            Node::Test(attr) => match self.attr(attr)? {
+                Val::Optional(value) => Ok(Val::Bool(value.is_some())),
+                value => Ok(value),
+            },
+            Node::And(terms) => self.logic(terms, false),
+            Node::Or(terms) => self.logic(terms, true),
+            Node::Equal { one, two, negate } => self.equality(one, two, *negate),
+            Node::InSet(value, set) => {
+                let value = self.eval(value)?;
+                Ok(Val::Bool(set.iter().any(|item| matches!(equal(item, &value), Ok(true)))))
+            }
+            Node::Call(call) => self.call(call),
+            Node::List { items, optional } => self.list(items, optional),
+            Node::Map { entries } => self.map(entries),
+            Node::Fold(fold) => self.fold(fold),
+            Node::Append { slot, items } => self.append(*slot, items),
+            Node::Insert { slot, args } => self.insert(*slot, args),
+            Node::OrElse { one, two, unwrap } => match self.eval(one)? {
+                Val::Optional(Some(value)) if *unwrap => Ok((*value).clone()),
+                Val::Optional(Some(value)) => Ok(Val::Optional(Some(value))),
+                Val::Optional(None) => self.eval(two),
+                _ => Err(EvalError::no_such_overload()),
+            },
+        }
+    }
+
+    /// Charges one for a part whose outcome is already known. The end of the budget found there stays the outcome.
+    fn charge_beside(&mut self, outcome: &Outcome<'a>) -> Result<(), EvalError> {
+        match outcome {
+            Err(error) if error.is_over_budget() => Err(error.clone()),
+            _ => self.charge(1),
+        }
+    }
+
+    fn logic(&mut self, terms: &'a [Node], decisive: bool) -> Outcome<'a> {
+        let mut problem = None;
+        for term in terms {
+            match self.eval(term) {
+                Ok(Val::Bool(value)) if value == decisive => return Ok(Val::Bool(decisive)),
+                Ok(Val::Bool(_)) => {}
+                Ok(_) => problem = problem.or_else(|| Some(EvalError::no_such_overload())),
+                Err(error) if error.is_over_budget() => return Err(error),
+                Err(error) => problem = problem.or(Some(error)),
+            }
+        }
+        problem.map_or(Ok(Val::Bool(!decisive)), Err)
+    }
+
+    fn equality(&mut self, one: &'a Node, two: &'a Node, negate: bool) -> Outcome<'a> {
+        let one = stopping(self.eval(one))?;
+        let two = stopping(self.eval(two))?;
+        let null = Val::Null;
+        let (first, second) = (one.as_ref().unwrap_or(&null), two.as_ref().unwrap_or(&null));
+        self.charge(equality(first, second, negate))?;
+        let (one, two) = (one?, two?);
+        match equal(&one, &two) {
+            Ok(same) => Ok(Val::Bool(same != negate)),
+            // What cannot be compared is not equal, but only `!=` says so.
+            Err(_) if negate => Ok(Val::Bool(true)),
+            Err(error) => Err(error),
+        }
+    }
+
+    // === selections ===
+
+    fn attr(&mut self, attr: &'a Attr) -> Outcome<'a> {
+        let value = match &attr.base {
+            Base::Var(name) => self.bindings.get(name)?,
+            Base::Local(slot) => self.local(*slot)?,
+            Base::Value(node) => self.eval(node)?,
+            Base::Choice(choice) => match self.eval(&choice.0)? {
+                Val::Bool(true) => self.attr(&choice.1)?,
+                Val::Bool(false) => self.attr(&choice.2)?,
+                _ => return Err(EvalError::no_such_overload()),
+            },
+        };
+        if attr.quals.is_empty() { Ok(value) } else { self.steps(value, &attr.quals) }
+    }
+
+    fn local(&mut self, slot: usize) -> Outcome<'a> {
+        match &self.slots[slot] {
+            Slot::Ready(value) => value.clone(),
+            Slot::Lazy(init) => {
+                let value = match *init {
+                    Some(node) => self.eval(node),
+                    None => Err(EvalError::new("no such attribute(s)")),
+                };
+                self.slots[slot] = Slot::Ready(value.clone());
+                value
+            }
+        }
+    }
+
+    fn steps(&mut self, value: Val<'a>, quals: &'a [Qual]) -> Outcome<'a> {
+        let mut optional = false;
+        let mut value = match value {
+            Val::Optional(None) => return Ok(Val::Optional(None)),
+            Val::Optional(Some(inner)) => {
+                optional = true;
+                (*inner).clone()
+            }
+            value => value,
+        };
+        for qual in quals {
+            optional |= qual.optional;
+            let found = stopping(self.step(&value, qual))?;
+            // A step that is not there costs nothing where it may be absent.
+            if matches!(found, Ok(Some(_))) || !optional || qual.test {
+                self.charge(1)?;
+            }
+            match found? {
+                Some(_) if qual.test => value = Val::Bool(true),
+                None if qual.test && !optional => value = Val::Bool(false),
+                Some(next) => value = next,
+                None if optional => return Ok(Val::Optional(None)),
+                None => return Err(self.missing(&value, qual)),
+            }
+        }
+        Ok(if optional { Val::some(value) } else { value })
+    }
+
+    /// The value a step leads to, if it is there.
+    fn step(&mut self, value: &Val<'a>, qual: &'a Qual) -> Result<Option<Val<'a>>, EvalError> {
+        let key = match &qual.step {
+            Step::Field { ident, name } => {
+                return match (value, name) {
+                    (Val::Map(map @ Map::Object(..)), Some(name)) => map.named(name).transpose(),
+                    (Val::Map(Map::Object(..)), None) => Ok(None),
+                    (Val::Map(map), _) => map.get(ident),
+                    (value, _) => index(value, ident, qual.test || qual.optional),
+                };
+            }
+            Step::Const(key) => return index(value, key, qual.optional),
+            Step::Attr(attr) => self.attr(attr)?,
+            Step::Node(node) => self.eval(node)?,
+        };
+        match index(value, &key, qual.optional)? {
+            None if !qual.optional => Err(missing_key(value, &key)),
+            found => Ok(found),
+        }
+    }
+
+    fn missing(&self, value: &Val<'a>, qual: &'a Qual) -> EvalError {
+        match &qual.step {
+            Step::Field { ident, .. } => missing_key(value, ident),
+            Step::Const(key) => missing_key(value, key),
+            Step::Attr(_) | Step::Node(_) => EvalError::new("no such key"),
+        }
+    }
+
+    // === calls ===
+
+    fn call(&mut self, call: &'a Call) -> Outcome<'a> {
+        match call.args.as_slice() {
+            [] => {
+                let outcome = self.apply(call, &[]);
+                self.charge(call.rule.cost(&[], &outcome))?;
+                outcome
+            }
+            [one] => {
+                let one = stopping(self.eval(one))?;
+                if call.lenient {
+                    self.charge(1)?;
+                    // An error counts as true: it may yet be absorbed.
+                    return Ok(one.unwrap_or(Val::Bool(true)));
+                }
+                let (args, outcome) = match one {
+                    Ok(value) => {
+                        let args = [value];
+                        let outcome = self.apply(call, &args);
+                        (args, outcome)
+                    }
+                    Err(error) => ([Val::Null], Err(error)),
+                };
+                self.charge(call.rule.cost(&args, &outcome))?;
+                outcome
+            }
+            [one, two] => {
+                let one = stopping(self.eval(one))?;
+                let two = stopping(self.eval(two))?;
+                let (args, outcome) = match (one, two) {
+                    (Ok(one), Ok(two)) => {
+                        let args = [one, two];
+                        let outcome = self.apply(call, &args);
+                        (args, outcome)
+                    }
+                    (Err(error), two) => ([Val::Null, two.unwrap_or(Val::Null)], Err(error)),
+                    (Ok(one), Err(error)) => ([one, Val::Null], Err(error)),
+                };
+                self.charge(call.rule.cost(&args, &outcome))?;
+                outcome
+            }
+            many => {
+                let mut args = Vec::with_capacity(many.len());
+                for (index, arg) in many.iter().enumerate() {
+                    match stopping(self.eval(arg))? {
+                        Ok(value) => args.push(value),
+                        Err(error) => {
+                            // The call itself is charged only once all its arguments were looked at.
+                            if index + 1 == many.len() {
+                                args.push(Val::Null);
+                                self.charge(call.rule.cost(&args, &Err(error.clone())))?;
+                            }
+                            return Err(error);
+                        }
+                    }
+                }
+                let outcome = self.apply(call, &args);
+                self.charge(call.rule.cost(&args, &outcome))?;
+                outcome
+            }
+        }
+    }
+
+    fn apply(&mut self, call: &'a Call, args: &[Val<'a>]) -> Outcome<'a> {
+        let outcome = match &call.op {
+            Op::Native(native) => {
+                if let (Rule::Range, Some(Val::Int(size))) = (call.rule, args.first()) {
+                    // The list would cost more than is left: do not even make it.
+                    let left = self.limit - self.cost.min(self.limit);
+                    if u64::try_from(*size).is_ok_and(|size| size > left) {
+                        return Err(EvalError::over_budget());
+                    }
+                }
+                native(args)
+            }
+            Op::Matches(regex) => library::pattern::matches(args, regex),
+            Op::Find(regex) => library::pattern::find(args, regex),
+            Op::FindAll(regex) => library::pattern::find_all(args, regex),
+        };
+        outcome.map_err(|error| if error.is_unfit() { library::no_overload(&call.function, args) } else { error })
+    }
+
+    fn list(&mut self, items: &'a [Node], optional: &[bool]) -> Outcome<'a> {
+        let mut values = Vec::with_capacity(items.len());
+        for (item, optional) in items.iter().zip(optional) {
+            match (self.eval(item)?, optional) {
+                (value, false) => values.push(value),
+                (Val::Optional(Some(value)), true) => values.push((*value).clone()),
+                (Val::Optional(None), true) => {}
+                (value, true) => {
+                    self.charge(LIST_COST)?;
+                    let text = format!("cannot initialize optional list element from non-optional value {value}");
+                    return Err(EvalError::new(text));
+                }
+            }
+        }
+        self.charge(LIST_COST)?;
+        Ok(Val::list(values))
+    }
+
+    fn map(&mut self, entries: &'a [(Node, Node, bool)]) -> Outcome<'a> {
+        let mut map = Entries::new();
+        for (key, value, optional) in entries {
+            let key = self.eval(key)?;
+            let value = self.eval(value)?;
+            let value = match (value, optional) {
+                (value, false) => value,
+                (Val::Optional(Some(value)), true) => (*value).clone(),
+                (Val::Optional(None), true) => {
+                    if let Some(key) = Key::of(&key) {
+                        map.remove(&key);
+                    }
+                    continue;
+                }
+                (value, true) => {
+                    let text = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
+                    return Err(EvalError::new(text));
+                }
+            };
+            let slot =
+                Key::of(&key).ok_or_else(|| EvalError::new(format!("unsupported key type: {}", key.type_name())))?;
+            map.insert(slot, (key, value));
+        }
+        self.charge(MAP_COST)?;
+        Ok(Val::Map(Map::Values(Arc::new(map))))
+    }
+
+    // === folds ===
+
+    fn fold(&mut self, fold: &'a FoldNode) -> Outcome<'a> {
+        let range = self.eval(&fold.range)?;
+        self.slots[fold.accu] = Slot::Lazy(Some(&fold.init));
+        match (&range, fold.var2) {
+            (Val::List(list), second) => {
+                for index in 0..list.len() {
+                    let item = list.get(index);
+                    match second {
+                        None => self.slots[fold.var] = Slot::Ready(item),
+                        Some(second) => {
+                            self.slots[fold.var] = Slot::Ready(Ok(Val::Int(index as i64)));
+                            self.slots[second] = Slot::Ready(item);
+                        }
+                    }
+                    if !self.turn(fold)? {
+                        break;
+                    }
+                }
+            }
+            (Val::Map(map), None) => {
+                for key in map.keys() {
+                    self.slots[fold.var] = Slot::Ready(Ok(key));
+                    if !self.turn(fold)? {
+                        break;
+                    }
+                }
+            }
+            (Val::Map(map), Some(second)) => {
+                for (key, value) in map.entries() {
+                    self.slots[fold.var] = Slot::Ready(Ok(key));
+                    self.slots[second] = Slot::Ready(value);
+                    if !self.turn(fold)? {
+                        break;
+                    }
+                }
+            }
+            (other, _) => {
+                return Err(EvalError::new(format!("got '{}', expected iterable type", other.type_name())));
+            }
+        }
+        self.eval(&fold.result)
+    }
+
+    /// One turn of a fold; false ends it.
+    fn turn(&mut self, fold: &'a FoldNode) -> Result<bool, EvalError> {
+        if let Ok(Val::Bool(false)) = stopping(self.eval(&fold.condition))? {
+            return Ok(false);
+        }
+        let value = stopping(self.eval(&fold.step))?;
+        self.slots[fold.accu] = Slot::Ready(value);
+        Ok(true)
+    }
+
+    /// Takes an accumulator out of its slot; the step that does so puts the next one there.
+    fn take(&mut self, slot: usize) -> Outcome<'a> {
+        let current = match std::mem::replace(&mut self.slots[slot], Slot::Lazy(None)) {
+            Slot::Ready(value) => value,
+            Slot::Lazy(Some(init)) => self.eval(init),
+            Slot::Lazy(None) => Err(EvalError::new("no such attribute(s)")),
+        };
+        self.charge_beside(&current)?;
+        current
+    }
+
+    fn append(&mut self, slot: usize, items: &'a Node) -> Outcome<'a> {
+        let accu = stopping(self.take(slot))?;
+        let items = stopping(self.eval(items))?;
+        self.charge(1)?;
+        let (accu, items) = (accu?, items?);
+        match (accu, items) {
+            (Val::List(List::Values(mut list)), Val::List(items)) => {
+                let target = Arc::make_mut(&mut list);
+                for item in items.iter() {
+                    target.push(item?);
+                }
+                Ok(Val::List(List::Values(list)))
+            }
+            (accu, items) => library::standard::add(&[accu, items]),
+        }
+    }
+
+    fn insert(&mut self, slot: usize, args: &'a [Node]) -> Outcome<'a> {
+        let accu = self.take(slot)?;
+        let Val::Map(Map::Values(mut entries)) = accu else { return Err(EvalError::no_such_overload()) };
+        let map = Arc::make_mut(&mut entries);
+        let mut put = |key: Val<'a>, value: Val<'a>| match Key::of(&key) {
+            Some(slot) if !map.contains_key(&slot) => {
+                map.insert(slot, (key, value));
+                Ok(())
+            }
+            Some(_) => Err(EvalError::new(format!("insert failed: key {key} already exists"))),
+            None => Err(EvalError::new(format!("unsupported key type: {}", key.type_name()))),
+        };
+        match args {
+            [key, value] => {
+                let key = self.eval(key)?;
+                let value = stopping(self.eval(value))?;
+                self.charge(1)?;
+                put(key, value?)?;
+            }
+            [more] => {
+                let more = stopping(self.eval(more))?;
+                self.charge(1)?;
+                let Val::Map(more) = more? else { return Err(EvalError::no_such_overload()) };
+                for (key, value) in more.entries() {
+                    put(key, value?)?;
+                }
+            }
+            _ => return Err(EvalError::no_such_overload()),
+        }
+        Ok(Val::Map(Map::Values(entries)))
+    }
+}
+
+/// Separates the end of the budget, which ends everything, from errors of the language.
+fn stopping<T>(outcome: Result<T, EvalError>) -> Result<Result<T, EvalError>, EvalError> {
+    match outcome {
+        Err(error) if error.is_over_budget() => Err(error),
+        outcome => Ok(outcome),
+    }
+}
+
+/// The value under a key or index; absent is no error here.
+fn index<'a>(value: &Val<'a>, key: &Val<'_>, lenient: bool) -> Result<Option<Val<'a>>, EvalError> {
+    match value {
+        Val::Map(map) => map.get(key),
+        Val::List(list) => {
+            let index = match key {
+                Val::Int(index) => Some(*index),
+                Val::Uint(index) => i64::try_from(*index).ok(),
+                Val::Double(index) if index.fract() == 0.0 && index.abs() < 9e18 => Some(*index as i64),
+                Val::Double(_) => None,
+                other => {
+                    let text = format!("unsupported index type '{}' in list", other.type_name());
+                    return Err(EvalError::new(text));
+                }
+            };
+            let Some(index) = index else {
+                return Err(EvalError::new(format!("unsupported index value {key} in list")));
+            };
+            match usize::try_from(index).ok().filter(|index| *index < list.len()) {
+                Some(index) => list.get(index).map(Some),
+                None => Ok(None),
+            }
+        }
+        _ if lenient => Ok(None),
+        _ => Err(EvalError::new(format!("no such key: {key}"))),
+    }
+}
+
+fn missing_key(value: &Val<'_>, key: &Val<'_>) -> EvalError {
+    match value {
+        Val::List(_) => EvalError::new(format!("index out of bounds: {key}")),
+        _ => EvalError::new(format!("no such key: {key}")),
+    }
+}

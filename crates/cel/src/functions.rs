@@ -1,0 +1,517 @@
+//! The functions expressions may call and the types they take: one line per overload.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use crate::types::Type;
+
+/// One way to call a function.
+#[derive(Debug, Clone)]
+pub(crate) struct Overload {
+    pub id: &'static str,
+    /// Whether the first parameter stands before the dot.
+    pub member: bool,
+    pub params: Vec<Type>,
+    pub result: Type,
+    /// The type parameters in the signature.
+    pub generics: Vec<char>,
+}
+
+/// All functions by name.
+#[derive(Debug, Default)]
+pub(crate) struct Functions {
+    by_name: HashMap<&'static str, (&'static str, Vec<Overload>)>,
+}
+
+impl Functions {
+    /// The function's own name and its overloads.
+    pub(crate) fn get(&self, name: &str) -> Option<(&'static str, &[Overload])> {
+        self.by_name.get(name).map(|(name, overloads)| (*name, overloads.as_slice()))
+    }
+
+    fn add(&mut self, name: &'static str, id: &'static str, signature: &str) {
+        let overload = Overload::parse(id, signature);
+        self.by_name.entry(name).or_insert_with(|| (name, Vec::new())).1.push(overload);
+    }
+}
+
+/// The functions of every environment.
+pub(crate) static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
+    let mut functions = Functions::default();
+    for (name, id, signature) in STANDARD.iter().chain(KUBERNETES).chain(EXTENSIONS) {
+        functions.add(name, id, signature);
+    }
+    const COMPARABLE: [&str; 8] = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
+    for ty in COMPARABLE {
+        let qualified = match ty {
+            "duration" => "google.protobuf.Duration",
+            "timestamp" => "google.protobuf.Timestamp",
+            ty => ty,
+        };
+        for name in ["min", "max"] {
+            functions.add(name, leak(format!("list_{ty}_{name}_{ty}")), &format!("list({ty}).() -> {ty}"));
+        }
+        functions.add("isSorted", leak(format!("list_{ty}_is_sorted_bool")), &format!("list({ty}).() -> bool"));
+        functions.add("sort", leak(format!("list_{qualified}_sort")), &format!("list({ty}).() -> list({ty})"));
+        functions.add(
+            "@sortByAssociatedKeys",
+            leak(format!("list_{qualified}_sortByAssociatedKeys")),
+            &format!("list(T).(list({ty})) -> list(T)"),
+        );
+    }
+    for ty in ["int", "uint", "double", "duration"] {
+        functions.add("sum", leak(format!("list_{ty}_sum_{ty}")), &format!("list({ty}).() -> {ty}"));
+    }
+    const FORMATS: [&str; 13] = [
+        "format.dns1123Label",
+        "format.dns1123Subdomain",
+        "format.dns1035Label",
+        "format.qualifiedName",
+        "format.dns1123LabelPrefix",
+        "format.dns1123SubdomainPrefix",
+        "format.dns1035LabelPrefix",
+        "format.labelValue",
+        "format.uri",
+        "format.uuid",
+        "format.byte",
+        "format.date",
+        "format.datetime",
+    ];
+    for name in FORMATS {
+        functions.add(name, name, "() -> kubernetes.NamedFormat");
+    }
+    functions
+});
+
+/// Names made once for the life of the program.
+fn leak(name: String) -> &'static str {
+    Box::leak(name.into_boxed_str())
+}
+
+impl Overload {
+    fn parse(id: &'static str, signature: &str) -> Overload {
+        // Signatures are constants of this file, and a test reads every one.
+        let mut reader = Reader { rest: signature };
+        let (mut params, member) = if signature.starts_with('(') {
+            (Vec::new(), false)
+        } else {
+            let target = reader.ty();
+            reader.skip(".");
+            (vec![target], true)
+        };
+        reader.skip("(");
+        while !reader.skip(")") {
+            params.push(reader.ty());
+            reader.skip(", ");
+        }
+        reader.skip(" -> ");
+        let result = reader.ty();
+        let mut generics = Vec::new();
+        params.iter().chain([&result]).for_each(|ty| collect_generics(ty, &mut generics));
+        Overload { id, member, params, result, generics }
+    }
+}
+
+fn collect_generics(ty: &Type, out: &mut Vec<char>) {
+    match ty {
+        Type::Param(name) if !out.contains(name) => out.push(*name),
+        Type::List(of) | Type::Optional(of) | Type::Type(Some(of)) => collect_generics(of, out),
+        Type::Map(entry) => {
+            collect_generics(&entry.0, out);
+            collect_generics(&entry.1, out);
+        }
+        _ => {}
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl Reader<'_> {
+    fn skip(&mut self, text: &str) -> bool {
+        match self.rest.strip_prefix(text) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn ty(&mut self) -> Type {
+        let end = self.rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').unwrap_or(self.rest.len());
+        // The dot before an argument list is no part of the name before it.
+        let end = if self.rest[..end].ends_with('.') { end - 1 } else { end };
+        let (name, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        let mut of = Vec::new();
+        if matches!(name, "list" | "map" | "optional_type" | "type") && self.skip("(") {
+            while !self.skip(")") {
+                of.push(self.ty());
+                self.skip(", ");
+            }
+        }
+        match (name, of.as_slice()) {
+            ("list", [item]) => Type::list(item.clone()),
+            ("map", [key, value]) => Type::map(key.clone(), value.clone()),
+            ("optional_type", [value]) => Type::optional(value.clone()),
+            ("type", [of]) => Type::Type(Some(Arc::new(of.clone()))),
+            _ => simple(name),
+        }
+    }
+}
+
+fn simple(name: &str) -> Type {
+    const LIBRARY: [&str; 9] = [
+        "kubernetes.Quantity",
+        "kubernetes.URL",
+        "kubernetes.Semver",
+        "kubernetes.NamedFormat",
+        "kubernetes.authorization.Authorizer",
+        "kubernetes.authorization.PathCheck",
+        "kubernetes.authorization.GroupCheck",
+        "kubernetes.authorization.ResourceCheck",
+        "kubernetes.authorization.Decision",
+    ];
+    match name {
+        "bool" => Type::Bool,
+        "int" => Type::Int,
+        "uint" => Type::Uint,
+        "double" => Type::Double,
+        "string" => Type::String,
+        "bytes" => Type::Bytes,
+        "timestamp" => Type::Timestamp,
+        "duration" => Type::Duration,
+        "dyn" => Type::Dyn,
+        "net.IP" => Type::Opaque("net.IP"),
+        "net.CIDR" => Type::Opaque("net.CIDR"),
+        name => match (LIBRARY.iter().find(|library| **library == name), name.chars().next()) {
+            (Some(library), _) => Type::Library(library),
+            (None, Some(letter)) if name.len() == 1 => Type::Param(letter),
+            _ => Type::Error,
+        },
+    }
+}
+
+/// Function, overload, signature.
+type Row = (&'static str, &'static str, &'static str);
+
+#[rustfmt::skip]
+const STANDARD: &[Row] = &[
+    ("_?_:_", "conditional", "(bool, A, A) -> A"),
+    ("_&&_", "logical_and", "(bool, bool) -> bool"),
+    ("_||_", "logical_or", "(bool, bool) -> bool"),
+    ("!_", "logical_not", "(bool) -> bool"),
+    ("@not_strictly_false", "not_strictly_false", "(bool) -> bool"),
+    ("_==_", "equals", "(A, A) -> bool"),
+    ("_!=_", "not_equals", "(A, A) -> bool"),
+    ("_+_", "add_bytes", "(bytes, bytes) -> bytes"),
+    ("_+_", "add_double", "(double, double) -> double"),
+    ("_+_", "add_duration_duration", "(duration, duration) -> duration"),
+    ("_+_", "add_duration_timestamp", "(duration, timestamp) -> timestamp"),
+    ("_+_", "add_timestamp_duration", "(timestamp, duration) -> timestamp"),
+    ("_+_", "add_int64", "(int, int) -> int"),
+    ("_+_", "add_list", "(list(A), list(A)) -> list(A)"),
+    ("_+_", "add_string", "(string, string) -> string"),
+    ("_+_", "add_uint64", "(uint, uint) -> uint"),
+    ("_/_", "divide_double", "(double, double) -> double"),
+    ("_/_", "divide_int64", "(int, int) -> int"),
+    ("_/_", "divide_uint64", "(uint, uint) -> uint"),
+    ("_%_", "modulo_int64", "(int, int) -> int"),
+    ("_%_", "modulo_uint64", "(uint, uint) -> uint"),
+    ("_*_", "multiply_double", "(double, double) -> double"),
+    ("_*_", "multiply_int64", "(int, int) -> int"),
+    ("_*_", "multiply_uint64", "(uint, uint) -> uint"),
+    ("-_", "negate_double", "(double) -> double"),
+    ("-_", "negate_int64", "(int) -> int"),
+    ("_-_", "subtract_double", "(double, double) -> double"),
+    ("_-_", "subtract_duration_duration", "(duration, duration) -> duration"),
+    ("_-_", "subtract_int64", "(int, int) -> int"),
+    ("_-_", "subtract_timestamp_duration", "(timestamp, duration) -> timestamp"),
+    ("_-_", "subtract_timestamp_timestamp", "(timestamp, timestamp) -> duration"),
+    ("_-_", "subtract_uint64", "(uint, uint) -> uint"),
+    ("_<_", "less_bool", "(bool, bool) -> bool"),
+    ("_<_", "less_int64", "(int, int) -> bool"),
+    ("_<_", "less_int64_double", "(int, double) -> bool"),
+    ("_<_", "less_int64_uint64", "(int, uint) -> bool"),
+    ("_<_", "less_uint64", "(uint, uint) -> bool"),
+    ("_<_", "less_uint64_double", "(uint, double) -> bool"),
+    ("_<_", "less_uint64_int64", "(uint, int) -> bool"),
+    ("_<_", "less_double", "(double, double) -> bool"),
+    ("_<_", "less_double_int64", "(double, int) -> bool"),
+    ("_<_", "less_double_uint64", "(double, uint) -> bool"),
+    ("_<_", "less_string", "(string, string) -> bool"),
+    ("_<_", "less_bytes", "(bytes, bytes) -> bool"),
+    ("_<_", "less_timestamp", "(timestamp, timestamp) -> bool"),
+    ("_<_", "less_duration", "(duration, duration) -> bool"),
+    ("_<=_", "less_equals_bool", "(bool, bool) -> bool"),
+    ("_<=_", "less_equals_int64", "(int, int) -> bool"),
+    ("_<=_", "less_equals_int64_double", "(int, double) -> bool"),
+    ("_<=_", "less_equals_int64_uint64", "(int, uint) -> bool"),
+    ("_<=_", "less_equals_uint64", "(uint, uint) -> bool"),
+    ("_<=_", "less_equals_uint64_double", "(uint, double) -> bool"),
+    ("_<=_", "less_equals_uint64_int64", "(uint, int) -> bool"),
+    ("_<=_", "less_equals_double", "(double, double) -> bool"),
+    ("_<=_", "less_equals_double_int64", "(double, int) -> bool"),
+    ("_<=_", "less_equals_double_uint64", "(double, uint) -> bool"),
+    ("_<=_", "less_equals_string", "(string, string) -> bool"),
+    ("_<=_", "less_equals_bytes", "(bytes, bytes) -> bool"),
+    ("_<=_", "less_equals_timestamp", "(timestamp, timestamp) -> bool"),
+    ("_<=_", "less_equals_duration", "(duration, duration) -> bool"),
+    ("_>_", "greater_bool", "(bool, bool) -> bool"),
+    ("_>_", "greater_int64", "(int, int) -> bool"),
+    ("_>_", "greater_int64_double", "(int, double) -> bool"),
+    ("_>_", "greater_int64_uint64", "(int, uint) -> bool"),
+    ("_>_", "greater_uint64", "(uint, uint) -> bool"),
+    ("_>_", "greater_uint64_double", "(uint, double) -> bool"),
+    ("_>_", "greater_uint64_int64", "(uint, int) -> bool"),
+    ("_>_", "greater_double", "(double, double) -> bool"),
+    ("_>_", "greater_double_int64", "(double, int) -> bool"),
+    ("_>_", "greater_double_uint64", "(double, uint) -> bool"),
+    ("_>_", "greater_string", "(string, string) -> bool"),
+    ("_>_", "greater_bytes", "(bytes, bytes) -> bool"),
+    ("_>_", "greater_timestamp", "(timestamp, timestamp) -> bool"),
+    ("_>_", "greater_duration", "(duration, duration) -> bool"),
+    ("_>=_", "greater_equals_bool", "(bool, bool) -> bool"),
+    ("_>=_", "greater_equals_int64", "(int, int) -> bool"),
+    ("_>=_", "greater_equals_int64_double", "(int, double) -> bool"),
+    ("_>=_", "greater_equals_int64_uint64", "(int, uint) -> bool"),
+    ("_>=_", "greater_equals_uint64", "(uint, uint) -> bool"),
+    ("_>=_", "greater_equals_uint64_double", "(uint, double) -> bool"),
+    ("_>=_", "greater_equals_uint64_int64", "(uint, int) -> bool"),
+    ("_>=_", "greater_equals_double", "(double, double) -> bool"),
+    ("_>=_", "greater_equals_double_int64", "(double, int) -> bool"),
+    ("_>=_", "greater_equals_double_uint64", "(double, uint) -> bool"),
+    ("_>=_", "greater_equals_string", "(string, string) -> bool"),
+    ("_>=_", "greater_equals_bytes", "(bytes, bytes) -> bool"),
+    ("_>=_", "greater_equals_timestamp", "(timestamp, timestamp) -> bool"),
+    ("_>=_", "greater_equals_duration", "(duration, duration) -> bool"),
+    ("_[_]", "index_list", "(list(A), int) -> A"),
+    ("_[_]", "index_map", "(map(A, B), A) -> B"),
+    ("_[_]", "optional_list_index_int", "(optional_type(list(V)), int) -> optional_type(V)"),
+    ("_[_]", "optional_map_index_value", "(optional_type(map(K, V)), K) -> optional_type(V)"),
+    ("_[?_]", "list_optindex_optional_int", "(list(V), int) -> optional_type(V)"),
+    ("_[?_]", "optional_list_optindex_optional_int", "(optional_type(list(V)), int) -> optional_type(V)"),
+    ("_[?_]", "map_optindex_optional_value", "(map(K, V), K) -> optional_type(V)"),
+    ("_[?_]", "optional_map_optindex_optional_value", "(optional_type(map(K, V)), K) -> optional_type(V)"),
+    ("@in", "in_list", "(A, list(A)) -> bool"),
+    ("@in", "in_map", "(A, map(A, B)) -> bool"),
+    ("size", "size_bytes", "(bytes) -> int"),
+    ("size", "bytes_size", "bytes.() -> int"),
+    ("size", "size_list", "(list(A)) -> int"),
+    ("size", "list_size", "list(A).() -> int"),
+    ("size", "size_map", "(map(A, B)) -> int"),
+    ("size", "map_size", "map(A, B).() -> int"),
+    ("size", "size_string", "(string) -> int"),
+    ("size", "string_size", "string.() -> int"),
+    ("type", "type", "(A) -> type(A)"),
+    ("bool", "bool_to_bool", "(bool) -> bool"),
+    ("bool", "string_to_bool", "(string) -> bool"),
+    ("bytes", "bytes_to_bytes", "(bytes) -> bytes"),
+    ("bytes", "string_to_bytes", "(string) -> bytes"),
+    ("double", "double_to_double", "(double) -> double"),
+    ("double", "int64_to_double", "(int) -> double"),
+    ("double", "string_to_double", "(string) -> double"),
+    ("double", "uint64_to_double", "(uint) -> double"),
+    ("duration", "duration_to_duration", "(duration) -> duration"),
+    ("duration", "string_to_duration", "(string) -> duration"),
+    ("dyn", "to_dyn", "(A) -> dyn"),
+    ("int", "int64_to_int64", "(int) -> int"),
+    ("int", "double_to_int64", "(double) -> int"),
+    ("int", "duration_to_int64", "(duration) -> int"),
+    ("int", "string_to_int64", "(string) -> int"),
+    ("int", "timestamp_to_int64", "(timestamp) -> int"),
+    ("int", "uint64_to_int64", "(uint) -> int"),
+    ("string", "string_to_string", "(string) -> string"),
+    ("string", "bool_to_string", "(bool) -> string"),
+    ("string", "bytes_to_string", "(bytes) -> string"),
+    ("string", "double_to_string", "(double) -> string"),
+    ("string", "duration_to_string", "(duration) -> string"),
+    ("string", "int64_to_string", "(int) -> string"),
+    ("string", "timestamp_to_string", "(timestamp) -> string"),
+    ("string", "uint64_to_string", "(uint) -> string"),
+    ("timestamp", "timestamp_to_timestamp", "(timestamp) -> timestamp"),
+    ("timestamp", "int64_to_timestamp", "(int) -> timestamp"),
+    ("timestamp", "string_to_timestamp", "(string) -> timestamp"),
+    ("uint", "uint64_to_uint64", "(uint) -> uint"),
+    ("uint", "double_to_uint64", "(double) -> uint"),
+    ("uint", "int64_to_uint64", "(int) -> uint"),
+    ("uint", "string_to_uint64", "(string) -> uint"),
+    ("contains", "contains_string", "string.(string) -> bool"),
+    ("endsWith", "ends_with_string", "string.(string) -> bool"),
+    ("startsWith", "starts_with_string", "string.(string) -> bool"),
+    ("matches", "matches", "(string, string) -> bool"),
+    ("matches", "matches_string", "string.(string) -> bool"),
+    ("getFullYear", "timestamp_to_year", "timestamp.() -> int"),
+    ("getFullYear", "timestamp_to_year_with_tz", "timestamp.(string) -> int"),
+    ("getMonth", "timestamp_to_month", "timestamp.() -> int"),
+    ("getMonth", "timestamp_to_month_with_tz", "timestamp.(string) -> int"),
+    ("getDayOfYear", "timestamp_to_day_of_year", "timestamp.() -> int"),
+    ("getDayOfYear", "timestamp_to_day_of_year_with_tz", "timestamp.(string) -> int"),
+    ("getDayOfMonth", "timestamp_to_day_of_month", "timestamp.() -> int"),
+    ("getDayOfMonth", "timestamp_to_day_of_month_with_tz", "timestamp.(string) -> int"),
+    ("getDate", "timestamp_to_day_of_month_1_based", "timestamp.() -> int"),
+    ("getDate", "timestamp_to_day_of_month_1_based_with_tz", "timestamp.(string) -> int"),
+    ("getDayOfWeek", "timestamp_to_day_of_week", "timestamp.() -> int"),
+    ("getDayOfWeek", "timestamp_to_day_of_week_with_tz", "timestamp.(string) -> int"),
+    ("getHours", "timestamp_to_hours", "timestamp.() -> int"),
+    ("getHours", "timestamp_to_hours_with_tz", "timestamp.(string) -> int"),
+    ("getHours", "duration_to_hours", "duration.() -> int"),
+    ("getMinutes", "timestamp_to_minutes", "timestamp.() -> int"),
+    ("getMinutes", "timestamp_to_minutes_with_tz", "timestamp.(string) -> int"),
+    ("getMinutes", "duration_to_minutes", "duration.() -> int"),
+    ("getSeconds", "timestamp_to_seconds", "timestamp.() -> int"),
+    ("getSeconds", "timestamp_to_seconds_tz", "timestamp.(string) -> int"),
+    ("getSeconds", "duration_to_seconds", "duration.() -> int"),
+    ("getMilliseconds", "timestamp_to_milliseconds", "timestamp.() -> int"),
+    ("getMilliseconds", "timestamp_to_milliseconds_with_tz", "timestamp.(string) -> int"),
+    ("getMilliseconds", "duration_to_milliseconds", "duration.() -> int"),
+];
+
+#[rustfmt::skip]
+const KUBERNETES: &[Row] = &[
+    ("url", "string_to_url", "(string) -> kubernetes.URL"),
+    ("isURL", "is_url_string", "(string) -> bool"),
+    ("getScheme", "url_get_scheme", "kubernetes.URL.() -> string"),
+    ("getHost", "url_get_host", "kubernetes.URL.() -> string"),
+    ("getHostname", "url_get_hostname", "kubernetes.URL.() -> string"),
+    ("getPort", "url_get_port", "kubernetes.URL.() -> string"),
+    ("getEscapedPath", "url_get_escaped_path", "kubernetes.URL.() -> string"),
+    ("getQuery", "url_get_query", "kubernetes.URL.() -> map(string, list(string))"),
+    ("find", "string_find_string", "string.(string) -> string"),
+    ("findAll", "string_find_all_string", "string.(string) -> list(string)"),
+    ("findAll", "string_find_all_string_int", "string.(string, int) -> list(string)"),
+    ("indexOf", "list_a_index_of_int", "list(A).(A) -> int"),
+    ("lastIndexOf", "list_a_last_index_of_int", "list(A).(A) -> int"),
+    ("path", "authorizer_path", "kubernetes.authorization.Authorizer.(string) -> kubernetes.authorization.PathCheck"),
+    ("group", "authorizer_group", "kubernetes.authorization.Authorizer.(string) -> kubernetes.authorization.GroupCheck"),
+    ("serviceAccount", "authorizer_serviceaccount", "kubernetes.authorization.Authorizer.(string, string) -> kubernetes.authorization.Authorizer"),
+    ("resource", "groupcheck_resource", "kubernetes.authorization.GroupCheck.(string) -> kubernetes.authorization.ResourceCheck"),
+    ("subresource", "resourcecheck_subresource", "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck"),
+    ("namespace", "resourcecheck_namespace", "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck"),
+    ("name", "resourcecheck_name", "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck"),
+    ("fieldSelector", "authorizer_fieldselector", "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck"),
+    ("labelSelector", "authorizer_labelselector", "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.ResourceCheck"),
+    ("check", "pathcheck_check", "kubernetes.authorization.PathCheck.(string) -> kubernetes.authorization.Decision"),
+    ("check", "resourcecheck_check", "kubernetes.authorization.ResourceCheck.(string) -> kubernetes.authorization.Decision"),
+    ("errored", "decision_errored", "kubernetes.authorization.Decision.() -> bool"),
+    ("error", "decision_error", "kubernetes.authorization.Decision.() -> string"),
+    ("allowed", "decision_allowed", "kubernetes.authorization.Decision.() -> bool"),
+    ("reason", "decision_reason", "kubernetes.authorization.Decision.() -> string"),
+    ("quantity", "string_to_quantity", "(string) -> kubernetes.Quantity"),
+    ("isQuantity", "is_quantity_string", "(string) -> bool"),
+    ("sign", "quantity_sign", "(kubernetes.Quantity) -> int"),
+    ("isGreaterThan", "quantity_is_greater_than", "kubernetes.Quantity.(kubernetes.Quantity) -> bool"),
+    ("isGreaterThan", "semver_is_greater_than", "kubernetes.Semver.(kubernetes.Semver) -> bool"),
+    ("isLessThan", "quantity_is_less_than", "kubernetes.Quantity.(kubernetes.Quantity) -> bool"),
+    ("isLessThan", "semver_is_less_than", "kubernetes.Semver.(kubernetes.Semver) -> bool"),
+    ("compareTo", "quantity_compare_to", "kubernetes.Quantity.(kubernetes.Quantity) -> int"),
+    ("compareTo", "semver_compare_to", "kubernetes.Semver.(kubernetes.Semver) -> int"),
+    ("asApproximateFloat", "quantity_get_float", "kubernetes.Quantity.() -> double"),
+    ("asInteger", "quantity_get_int", "kubernetes.Quantity.() -> int"),
+    ("isInteger", "quantity_is_integer", "kubernetes.Quantity.() -> bool"),
+    ("add", "quantity_add", "kubernetes.Quantity.(kubernetes.Quantity) -> kubernetes.Quantity"),
+    ("add", "quantity_add_int", "kubernetes.Quantity.(int) -> kubernetes.Quantity"),
+    ("sub", "quantity_sub", "kubernetes.Quantity.(kubernetes.Quantity) -> kubernetes.Quantity"),
+    ("sub", "quantity_sub_int", "kubernetes.Quantity.(int) -> kubernetes.Quantity"),
+    ("ip", "string_to_ip", "(string) -> net.IP"),
+    ("ip", "cidr_ip", "net.CIDR.() -> net.IP"),
+    ("family", "ip_family", "net.IP.() -> int"),
+    ("ip.isCanonical", "ip_is_canonical", "(string) -> bool"),
+    ("isUnspecified", "ip_is_unspecified", "net.IP.() -> bool"),
+    ("isLoopback", "ip_is_loopback", "net.IP.() -> bool"),
+    ("isLinkLocalMulticast", "ip_is_link_local_multicast", "net.IP.() -> bool"),
+    ("isLinkLocalUnicast", "ip_is_link_local_unicast", "net.IP.() -> bool"),
+    ("isGlobalUnicast", "ip_is_global_unicast", "net.IP.() -> bool"),
+    ("isIP", "is_ip", "(string) -> bool"),
+    ("string", "ip_to_string", "(net.IP) -> string"),
+    ("cidr", "string_to_cidr", "(string) -> net.CIDR"),
+    ("containsIP", "cidr_contains_ip_string", "net.CIDR.(string) -> bool"),
+    ("containsIP", "cidr_contains_ip_ip", "net.CIDR.(net.IP) -> bool"),
+    ("containsCIDR", "cidr_contains_cidr_string", "net.CIDR.(string) -> bool"),
+    ("containsCIDR", "cidr_contains_cidr", "net.CIDR.(net.CIDR) -> bool"),
+    ("prefixLength", "cidr_prefix_length", "net.CIDR.() -> int"),
+    ("masked", "cidr_masked", "net.CIDR.() -> net.CIDR"),
+    ("isCIDR", "is_cidr", "(string) -> bool"),
+    ("string", "cidr_to_string", "(net.CIDR) -> string"),
+    ("validate", "format-validate", "kubernetes.NamedFormat.(string) -> optional_type(list(string))"),
+    ("format.named", "format-named", "(string) -> optional_type(kubernetes.NamedFormat)"),
+    ("semver", "string_to_semver", "(string) -> kubernetes.Semver"),
+    ("semver", "string_bool_to_semver", "(string, bool) -> kubernetes.Semver"),
+    ("isSemver", "is_semver_string", "(string) -> bool"),
+    ("isSemver", "is_semver_string_bool", "(string, bool) -> bool"),
+    ("major", "semver_major", "kubernetes.Semver.() -> int"),
+    ("minor", "semver_minor", "kubernetes.Semver.() -> int"),
+    ("patch", "semver_patch", "kubernetes.Semver.() -> int"),
+];
+
+#[rustfmt::skip]
+const EXTENSIONS: &[Row] = &[
+    ("optional.of", "optional_of", "(V) -> optional_type(V)"),
+    ("optional.ofNonZeroValue", "optional_ofNonZeroValue", "(V) -> optional_type(V)"),
+    ("optional.none", "optional_none", "() -> optional_type(V)"),
+    ("value", "optional_value", "optional_type(V).() -> V"),
+    ("hasValue", "optional_hasValue", "optional_type(V).() -> bool"),
+    ("or", "optional_or_optional", "optional_type(V).(optional_type(V)) -> optional_type(V)"),
+    ("orValue", "optional_orValue_value", "optional_type(V).(V) -> V"),
+    ("last", "list_last", "list(V).() -> optional_type(V)"),
+    ("first", "list_first", "list(V).() -> optional_type(V)"),
+    ("optional.unwrap", "optional_unwrap", "(list(optional_type(V))) -> list(V)"),
+    ("unwrapOpt", "optional_unwrapOpt", "list(optional_type(V)).() -> list(V)"),
+    ("charAt", "string_char_at_int", "string.(int) -> string"),
+    ("indexOf", "string_index_of_string", "string.(string) -> int"),
+    ("indexOf", "string_index_of_string_int", "string.(string, int) -> int"),
+    ("lastIndexOf", "string_last_index_of_string", "string.(string) -> int"),
+    ("lastIndexOf", "string_last_index_of_string_int", "string.(string, int) -> int"),
+    ("lowerAscii", "string_lower_ascii", "string.() -> string"),
+    ("upperAscii", "string_upper_ascii", "string.() -> string"),
+    ("replace", "string_replace_string_string", "string.(string, string) -> string"),
+    ("replace", "string_replace_string_string_int", "string.(string, string, int) -> string"),
+    ("split", "string_split_string", "string.(string) -> list(string)"),
+    ("split", "string_split_string_int", "string.(string, int) -> list(string)"),
+    ("substring", "string_substring_int", "string.(int) -> string"),
+    ("substring", "string_substring_int_int", "string.(int, int) -> string"),
+    ("trim", "string_trim", "string.() -> string"),
+    ("format", "string_format", "string.(list(dyn)) -> string"),
+    ("strings.quote", "strings_quote", "(string) -> string"),
+    ("join", "list_join", "list(string).() -> string"),
+    ("join", "list_join_string", "list(string).(string) -> string"),
+    ("sets.contains", "list_sets_contains_list", "(list(T), list(T)) -> bool"),
+    ("sets.equivalent", "list_sets_equivalent_list", "(list(T), list(T)) -> bool"),
+    ("sets.intersects", "list_sets_intersects_list", "(list(T), list(T)) -> bool"),
+    ("cel.@mapInsert", "@mapInsert_map_key_value", "(map(K, V), K, V) -> map(K, V)"),
+    ("cel.@mapInsert", "@mapInsert_map_map", "(map(K, V), map(K, V)) -> map(K, V)"),
+    ("slice", "list_slice", "list(T).(int, int) -> list(T)"),
+    ("flatten", "list_flatten", "list(list(T)).() -> list(T)"),
+    ("flatten", "list_flatten_int", "list(dyn).(int) -> list(dyn)"),
+    ("lists.range", "lists_range", "(int) -> list(int)"),
+    ("reverse", "list_reverse", "list(T).() -> list(T)"),
+    ("distinct", "list_distinct", "list(T).() -> list(T)"),
+];
+
+/// Functions only expressions already stored may use: newer than what a server one version older knows.
+pub(crate) static STORED_ONLY: LazyLock<Functions> = LazyLock::new(|| {
+    let mut functions = Functions::default();
+    functions.add("includes", "list_includes_dyn_dyn", "dyn.(dyn) -> bool");
+    functions
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signature_is_read() {
+        for (name, overloads) in FUNCTIONS.by_name.values() {
+            for overload in overloads {
+                for ty in overload.params.iter().chain([&overload.result]) {
+                    assert!(!matches!(ty, Type::Error), "{name} {}", overload.id);
+                }
+            }
+        }
+        let (_, overloads) = FUNCTIONS.get("getQuery").expect("declared");
+        assert_eq!(overloads[0].result.to_string(), "map(string, list(string))");
+        assert!(overloads[0].member);
+    }
+}

@@ -1,0 +1,254 @@
+//! Kubernetes quantities: exact amounts with a decimal or binary unit.
+
+use std::cmp::Ordering;
+
+use super::{Native, unfit};
+use crate::error::EvalError;
+use crate::value::{Opaque, Outcome, Val};
+
+/// An amount.
+#[derive(Debug, Clone, Copy)]
+pub struct Quantity {
+    amount: Amount,
+}
+
+/// Upstream keeps small amounts as a number with a decimal exponent and others as big decimals, and lets the
+/// difference be seen: only the former can be integers.
+#[derive(Debug, Clone, Copy)]
+enum Amount {
+    Small {
+        value: i64,
+        scale: i32,
+    },
+    /// In billionths, the smallest unit there is.
+    Big(i128),
+}
+
+const BILLION: i128 = 1_000_000_000;
+/// The largest amount.
+const MAX: i128 = i64::MAX as i128;
+
+impl Quantity {
+    /// Reads a quantity such as `1.5Gi`, `100m` or `1e3`.
+    pub fn parse(text: &str) -> Option<Quantity> {
+        let (negative, rest) = match text.strip_prefix(['+', '-']) {
+            Some(rest) => (text.starts_with('-'), rest),
+            None => (false, text),
+        };
+        let digits_end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (whole, rest) = rest.split_at(digits_end);
+        let (fraction, suffix) = match rest.strip_prefix('.') {
+            Some(rest) => rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())),
+            None => ("", rest),
+        };
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let whole = whole.trim_start_matches('0');
+        let whole = if whole.is_empty() { "0" } else { whole };
+        let (binary, exponent) = suffix_of(suffix)?;
+        let sign = if negative { -1 } else { 1 };
+        let digits = format!("{whole}{fraction}");
+        let room = if !binary {
+            18 - digits.len() as i32
+        } else if exponent >= 0 && fraction.is_empty() {
+            15 - whole.len() as i32 - (exponent as f32 * 3.0 / 10.0) as i32 - 1
+        } else {
+            -1
+        };
+        let scale = if binary { 0 } else { exponent } - fraction.len() as i32;
+        let mantissa = if binary && exponent >= 0 { 1i64.checked_shl(exponent as u32).unwrap_or(0) } else { 1 };
+        if room >= 0
+            && scale >= -9
+            && let Some(value) = digits.parse::<i64>().ok()?.checked_mul(mantissa)
+        {
+            return Some(Quantity { amount: Amount::Small { value: sign as i64 * value, scale } });
+        }
+        Some(Quantity { amount: Amount::Big(sign * big(&digits, fraction.len(), binary, exponent)) })
+    }
+
+    fn billionths(self) -> i128 {
+        match self.amount {
+            Amount::Small { value, scale } => {
+                i128::from(value).saturating_mul(10i128.saturating_pow((scale + 9) as u32))
+            }
+            Amount::Big(value) => value,
+        }
+    }
+
+    /// The whole number it is, as upstream sees it.
+    pub fn as_int(self) -> Option<i64> {
+        match self.amount {
+            Amount::Small { value: 0, .. } => Some(0),
+            Amount::Small { value, scale } if scale >= 0 => value.checked_mul(10i64.checked_pow(scale as u32)?),
+            _ => None,
+        }
+    }
+
+    /// About how much it is.
+    pub fn as_float(self) -> f64 {
+        match self.amount {
+            Amount::Small { value, scale } => {
+                let power = 10f64.powi(scale.abs());
+                if scale < 0 { value as f64 / power } else { value as f64 * power }
+            }
+            Amount::Big(value) => value as f64 / 1e9,
+        }
+    }
+
+    fn plus(self, other: Quantity) -> Quantity {
+        if let (Amount::Small { value: a, scale: x }, Amount::Small { value: b, scale: y }) =
+            (self.amount, other.amount)
+        {
+            if b == 0 {
+                return self;
+            }
+            if a == 0 {
+                return other;
+            }
+            let scale = x.min(y);
+            let shift = |value: i64, by: i32| 10i64.checked_pow(by as u32).and_then(|power| value.checked_mul(power));
+            if let (Some(a), Some(b)) = (shift(a, x - scale), shift(b, y - scale))
+                && let Some(value) = a.checked_add(b)
+            {
+                return Quantity { amount: Amount::Small { value, scale } };
+            }
+        }
+        Quantity { amount: Amount::Big(self.billionths().saturating_add(other.billionths())) }
+    }
+
+    fn negated(self) -> Quantity {
+        Quantity {
+            amount: match self.amount {
+                Amount::Small { value, scale } => match value.checked_neg() {
+                    Some(value) => Amount::Small { value, scale },
+                    None => Amount::Big(-self.billionths()),
+                },
+                Amount::Big(value) => Amount::Big(-value),
+            },
+        }
+    }
+
+    /// Which of two is more.
+    pub fn cmp(&self, other: &Quantity) -> Ordering {
+        self.billionths().cmp(&other.billionths())
+    }
+
+    /// In billionths, as text.
+    pub fn to_billionths(self) -> String {
+        self.billionths().to_string()
+    }
+}
+
+/// Whether the unit is binary, and its power of two or ten.
+fn suffix_of(suffix: &str) -> Option<(bool, i32)> {
+    Some(match suffix {
+        "" => (false, 0),
+        "n" => (false, -9),
+        "u" => (false, -6),
+        "m" => (false, -3),
+        "k" => (false, 3),
+        "M" => (false, 6),
+        "G" => (false, 9),
+        "T" => (false, 12),
+        "P" => (false, 15),
+        "E" => (false, 18),
+        "Ki" => (true, 10),
+        "Mi" => (true, 20),
+        "Gi" => (true, 30),
+        "Ti" => (true, 40),
+        "Pi" => (true, 50),
+        "Ei" => (true, 60),
+        other => (false, other.strip_prefix(['e', 'E'])?.parse().ok()?),
+    })
+}
+
+/// The amount in billionths, rounded up to the smallest unit and capped at the largest amount.
+fn big(digits: &str, fraction: usize, binary: bool, exponent: i32) -> i128 {
+    // Far more digits than the cap has are the cap; far more behind the point are rounded away.
+    let digits = digits.trim_start_matches('0');
+    let mut power = 9 - fraction as i64 + if binary { 0 } else { i64::from(exponent) };
+    if digits.is_empty() {
+        return 0;
+    }
+    if digits.len() as i64 + power > 32 {
+        return MAX * BILLION;
+    }
+    let kept = digits.len().min(36);
+    let mut rest = digits[kept..].bytes().any(|digit| digit != b'0');
+    power += (digits.len() - kept) as i64;
+    let mut value: i128 = digits[..kept].parse().unwrap_or(i128::MAX);
+    if binary {
+        value = value.saturating_mul(1i128 << exponent.clamp(0, 60));
+    }
+    while power > 0 {
+        value = value.saturating_mul(10);
+        power -= 1;
+    }
+    while power < 0 && (value > 0 || rest) {
+        rest |= value % 10 != 0;
+        value /= 10;
+        power += 1;
+        if value == 0 {
+            break;
+        }
+    }
+    (value + i128::from(rest)).min(MAX * BILLION)
+}
+
+pub(super) fn find(function: &str) -> Option<Native> {
+    let native: Native = match function {
+        "quantity" => |args| match args {
+            [Val::String(text)] => Quantity::parse(text).map(wrap).ok_or_else(|| {
+                EvalError::new(
+                    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+                )
+            }),
+            _ => unfit(),
+        },
+        "isQuantity" => |args| match args {
+            [Val::String(text)] => Ok(Val::Bool(Quantity::parse(text).is_some())),
+            _ => unfit(),
+        },
+        "sign" => |args| match args {
+            [Val::Opaque(Opaque::Quantity(quantity))] => Ok(Val::Int(quantity.billionths().signum() as i64)),
+            _ => unfit(),
+        },
+        "isGreaterThan" => |args| super::semver::compare(args, |order| Val::Bool(order.is_gt())),
+        "isLessThan" => |args| super::semver::compare(args, |order| Val::Bool(order.is_lt())),
+        "compareTo" => |args| super::semver::compare(args, |order| Val::Int(order as i64)),
+        "asApproximateFloat" => |args| match args {
+            [Val::Opaque(Opaque::Quantity(quantity))] => Ok(Val::Double(quantity.as_float())),
+            _ => unfit(),
+        },
+        "asInteger" => |args| match args {
+            [Val::Opaque(Opaque::Quantity(quantity))] => {
+                quantity.as_int().map(Val::Int).ok_or_else(|| EvalError::new("cannot convert value to integer"))
+            }
+            _ => unfit(),
+        },
+        "isInteger" => |args| match args {
+            [Val::Opaque(Opaque::Quantity(quantity))] => Ok(Val::Bool(quantity.as_int().is_some())),
+            _ => unfit(),
+        },
+        "add" => |args| combine(args, |quantity| quantity),
+        "sub" => |args| combine(args, Quantity::negated),
+        _ => return None,
+    };
+    Some(native)
+}
+
+fn wrap<'a>(quantity: Quantity) -> Val<'a> {
+    Val::Opaque(Opaque::Quantity(quantity))
+}
+
+fn combine<'a>(args: &[Val<'a>], change: fn(Quantity) -> Quantity) -> Outcome<'a> {
+    match args {
+        [Val::Opaque(Opaque::Quantity(one)), Val::Opaque(Opaque::Quantity(two))] => Ok(wrap(one.plus(change(*two)))),
+        [Val::Opaque(Opaque::Quantity(one)), Val::Int(two)] => {
+            let two = Quantity { amount: Amount::Small { value: *two, scale: 0 } };
+            Ok(wrap(one.plus(change(two))))
+        }
+        _ => unfit(),
+    }
+}

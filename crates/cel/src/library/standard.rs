@@ -1,0 +1,382 @@
+//! Operators, conversions and the functions of the language itself.
+
+use std::cmp::Ordering;
+
+use super::{Native, unfit, within};
+use crate::compare::{contains, equal, order, same_keys};
+use crate::decl::Uniqueness;
+use crate::error::EvalError;
+use crate::number::{go_general, parse_double};
+use crate::time::{Field, Timestamp, format_duration, parse_duration, parse_offset};
+use crate::value::{List, Opaque, Outcome, Str, Val};
+
+pub(super) fn find(function: &str) -> Option<Native> {
+    let native: Native = match function {
+        "!_" => |args| match args {
+            [Val::Bool(value)] => Ok(Val::Bool(!value)),
+            _ => unfit(),
+        },
+        "@not_strictly_false" => |args| Ok(args.first().cloned().unwrap_or(Val::Bool(true))),
+        "-_" => negate,
+        "_+_" => add,
+        "_-_" => subtract,
+        "_*_" => multiply,
+        "_/_" => divide,
+        "_%_" => modulo,
+        "_<_" => |args| compare(args, Ordering::is_lt),
+        "_<=_" => |args| compare(args, Ordering::is_le),
+        "_>_" => |args| compare(args, Ordering::is_gt),
+        "_>=_" => |args| compare(args, Ordering::is_ge),
+        "@in" => member_of,
+        "size" => size,
+        "type" => |args| match args {
+            [Val::Type(_)] => Ok(Val::Type("type".into())),
+            [value] => Ok(Val::Type(value.type_name().into())),
+            _ => unfit(),
+        },
+        "dyn" => |args| args.first().cloned().ok_or_else(EvalError::no_such_overload),
+        "bool" => to_bool,
+        "bytes" => to_bytes,
+        "double" => to_double,
+        "duration" => to_duration,
+        "int" => to_int,
+        "string" => to_string,
+        "timestamp" => to_timestamp,
+        "uint" => to_uint,
+        "contains" => |args| text_test(args, |text, part| text.contains(part)),
+        "startsWith" => |args| text_test(args, |text, part| text.starts_with(part)),
+        "endsWith" => |args| text_test(args, |text, part| text.ends_with(part)),
+        "getFullYear" => |args| calendar(args, Field::Year),
+        "getMonth" => |args| calendar(args, Field::Month),
+        "getDayOfYear" => |args| calendar(args, Field::DayOfYear),
+        "getDayOfMonth" => |args| calendar(args, Field::DayOfMonth),
+        "getDate" => |args| calendar(args, Field::Date),
+        "getDayOfWeek" => |args| calendar(args, Field::DayOfWeek),
+        "getHours" => |args| calendar(args, Field::Hours),
+        "getMinutes" => |args| calendar(args, Field::Minutes),
+        "getSeconds" => |args| calendar(args, Field::Seconds),
+        "getMilliseconds" => |args| calendar(args, Field::Milliseconds),
+        "optional.of" => |args| match args {
+            [value] => Ok(Val::some(value.clone())),
+            _ => unfit(),
+        },
+        "optional.ofNonZeroValue" => |args| match args {
+            [value] if value.is_zero() => Ok(Val::Optional(None)),
+            [value] => Ok(Val::some(value.clone())),
+            _ => unfit(),
+        },
+        "optional.none" => |_| Ok(Val::Optional(None)),
+        "value" => |args| match args {
+            [Val::Optional(Some(value))] => Ok((**value).clone()),
+            [Val::Optional(None)] => Err(EvalError::new("optional.none() dereference")),
+            _ => unfit(),
+        },
+        "hasValue" => |args| match args {
+            [Val::Optional(value)] => Ok(Val::Bool(value.is_some())),
+            _ => unfit(),
+        },
+        "cel.@mapInsert" => |_| unfit(),
+        _ => return None,
+    };
+    Some(native)
+}
+
+fn int_overflow() -> EvalError {
+    EvalError::new("integer overflow")
+}
+
+fn uint_overflow() -> EvalError {
+    EvalError::new("unsigned integer overflow")
+}
+
+fn duration_overflow() -> EvalError {
+    EvalError::new("duration overflow")
+}
+
+fn timestamp_overflow() -> EvalError {
+    EvalError::new("timestamp overflow")
+}
+
+fn negate<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Int(value)] => value.checked_neg().map(Val::Int).ok_or_else(int_overflow),
+        [Val::Double(value)] => Ok(Val::Double(-value)),
+        [Val::Duration(value)] => value.checked_neg().map(Val::Duration).ok_or_else(duration_overflow),
+        _ => unfit(),
+    }
+}
+
+/// `+`, also what folds gather with.
+pub(crate) fn add<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Int(a), Val::Int(b)] => a.checked_add(*b).map(Val::Int).ok_or_else(int_overflow),
+        [Val::Uint(a), Val::Uint(b)] => a.checked_add(*b).map(Val::Uint).ok_or_else(uint_overflow),
+        [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a + b)),
+        [Val::String(a), Val::String(b)] => {
+            within(a.len() + b.len())?;
+            Ok(Val::string(format!("{}{}", &**a, &**b)))
+        }
+        [Val::Bytes(a), Val::Bytes(b)] => {
+            within(a.len() + b.len())?;
+            Ok(Val::bytes([&**a, &**b].concat()))
+        }
+        [Val::Duration(a), Val::Duration(b)] => a.checked_add(*b).map(Val::Duration).ok_or_else(duration_overflow),
+        [Val::Timestamp(time), Val::Duration(span)] | [Val::Duration(span), Val::Timestamp(time)] => {
+            time.plus(*span).map(Val::Timestamp).ok_or_else(timestamp_overflow)
+        }
+        [Val::List(a), Val::List(b)] => add_lists(a, b),
+        _ => unfit(),
+    }
+}
+
+/// Lists one after the other; sets and keyed lists are merged.
+fn add_lists<'a>(one: &List<'a>, two: &List<'a>) -> Outcome<'a> {
+    let mut items = one.values()?;
+    match one.uniqueness() {
+        Uniqueness::Atomic => items.extend(two.values()?),
+        Uniqueness::Set => {
+            for item in two.iter() {
+                let item = item?;
+                if !contains(&items, &item)? {
+                    items.push(item);
+                }
+            }
+        }
+        Uniqueness::Keys(keys) => {
+            for item in two.iter() {
+                let item = item?;
+                let mut place = None;
+                for (index, present) in items.iter().enumerate() {
+                    if same_keys(keys, present, &item)? {
+                        place = Some(index);
+                        break;
+                    }
+                }
+                match place {
+                    Some(index) => items[index] = item,
+                    None => items.push(item),
+                }
+            }
+        }
+    }
+    Ok(Val::list(items))
+}
+
+fn subtract<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Int(a), Val::Int(b)] => a.checked_sub(*b).map(Val::Int).ok_or_else(int_overflow),
+        [Val::Uint(a), Val::Uint(b)] => a.checked_sub(*b).map(Val::Uint).ok_or_else(uint_overflow),
+        [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a - b)),
+        [Val::Duration(a), Val::Duration(b)] => a.checked_sub(*b).map(Val::Duration).ok_or_else(duration_overflow),
+        [Val::Timestamp(a), Val::Timestamp(b)] => a.minus(*b).map(Val::Duration).ok_or_else(int_overflow),
+        [Val::Timestamp(time), Val::Duration(span)] => {
+            span.checked_neg().and_then(|span| time.plus(span)).map(Val::Timestamp).ok_or_else(timestamp_overflow)
+        }
+        _ => unfit(),
+    }
+}
+
+fn multiply<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Int(a), Val::Int(b)] => a.checked_mul(*b).map(Val::Int).ok_or_else(int_overflow),
+        [Val::Uint(a), Val::Uint(b)] => a.checked_mul(*b).map(Val::Uint).ok_or_else(uint_overflow),
+        [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a * b)),
+        _ => unfit(),
+    }
+}
+
+fn divide<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => Err(EvalError::new("division by zero")),
+        [Val::Int(a), Val::Int(b)] => a.checked_div(*b).map(Val::Int).ok_or_else(int_overflow),
+        [Val::Uint(a), Val::Uint(b)] => Ok(Val::Uint(a / b)),
+        [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a / b)),
+        _ => unfit(),
+    }
+}
+
+fn modulo<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Int(_), Val::Int(0)] | [Val::Uint(_), Val::Uint(0)] => Err(EvalError::new("modulus by zero")),
+        [Val::Int(a), Val::Int(b)] => a.checked_rem(*b).map(Val::Int).ok_or_else(int_overflow),
+        [Val::Uint(a), Val::Uint(b)] => Ok(Val::Uint(a % b)),
+        _ => unfit(),
+    }
+}
+
+fn compare<'a>(args: &[Val<'a>], test: fn(Ordering) -> bool) -> Outcome<'a> {
+    match args {
+        [one, two] => order(one, two).map(|order| Val::Bool(test(order))),
+        _ => unfit(),
+    }
+}
+
+fn member_of<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [value, Val::List(list)] => {
+            let mut problem = None;
+            for item in list.iter() {
+                match item.and_then(|item| equal(&item, value)) {
+                    Ok(true) => return Ok(Val::Bool(true)),
+                    Ok(false) => {}
+                    Err(error) => problem = problem.or(Some(error)),
+                }
+            }
+            problem.map_or(Ok(Val::Bool(false)), Err)
+        }
+        [key, Val::Map(map)] => Ok(Val::Bool(map.get(key)?.is_some())),
+        _ => unfit(),
+    }
+}
+
+fn size<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [value @ (Val::String(_) | Val::Bytes(_) | Val::List(_) | Val::Map(_))] => Ok(Val::Int(value.size() as i64)),
+        _ => unfit(),
+    }
+}
+
+fn text_test<'a>(args: &[Val<'a>], test: fn(&str, &str) -> bool) -> Outcome<'a> {
+    match args {
+        [Val::String(text), Val::String(part)] => Ok(Val::Bool(test(text, part))),
+        _ => unfit(),
+    }
+}
+
+fn calendar<'a>(args: &[Val<'a>], field: Field) -> Outcome<'a> {
+    match args {
+        [Val::Timestamp(time)] => Ok(Val::Int(time.field(field, 0))),
+        [Val::Timestamp(time), Val::String(zone)] => {
+            let offset = parse_offset(zone).map_err(EvalError::new)?;
+            Ok(Val::Int(time.field(field, offset)))
+        }
+        [Val::Duration(nanos)] => Ok(Val::Int(match field {
+            Field::Hours => nanos / 3_600_000_000_000,
+            Field::Minutes => nanos / 60_000_000_000,
+            Field::Seconds => nanos / 1_000_000_000,
+            Field::Milliseconds => nanos / 1_000_000,
+            _ => return unfit(),
+        })),
+        _ => unfit(),
+    }
+}
+
+// === conversions ===
+
+fn no_conversion<'a>(from: &Val<'a>, to: &str) -> Outcome<'a> {
+    Err(EvalError::new(format!("type conversion error from '{}' to '{to}'", from.type_name())))
+}
+
+fn to_bool<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Bool(value)] => Ok(Val::Bool(*value)),
+        [value @ Val::String(text)] => match &**text {
+            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Val::Bool(true)),
+            "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Val::Bool(false)),
+            _ => no_conversion(value, "bool"),
+        },
+        _ => unfit(),
+    }
+}
+
+fn to_bytes<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Bytes(bytes)] => Ok(Val::Bytes(bytes.clone())),
+        [Val::String(text)] => Ok(Val::bytes(text.as_bytes().to_vec())),
+        _ => unfit(),
+    }
+}
+
+fn to_double<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Double(value)] => Ok(Val::Double(*value)),
+        [Val::Int(value)] => Ok(Val::Double(*value as f64)),
+        [Val::Uint(value)] => Ok(Val::Double(*value as f64)),
+        [value @ Val::String(text)] => match parse_double(text) {
+            Some(number) => Ok(Val::Double(number)),
+            None => no_conversion(value, "double"),
+        },
+        _ => unfit(),
+    }
+}
+
+fn to_duration<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Duration(value)] => Ok(Val::Duration(*value)),
+        [value @ Val::String(text)] => match parse_duration(text) {
+            Some(nanos) => Ok(Val::Duration(nanos)),
+            None => no_conversion(value, "google.protobuf.Duration"),
+        },
+        _ => unfit(),
+    }
+}
+
+fn to_int<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Int(value)] => Ok(Val::Int(*value)),
+        [Val::Uint(value)] => i64::try_from(*value).map(Val::Int).map_err(|_| int_overflow()),
+        [Val::Double(value)] => {
+            // The bounds themselves are refused: next to them a double is no exact integer any more.
+            let inside = *value > i64::MIN as f64 && *value < i64::MAX as f64;
+            if inside { Ok(Val::Int(*value as i64)) } else { Err(int_overflow()) }
+        }
+        [Val::Timestamp(time)] => Ok(Val::Int(time.seconds())),
+        [Val::Duration(nanos)] => Ok(Val::Int(*nanos)),
+        [value @ Val::String(text)] => match parse_int(text) {
+            Some(number) => Ok(Val::Int(number)),
+            None => no_conversion(value, "int"),
+        },
+        _ => unfit(),
+    }
+}
+
+fn parse_int(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+fn to_uint<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Uint(value)] => Ok(Val::Uint(*value)),
+        [Val::Int(value)] => u64::try_from(*value).map(Val::Uint).map_err(|_| uint_overflow()),
+        [Val::Double(value)] => {
+            let inside = *value >= 0.0 && *value < u64::MAX as f64;
+            if inside { Ok(Val::Uint(*value as u64)) } else { Err(uint_overflow()) }
+        }
+        [value @ Val::String(text)] => match text.parse::<u64>().ok().filter(|_| !text.starts_with('+')) {
+            Some(number) => Ok(Val::Uint(number)),
+            None => no_conversion(value, "uint"),
+        },
+        _ => unfit(),
+    }
+}
+
+fn to_string<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    Ok(match args {
+        [Val::String(text)] => Val::String(text.clone()),
+        [Val::Bool(value)] => Val::String(Str::Borrowed(if *value { "true" } else { "false" })),
+        [Val::Int(value)] => Val::string(value.to_string()),
+        [Val::Uint(value)] => Val::string(value.to_string()),
+        [Val::Double(value)] => Val::string(go_general(*value)),
+        [Val::Timestamp(time)] => Val::string(time.to_string()),
+        [Val::Duration(nanos)] => Val::string(format_duration(*nanos)),
+        [Val::Bytes(bytes)] => match std::str::from_utf8(bytes) {
+            Ok(text) => Val::string(text),
+            Err(_) => return Err(EvalError::new("invalid UTF-8 in bytes, cannot convert to string")),
+        },
+        [Val::Opaque(Opaque::Ip(ip))] => Val::string(ip.to_string()),
+        [Val::Opaque(Opaque::Cidr(cidr))] => Val::string(cidr.to_string()),
+        _ => return unfit(),
+    })
+}
+
+fn to_timestamp<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+    match args {
+        [Val::Timestamp(time)] => Ok(Val::Timestamp(*time)),
+        [Val::Int(seconds)] => Timestamp::new(*seconds, 0).map(Val::Timestamp).ok_or_else(timestamp_overflow),
+        [value @ Val::String(text)] => match Timestamp::parse(text) {
+            Some(time) => Ok(Val::Timestamp(time)),
+            None => no_conversion(value, "google.protobuf.Timestamp"),
+        },
+        _ => unfit(),
+    }
+}

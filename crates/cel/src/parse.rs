@@ -1,0 +1,633 @@
+//! Reads the tokens of an expression into a tree, expanding macros on the way.
+//!
+//! Wording and places of problems are those clients of a Kubernetes API server know. After a syntax error reading
+//! stops, so that one mistake is one problem; a character that is no token at all is reported beside it.
+
+use crate::ast::{Entry, Expr, Kind};
+use crate::error::Report;
+use crate::token::{self, Kind as T, Token};
+use crate::value::Val;
+
+/// Longest expression, in code points.
+const MAX_CODE_POINTS: usize = 100_000;
+/// Deepest nesting of brackets and of operators.
+const MAX_DEPTH: u16 = 250;
+/// Deepest tree once macros are expanded.
+///
+/// Differs: upstream has no such limit because its stacks grow; here the checker, the planner and the evaluator
+/// recurse on a thread's fixed stack, and no rule a human wrote comes near.
+const MAX_EXPANDED_DEPTH: u16 = 400;
+
+const OPERAND: &str = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER";
+
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "null",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// Marks that a syntax error was reported and reading ends.
+pub(crate) struct Stop;
+type Parsed<T> = Result<T, Stop>;
+
+/// The tree and how many ids it uses, or nothing when a problem was reported.
+pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Option<(Expr, usize)> {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() > MAX_CODE_POINTS {
+        let size = chars.len();
+        report.whole(format!("expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}"));
+        return None;
+    }
+    let tokens = token::tokens(&chars, report);
+    let mut parser = Parser { chars: &chars, tokens, at: 0, nesting: 0, ids: 0, report };
+    let expr = parser.start().ok()?;
+    let ids = parser.ids;
+    report.is_empty().then_some((expr, ids))
+}
+
+pub(crate) struct Parser<'t, 'r, 's> {
+    chars: &'t [char],
+    tokens: Vec<Token>,
+    at: usize,
+    nesting: u16,
+    ids: usize,
+    report: &'r mut Report<'s>,
+}
+
+impl Parser<'_, '_, '_> {
+    fn start(&mut self) -> Parsed<Expr> {
+        let expr = self.expr()?;
+        if self.token().kind != T::End {
+            let word = if self.ahead(1).kind == T::End { "extraneous" } else { "mismatched" };
+            return self.unexpected(word, "<EOF>");
+        }
+        Ok(expr)
+    }
+
+    // === tokens ===
+
+    fn token(&self) -> Token {
+        self.ahead(0)
+    }
+
+    fn ahead(&self, count: usize) -> Token {
+        // The last token is the end, and nothing moves past it.
+        self.tokens[(self.at + count).min(self.tokens.len() - 1)]
+    }
+
+    fn next(&mut self) -> Token {
+        let token = self.token();
+        self.at += 1;
+        token
+    }
+
+    fn is(&self, sign: &'static str) -> bool {
+        self.token().kind == T::Sign(sign)
+    }
+
+    fn eat(&mut self, sign: &'static str) -> Option<Token> {
+        self.is(sign).then(|| self.next())
+    }
+
+    fn text(&self, token: Token) -> String {
+        if token.kind == T::End {
+            return "<EOF>".to_owned();
+        }
+        self.chars[token.start as usize..token.end as usize].iter().collect()
+    }
+
+    fn unexpected<R>(&mut self, word: &str, expected: &str) -> Parsed<R> {
+        let token = self.token();
+        let found = self.text(token);
+        self.report.at(token.start, format!("Syntax error: {word} input '{found}' expecting {expected}"));
+        Err(Stop)
+    }
+
+    /// The closing sign of a bracket, or what the reader would have needed instead.
+    fn close(&mut self, sign: &'static str, expected: &str) -> Parsed<Token> {
+        if let Some(token) = self.eat(sign) {
+            return Ok(token);
+        }
+        if self.ahead(1).kind == T::Sign(sign) {
+            return self.unexpected("extraneous", expected);
+        }
+        if expected.starts_with('{') || self.token().kind != T::End {
+            return self.unexpected("mismatched", expected);
+        }
+        let token = self.token();
+        let found = self.text(token);
+        self.report.at(token.start, format!("Syntax error: missing {expected} at '{found}'"));
+        Err(Stop)
+    }
+
+    // === nodes ===
+
+    pub(crate) fn node(&mut self, offset: u32, kind: Kind) -> Expr {
+        let id = self.ids;
+        self.ids += 1;
+        Expr { id, offset, depth: depth_of(&kind), expanded: expanded_of(&kind), kind }
+    }
+
+    /// A node whose depth counts against the limit.
+    fn deeper(&mut self, offset: u32, kind: Kind) -> Parsed<Expr> {
+        let mut expr = self.node(offset, kind);
+        expr.depth += 1;
+        if expr.depth > MAX_DEPTH || expr.expanded > MAX_EXPANDED_DEPTH {
+            self.report.whole("max recursion depth exceeded");
+            return Err(Stop);
+        }
+        Ok(expr)
+    }
+
+    pub(crate) fn call(&mut self, offset: u32, function: &str, args: Vec<Expr>) -> Expr {
+        self.node(offset, Kind::Call { function: function.to_owned(), target: None, args })
+    }
+
+    /// A copy with ids of its own.
+    pub(crate) fn copy(&mut self, expr: &Expr) -> Expr {
+        let mut copy = expr.clone();
+        self.renumber(&mut copy);
+        copy
+    }
+
+    fn renumber(&mut self, expr: &mut Expr) {
+        expr.id = self.ids;
+        self.ids += 1;
+        match &mut expr.kind {
+            Kind::Broken | Kind::Literal(_) | Kind::Ident(_) => {}
+            Kind::Select { operand, .. } => self.renumber(operand),
+            Kind::Call { target, args, .. } => {
+                target.iter_mut().map(|t| &mut **t).chain(args).for_each(|e| self.renumber(e))
+            }
+            Kind::List { items, .. } => items.iter_mut().for_each(|item| self.renumber(item)),
+            Kind::Map(entries) => {
+                for entry in entries {
+                    self.renumber(&mut entry.key);
+                    self.renumber(&mut entry.value);
+                }
+            }
+            Kind::Message { fields, .. } => fields.iter_mut().for_each(|(_, value)| self.renumber(value)),
+            Kind::Fold(fold) => {
+                for part in [&mut fold.range, &mut fold.init, &mut fold.condition, &mut fold.step, &mut fold.result] {
+                    self.renumber(part);
+                }
+            }
+        }
+    }
+
+    fn broken(&mut self, offset: u32, message: impl Into<String>) -> Expr {
+        self.report.at(offset, message);
+        self.node(offset, Kind::Broken)
+    }
+
+    // === grammar ===
+
+    fn expr(&mut self) -> Parsed<Expr> {
+        self.nesting += 1;
+        if self.nesting > MAX_DEPTH {
+            self.report.whole(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
+            return Err(Stop);
+        }
+        let condition = self.any()?;
+        let Some(op) = self.eat("?") else {
+            self.nesting -= 1;
+            return Ok(condition);
+        };
+        let yes = self.any()?;
+        if self.eat(":").is_none() {
+            return self.unexpected("mismatched", "':'");
+        }
+        let no = self.expr()?;
+        self.nesting -= 1;
+        let kind = Kind::Call { function: "_?_:_".to_owned(), target: None, args: vec![condition, yes, no] };
+        self.deeper(op.start, kind)
+    }
+
+    fn any(&mut self) -> Parsed<Expr> {
+        self.chain("||", "_||_", Self::all)
+    }
+
+    fn all(&mut self) -> Parsed<Expr> {
+        self.chain("&&", "_&&_", |parser| parser.binary(0))
+    }
+
+    fn chain(&mut self, sign: &'static str, function: &str, part: fn(&mut Self) -> Parsed<Expr>) -> Parsed<Expr> {
+        let first = part(self)?;
+        let Some(op) = self.eat(sign) else { return Ok(first) };
+        let mut args = vec![first, part(self)?];
+        while self.eat(sign).is_some() {
+            args.push(part(self)?);
+        }
+        Ok(self.call(op.start, function, args))
+    }
+
+    /// Comparisons bind loosest, then sums, then products; all are read from the left.
+    fn binary(&mut self, level: usize) -> Parsed<Expr> {
+        const LEVELS: [&[(&str, &str)]; 3] = [
+            &[
+                ("<", "_<_"),
+                ("<=", "_<=_"),
+                (">=", "_>=_"),
+                (">", "_>_"),
+                ("==", "_==_"),
+                ("!=", "_!=_"),
+                ("in", "@in"),
+            ],
+            &[("+", "_+_"), ("-", "_-_")],
+            &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
+        ];
+        let Some(operators) = LEVELS.get(level) else { return self.unary() };
+        let mut left = self.binary(level + 1)?;
+        loop {
+            let T::Sign(sign) = self.token().kind else { return Ok(left) };
+            let Some((_, function)) = operators.iter().find(|(operator, _)| *operator == sign) else {
+                return Ok(left);
+            };
+            let op = self.next();
+            let right = self.binary(level + 1)?;
+            let kind = Kind::Call { function: (*function).to_owned(), target: None, args: vec![left, right] };
+            left = self.deeper(op.start, kind)?;
+        }
+    }
+
+    fn unary(&mut self) -> Parsed<Expr> {
+        let (sign, function) = match self.token().kind {
+            T::Sign("!") => ("!", "!_"),
+            // One minus before a number belongs to the number.
+            T::Sign("-") if !matches!(self.ahead(1).kind, T::Int | T::Double) => ("-", "-_"),
+            _ => return self.member(),
+        };
+        let first = self.next();
+        let mut count = 1;
+        while self.eat(sign).is_some() {
+            count += 1;
+        }
+        if self.token().kind == T::End {
+            let expected = format!("{{'[', '{{', '(', '.', '-', '!', {OPERAND}}}");
+            if sign == "!" {
+                return self.unexpected("extraneous", &expected);
+            }
+            let token = self.token();
+            self.report.at(token.start, "Syntax error: no viable alternative at input '-'");
+            return self.unexpected("mismatched", &expected);
+        }
+        let operand = self.member()?;
+        if count % 2 == 0 { Ok(operand) } else { Ok(self.call(first.start, function, vec![operand])) }
+    }
+
+    fn member(&mut self) -> Parsed<Expr> {
+        let mut expr = self.primary(false)?;
+        loop {
+            if let Some(dot) = self.eat(".") {
+                expr = self.select(expr, dot)?;
+            } else if let Some(open) = self.eat("[") {
+                let optional = self.eat("?").is_some();
+                if !optional {
+                    self.operand_or("'?', ")?;
+                }
+                let index = self.expr()?;
+                self.close("]", "']'")?;
+                let function = if optional { "_[?_]" } else { "_[_]" };
+                let kind = Kind::Call { function: function.to_owned(), target: None, args: vec![expr, index] };
+                expr = self.deeper(open.start, kind)?;
+            } else {
+                return Ok(expr);
+            }
+        }
+    }
+
+    fn select(&mut self, operand: Expr, dot: Token) -> Parsed<Expr> {
+        let optional = self.eat("?").is_some();
+        let name = self.token();
+        let field = match name.kind {
+            T::Ident => self.text(name),
+            T::Quoted => self.text(name).trim_matches('`').to_owned(),
+            _ => {
+                let text = if name.kind == T::End { String::new() } else { self.text(name) };
+                self.report.at(name.start, format!("Syntax error: no viable alternative at input '.{text}'"));
+                return Err(Stop);
+            }
+        };
+        self.next();
+        if optional {
+            let literal = self.node(name.start, Kind::Literal(Val::string(field)));
+            return self.deeper(
+                dot.start,
+                Kind::Call { function: "_?._".to_owned(), target: None, args: vec![operand, literal] },
+            );
+        }
+        if name.kind == T::Ident
+            && let Some(open) = self.eat("(")
+        {
+            let args = self.arguments()?;
+            let expr = self.expand(open.start, &field, Some(operand), args)?;
+            return self.counted(expr);
+        }
+        self.deeper(dot.start, Kind::Select { operand: Box::new(operand), field, test: false })
+    }
+
+    /// Counts a node the macros made like one that was written.
+    fn counted(&mut self, mut expr: Expr) -> Parsed<Expr> {
+        expr.depth += 1;
+        if expr.depth > MAX_DEPTH || expr.expanded > MAX_EXPANDED_DEPTH {
+            self.report.whole("max recursion depth exceeded");
+            return Err(Stop);
+        }
+        Ok(expr)
+    }
+
+    /// A call or what the macro of that name makes of it.
+    fn expand(&mut self, offset: u32, name: &str, target: Option<Expr>, args: Vec<Expr>) -> Parsed<Expr> {
+        let receiver = target.is_some();
+        match crate::macros::find(name, args.len(), receiver) {
+            None => {
+                let target = target.map(Box::new);
+                Ok(self.node(offset, Kind::Call { function: name.to_owned(), target, args }))
+            }
+            Some(make) => match make(self, offset, target, args) {
+                Ok(expr) => self.counted(expr).map(|mut expr| {
+                    expr.depth -= 1;
+                    expr
+                }),
+                Err((at, message)) => Ok(self.broken(at, message)),
+            },
+        }
+    }
+
+    fn arguments(&mut self) -> Parsed<Vec<Expr>> {
+        if self.eat(")").is_some() {
+            return Ok(Vec::new());
+        }
+        if self.token().kind == T::End {
+            let expected = format!("{{'[', '{{', '(', ')', '.', '-', '!', {OPERAND}}}");
+            return self.unexpected("mismatched", &expected);
+        }
+        let mut args = vec![self.expr()?];
+        while self.eat(",").is_some() {
+            args.push(self.expr()?);
+        }
+        self.close(")", "')'")?;
+        Ok(args)
+    }
+
+    /// Reports a missing operand where something more than an operand may stand.
+    fn operand_or(&mut self, more: &str) -> Parsed<()> {
+        if self.token().kind == T::End {
+            let expected = format!("{{'[', '{{', '(', '.', '-', '!', {more}{OPERAND}}}");
+            return self.unexpected("mismatched", &expected);
+        }
+        Ok(())
+    }
+
+    fn starts_operand(kind: T) -> bool {
+        match kind {
+            T::Sign(sign) => matches!(sign, "[" | "{" | "(" | "." | "-" | "!" | "true" | "false" | "null"),
+            T::Quoted | T::End => false,
+            _ => true,
+        }
+    }
+
+    fn primary(&mut self, skipped: bool) -> Parsed<Expr> {
+        let token = self.token();
+        match token.kind {
+            T::Sign("(") => {
+                self.next();
+                let expr = self.expr()?;
+                self.close(")", "')'")?;
+                Ok(expr)
+            }
+            T::Sign("[") => {
+                self.next();
+                self.list(token)
+            }
+            T::Sign("{") => {
+                self.next();
+                self.map(token)
+            }
+            T::Sign(".") if self.ahead(1).kind == T::Ident => {
+                self.next();
+                self.name(Some(token))
+            }
+            T::Ident => self.name(None),
+            T::Sign("-") | T::Int | T::Double => self.number(),
+            T::Uint => {
+                self.next();
+                let text = self.text(token);
+                let digits = &text[..text.len() - 1];
+                let value = match digits.strip_prefix("0x") {
+                    Some(hex) => u64::from_str_radix(hex, 16),
+                    None => digits.parse(),
+                };
+                Ok(match value {
+                    Ok(value) => self.node(token.start, Kind::Literal(Val::Uint(value))),
+                    Err(_) => self.broken(token.start, "invalid uint literal"),
+                })
+            }
+            T::String | T::Bytes => {
+                self.next();
+                Ok(self.quoted(token))
+            }
+            T::Sign("true") => self.constant(Val::Bool(true)),
+            T::Sign("false") => self.constant(Val::Bool(false)),
+            T::Sign("null") => self.constant(Val::Null),
+            _ => {
+                let expected = format!("{{'[', '{{', '(', '.', '-', '!', {OPERAND}}}");
+                let word =
+                    if !skipped && Self::starts_operand(self.ahead(1).kind) { "extraneous" } else { "mismatched" };
+                self.unexpected(word, &expected)
+            }
+        }
+    }
+
+    fn constant(&mut self, value: Val<'static>) -> Parsed<Expr> {
+        let token = self.next();
+        Ok(self.node(token.start, Kind::Literal(value)))
+    }
+
+    fn number(&mut self) -> Parsed<Expr> {
+        let sign = self.eat("-");
+        let token = self.next();
+        let offset = sign.map_or(token.start, |sign| sign.start);
+        let text = self.text(token);
+        let minus = if sign.is_some() { "-" } else { "" };
+        if token.kind == T::Double {
+            let value = format!("{minus}{text}").parse::<f64>().ok().filter(|value| value.is_finite());
+            return Ok(match value {
+                Some(value) => self.node(offset, Kind::Literal(Val::Double(value))),
+                None => self.broken(offset, "invalid double literal"),
+            });
+        }
+        let value = match text.strip_prefix("0x") {
+            Some(hex) => i64::from_str_radix(&format!("{minus}{hex}"), 16),
+            None => format!("{minus}{text}").parse(),
+        };
+        Ok(match value {
+            Ok(value) => self.node(offset, Kind::Literal(Val::Int(value))),
+            Err(_) => self.broken(offset, "invalid int literal"),
+        })
+    }
+
+    fn quoted(&mut self, token: Token) -> Expr {
+        let text = self.text(token);
+        let bytes = token.kind == T::Bytes;
+        let literal = if bytes { &text[1..] } else { text.as_str() };
+        match token::unescape(literal, bytes) {
+            Ok(value) if bytes => self.node(token.start, Kind::Literal(Val::bytes(value))),
+            Ok(value) => match String::from_utf8(value) {
+                Ok(value) => self.node(token.start, Kind::Literal(Val::string(value))),
+                Err(_) => self.broken(token.start, "unable to unescape string"),
+            },
+            Err(message) => self.broken(token.start, message),
+        }
+    }
+
+    fn name(&mut self, dot: Option<Token>) -> Parsed<Expr> {
+        if let Some(message) = self.message(dot)? {
+            return Ok(message);
+        }
+        let token = self.next();
+        let word = self.text(token);
+        let offset = dot.map_or(token.start, |dot| dot.start);
+        let reserved = RESERVED.contains(&word.as_str());
+        let name = if dot.is_some() { format!(".{word}") } else { word };
+        if let Some(open) = self.eat("(") {
+            if reserved {
+                self.arguments()?;
+                return Ok(self.broken(offset, format!("reserved identifier: {}", name.trim_start_matches('.'))));
+            }
+            let args = self.arguments()?;
+            return self.expand(open.start, &name, None, args);
+        }
+        if reserved {
+            return Ok(self.broken(offset, format!("reserved identifier: {}", name.trim_start_matches('.'))));
+        }
+        Ok(self.node(token.start, Kind::Ident(name)))
+    }
+
+    /// `a.b.C{field: value}`: read, and refused by the checker, as nothing here can be built that way.
+    fn message(&mut self, dot: Option<Token>) -> Parsed<Option<Expr>> {
+        let mut ahead = 0;
+        loop {
+            if self.ahead(ahead).kind != T::Ident {
+                return Ok(None);
+            }
+            match self.ahead(ahead + 1).kind {
+                T::Sign(".") => ahead += 2,
+                T::Sign("{") => break,
+                _ => return Ok(None),
+            }
+        }
+        let mut name = if dot.is_some() { ".".to_owned() } else { String::new() };
+        for _ in 0..=ahead {
+            let token = self.next();
+            name.push_str(&self.text(token));
+        }
+        let open = self.next();
+        let mut fields = Vec::new();
+        while !self.is("}") {
+            self.eat("?");
+            let field = self.token();
+            if !matches!(field.kind, T::Ident | T::Quoted) {
+                return self.unexpected("mismatched", "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
+            }
+            self.next();
+            if self.eat(":").is_none() {
+                return self.unexpected("mismatched", "':'");
+            }
+            let field = self.text(field);
+            fields.push((field, self.expr()?));
+            if self.eat(",").is_none() {
+                break;
+            }
+        }
+        self.close("}", "{'}', ','}")?;
+        Ok(Some(self.node(open.start, Kind::Message { name, fields })))
+    }
+
+    fn list(&mut self, open: Token) -> Parsed<Expr> {
+        let (mut items, mut optional) = (Vec::new(), Vec::new());
+        while !self.is("]") {
+            if self.is(",") && self.ahead(1).kind == T::Sign("]") {
+                break;
+            }
+            optional.push(self.eat("?").is_some());
+            if items.is_empty() {
+                self.operand_or("',', ']', '?', ").ok().ok_or(Stop)?;
+            }
+            items.push(self.expr()?);
+            if self.eat(",").is_none() {
+                break;
+            }
+        }
+        self.eat(",");
+        self.close("]", "{']', ','}")?;
+        Ok(self.node(open.start, Kind::List { items, optional }))
+    }
+
+    fn map(&mut self, open: Token) -> Parsed<Expr> {
+        let mut entries = Vec::new();
+        while !self.is("}") {
+            if self.is(",") && self.ahead(1).kind == T::Sign("}") {
+                break;
+            }
+            let optional = self.eat("?").is_some();
+            let key = self.expr()?;
+            if self.eat(":").is_none() {
+                let token = self.token();
+                let found = self.text(token);
+                // A value where the colon should be: only the colon is missing.
+                if Self::starts_operand(token.kind) {
+                    self.report.at(token.start, format!("Syntax error: missing ':' at '{found}'"));
+                    return Err(Stop);
+                }
+                return self.unexpected("mismatched", "':'");
+            }
+            let value = self.expr()?;
+            entries.push(Entry { key, value, optional });
+            if self.eat(",").is_none() {
+                break;
+            }
+        }
+        self.eat(",");
+        self.close("}", "{'}', ','}")?;
+        Ok(self.node(open.start, Kind::Map(entries)))
+    }
+}
+
+fn parts(kind: &Kind) -> Vec<&Expr> {
+    match kind {
+        Kind::Broken | Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
+        Kind::Select { operand, .. } => vec![operand],
+        Kind::Call { target, args, .. } => target.iter().map(|t| &**t).chain(args).collect(),
+        Kind::List { items, .. } => items.iter().collect(),
+        Kind::Map(entries) => entries.iter().flat_map(|entry| [&entry.key, &entry.value]).collect(),
+        Kind::Message { fields, .. } => fields.iter().map(|(_, value)| value).collect(),
+        Kind::Fold(fold) => vec![&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result],
+    }
+}
+
+fn depth_of(kind: &Kind) -> u16 {
+    parts(kind).into_iter().map(|part| part.depth).max().unwrap_or(0)
+}
+
+fn expanded_of(kind: &Kind) -> u16 {
+    parts(kind).into_iter().map(|part| part.expanded).max().unwrap_or(0) + 1
+}

@@ -1,0 +1,86 @@
+//! What somebody meant who wrote a word that nobody knows: the nearest of those that are known.
+
+/// Longer words are not compared: no name in a manifest is that long, and comparing costs the product of the lengths.
+const LONGEST: usize = 64;
+
+/// The known word that a misspelt one stands for, if one is near enough. The case of letters counts for nothing.
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let word = lower(word)?;
+    // In a short word every slip of the finger is a good part of it.
+    let most = match word.len() {
+        0..=2 => 0,
+        3..=5 => 1,
+        6 => 2,
+        _ => 3,
+    };
+    let distances = known.into_iter().filter_map(|known| Some((distance(&word, &lower(known)?), known)));
+    distances.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
+fn lower(word: &str) -> Option<Vec<char>> {
+    (word.len() <= LONGEST).then(|| word.chars().flat_map(char::to_lowercase).collect())
+}
+
+/// How many letters must be put in, left out, changed, or swapped with their neighbour to get from one word to the other.
+fn distance(from: &[char], to: &[char]) -> usize {
+    let mut before = vec![0; to.len() + 1];
+    let mut above: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in to.iter().enumerate() {
+            let mut least = (above[j] + usize::from(a != b)).min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *a == to[j - 1] && from[i - 1] == *b {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("lables", Some("labels"))]
+    #[case("wroker", Some("worker"))]
+    #[case("MACHINECONFIGSELECTOR", Some("machineConfigSelector"))]
+    #[case("kernelArgument", Some("kernelArguments"))]
+    #[case("kernelargs", None)]
+    #[case("fip", Some("fips"))]
+    #[case("wrkr", None)]
+    #[case("x", None)]
+    #[case("", None)]
+    #[case("master", None)]
+    fn the_nearest_word_is_found_and_no_far_one(#[case] word: &str, #[case] meant: Option<&str>) {
+        let known = ["labels", "worker", "machineConfigSelector", "kernelArguments", "fips"];
+        assert_eq!(nearest(word, known), meant);
+    }
+
+    #[test]
+    fn of_two_near_words_the_nearer_is_taken() {
+        assert_eq!(nearest("dropin", ["dropsin", "dropins", "dropin"]), Some("dropin"));
+    }
+
+    #[test]
+    fn an_endless_word_is_not_compared() {
+        assert_eq!(nearest(&"a".repeat(1 << 20), ["a"]), None);
+    }
+
+    #[rstest]
+    #[case("", "", 0)]
+    #[case("abc", "", 3)]
+    #[case("abc", "acb", 1)]
+    #[case("abc", "abcd", 1)]
+    #[case("abc", "xbc", 1)]
+    #[case("ca", "abc", 3)]
+    fn distances(#[case] from: &str, #[case] to: &str, #[case] expected: usize) {
+        let chars = |word: &str| word.chars().collect::<Vec<_>>();
+        assert_eq!(distance(&chars(from), &chars(to)), expected);
+        assert_eq!(distance(&chars(to), &chars(from)), expected);
+    }
+}

@@ -1,0 +1,71 @@
+//! All checks of a custom resource together, in the order of the real API server.
+
+use serde_json::Value;
+
+use crate::cause::{Cause, Reason};
+use crate::document::Schema;
+use crate::embedded::embedded_resources;
+use crate::lists::duplicates;
+use crate::rules::rule_mistakes;
+use crate::scale::Scale;
+use crate::validation::validate;
+
+/// What a version of a definition demands of its objects.
+#[derive(Debug, Clone, Copy)]
+pub struct CustomResource<'a> {
+    /// The schema of the version.
+    pub schema: Schema<'a>,
+    /// Its scale, if it has one.
+    pub scale: Option<&'a Scale>,
+}
+
+impl CustomResource<'_> {
+    /// Judges an object, new or as a change of an old one. `metadata` is what is wrong with its metadata, which is
+    /// judged like that of any object, elsewhere.
+    pub fn mistakes(self, object: &Value, old: Option<&Value>, metadata: Vec<Cause>) -> Vec<Cause> {
+        let mut found = metadata;
+        found.extend(validate(self.schema, object, old, ""));
+        if let Some(scale) = self.scale {
+            found.extend(scale.spec_mistakes(object));
+            found.extend(scale.status_mistakes(object));
+        }
+        found.extend(embedded_resources(self.schema, object));
+        self.lists_and_rules(object, old, found)
+    }
+
+    /// Judges a change of the status alone.
+    pub fn status_mistakes(self, object: &Value, old: &Value, metadata: Vec<Cause>) -> Vec<Cause> {
+        let mut found = metadata;
+        if let (Some(schema), Some(status)) = (self.schema.property("status"), object.get("status")) {
+            found.extend(validate(schema, status, old.get("status"), "status"));
+        }
+        if let Some(scale) = self.scale {
+            found.extend(scale.status_mistakes(object));
+        }
+        self.lists_and_rules(object, Some(old), found)
+    }
+
+    fn lists_and_rules(self, object: &Value, old: Option<&Value>, mut found: Vec<Cause>) -> Vec<Cause> {
+        // An object that had duplicates before may keep them.
+        if old.is_none_or(|old| duplicates(self.schema, old).is_empty()) {
+            found.extend(duplicates(self.schema, object));
+        }
+        if !self.schema.has_rules {
+            return found;
+        }
+        if found.iter().any(is_blocking) {
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                          errors to complete validation";
+            found.push(Cause::invalid("<nil>", &Value::Null, detail));
+        } else {
+            found.extend(rule_mistakes(self.schema, object, old));
+        }
+        found
+    }
+}
+
+/// Whether rules would stumble over a mistake.
+fn is_blocking(cause: &Cause) -> bool {
+    let reasons = [Reason::NotSupported, Reason::Required, Reason::TooLong, Reason::TooMany, Reason::TypeInvalid];
+    reasons.contains(&cause.reason)
+}

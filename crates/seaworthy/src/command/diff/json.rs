@@ -1,0 +1,59 @@
+//! Differences for programs.
+
+use seaworthy_ignition::Change;
+use seaworthy_ignition::diff::What;
+use seaworthy_ignition::node::Node;
+use serde_json::{Value, json};
+
+use super::report::{FieldDifference, Report, noun};
+
+pub fn of(reports: &[Report<'_>]) -> Value {
+    let differs = reports.iter().any(Report::differs);
+    let pools: Vec<Value> = reports.iter().map(report_json).collect();
+    json!({"differs": differs, "pools": pools})
+}
+
+fn report_json(report: &Report<'_>) -> Value {
+    let fields = report.fields.iter().map(field_json);
+    json!({
+        "pool": report.pool,
+        "old": report.old.map(|outcome| outcome.name.as_str()),
+        "new": report.new.map(|outcome| outcome.name.as_str()),
+        "changes": fields.chain(report.changes.iter().map(change_json)).collect::<Vec<_>>(),
+    })
+}
+
+fn field_json(field: &FieldDifference<'_>) -> Value {
+    let value = |node: &Option<&Node<'_>>| node.map(Node::to_json);
+    match field {
+        FieldDifference::Scalar { field, old, new } => {
+            json!({"subject": field, "change": "changed", "old": value(old), "new": value(new)})
+        }
+        FieldDifference::Item { list, sign, text } => {
+            let change = if *sign == '+' { "added" } else { "removed" };
+            json!({"subject": format!("{} {text}", noun(list)), "change": change})
+        }
+        FieldDifference::Order { list } => json!({"subject": list, "change": "reordered"}),
+    }
+}
+
+fn change_json(change: &Change<'_>) -> Value {
+    let subject = change.entry.to_string();
+    match &change.what {
+        What::Added(node) => json!({"subject": subject, "change": "added", "new": node.to_json()}),
+        What::Removed(node) => json!({"subject": subject, "change": "removed", "old": node.to_json()}),
+        What::Moved { from, to, old, new } => json!({
+            "subject": subject, "change": "moved", "from": from, "to": to, "old": old.to_json(), "new": new.to_json(),
+        }),
+        What::Changed { fields, .. } => {
+            let field = |field: &seaworthy_ignition::diff::FieldChange<'_>| {
+                json!({
+                    "path": field.path.to_string(),
+                    "old": field.old.map(Node::to_json),
+                    "new": field.new.map(Node::to_json),
+                })
+            };
+            json!({"subject": subject, "change": "changed", "fields": fields.iter().map(field).collect::<Vec<_>>()})
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! How two sides differ, pool by pool.
+
+use seaworthy_ignition::node::Node;
+use seaworthy_ignition::{Change, diff};
+
+use super::side::{Outcome, Side};
+
+/// The fields of a MachineConfig's spec that hold one value.
+const SCALARS: [&str; 4] = ["osImageURL", "baseOSExtensionsContainerImage", "kernelType", "fips"];
+
+/// A pool on both sides.
+pub struct Report<'s> {
+    /// The pool, or the name of an object that is of none.
+    pub pool: &'s str,
+    pub old: Option<&'s Outcome>,
+    pub new: Option<&'s Outcome>,
+    /// What differs beside the Ignition config.
+    pub fields: Vec<FieldDifference<'s>>,
+    /// What differs in the Ignition config.
+    pub changes: Vec<Change<'s>>,
+}
+
+/// A difference beside the Ignition config.
+pub enum FieldDifference<'n> {
+    Scalar { field: &'static str, old: Option<&'n Node<'n>>, new: Option<&'n Node<'n>> },
+    Item { list: &'static str, sign: char, text: &'n str },
+    Order { list: &'static str },
+}
+
+impl<'s> Report<'s> {
+    /// Compares all pools. `empty` stands for a config that is not there.
+    pub fn all(old: &'s Side, new: &'s Side, empty: &'s Node<'static>) -> Vec<Self> {
+        let pools = old.keys().chain(new.keys().filter(|pool| !old.contains_key(*pool)));
+        pools.map(|pool| Report::of(pool, old.get(pool), new.get(pool), empty)).collect()
+    }
+
+    fn of(pool: &'s str, old: Option<&'s Outcome>, new: Option<&'s Outcome>, empty: &'s Node<'static>) -> Self {
+        let config =
+            |outcome: Option<&'s Outcome>| outcome.and_then(|outcome| outcome.spec.get("config")).unwrap_or(empty);
+        let mut changes = diff(config(old), config(new));
+        // Every rendered config has the same version; of others it says nothing about the machine.
+        changes.retain(|change| change.entry.to_string() != "ignition.version");
+        Report { pool, old, new, fields: field_differences(old, new), changes }
+    }
+
+    /// Whether anything differs on machines.
+    pub fn differs(&self) -> bool {
+        !self.changes.is_empty() || !self.fields.is_empty() || self.old.is_some() != self.new.is_some()
+    }
+
+    /// Both names, when only they differ.
+    pub fn renamed(&self) -> Option<(&str, &str)> {
+        let (old, new) = (self.old?, self.new?);
+        let is_renamed = old.pool.is_some() && old.pool == new.pool && old.name != new.name;
+        (is_renamed && !self.differs()).then_some((&old.name, &new.name))
+    }
+}
+
+fn field_differences<'s>(old: Option<&'s Outcome>, new: Option<&'s Outcome>) -> Vec<FieldDifference<'s>> {
+    let field = |outcome: Option<&'s Outcome>, key: &str| -> Option<&'s Node<'s>> {
+        let node: &'s Node<'s> = outcome?.spec.get(key)?;
+        Some(node).filter(|node| !node.is_null() && node.as_str() != Some(""))
+    };
+    let mut differences = Vec::new();
+    for key in SCALARS {
+        let (old, new) = (field(old, key), field(new, key));
+        if says(old) != says(new) {
+            differences.push(FieldDifference::Scalar { field: key, old, new });
+        }
+    }
+    for list in ["kernelArguments", "extensions"] {
+        let items = |outcome: Option<&'s Outcome>| -> Vec<&'s str> {
+            let node = field(outcome, list).and_then(Node::as_list).unwrap_or_default();
+            node.iter().filter_map(Node::as_str).collect()
+        };
+        list_differences(list, &items(old), &items(new), &mut differences);
+    }
+    differences
+}
+
+/// A value of the spec, if it says anything: what rendering fills in means the same as nothing.
+fn says<'n>(node: Option<&'n Node<'n>>) -> Option<&'n Node<'n>> {
+    node.filter(|node| node.as_bool() != Some(false) && node.as_str() != Some("default"))
+}
+
+fn list_differences<'n>(list: &'static str, old: &[&'n str], new: &[&'n str], out: &mut Vec<FieldDifference<'n>>) {
+    let mut left = new.to_vec();
+    let before = out.len();
+    for text in old {
+        match left.iter().position(|other| other == text) {
+            Some(at) => drop(left.remove(at)),
+            None => out.push(FieldDifference::Item { list, sign: '-', text }),
+        }
+    }
+    out.extend(left.into_iter().map(|text| FieldDifference::Item { list, sign: '+', text }));
+    if out.len() == before && old != new {
+        out.push(FieldDifference::Order { list });
+    }
+}
+
+/// What an entry of a list of the spec is called.
+pub fn noun(list: &str) -> &'static str {
+    if list == "kernelArguments" { "kernel argument" } else { "extension" }
+}

@@ -1,0 +1,228 @@
+//! What is compared: two sets of manifests, rendered here, or objects as they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path as FilePath, PathBuf};
+
+use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
+use seaworthy_ignition::node::{Node, Value};
+use seaworthy_render::{MachineConfig, Prepared, render};
+
+use super::super::{contents, workspace};
+use crate::cli::Diff;
+use crate::failure::Failure;
+use crate::manifest::{Inputs, Set, load};
+use crate::paint;
+
+/// What one side puts on machines, by pool (or by name, for single objects).
+pub type Side = BTreeMap<String, Outcome>;
+
+/// What a pool's machines get.
+pub struct Outcome {
+    /// The name of the rendered MachineConfig, or of the object.
+    pub name: String,
+    /// Its spec, the Ignition config being of spec 3.5.
+    pub spec: Node<'static>,
+    /// The pool that it is of.
+    pub pool: Option<String>,
+}
+
+/// What a side consists of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nature {
+    /// Manifests to render.
+    Sources,
+    /// Rendered objects.
+    Rendered,
+    /// One MachineConfig without a pool.
+    Single,
+}
+
+/// Reads both sides. `None` when a pool cannot be rendered, which is said.
+pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
+    let files: Vec<&PathBuf> = options.files.iter().chain(&options.sides).collect();
+    let [old, new] = files[..] else {
+        let found = contents::counted(files.len(), "side");
+        let message = format!("{found} given; give two: -f for what was, and -f for what shall be");
+        return Err(Failure::unreadable(message));
+    };
+    if old.as_os_str() == "-" && new.as_os_str() == "-" {
+        return Err(Failure::unreadable("-f - is given twice; standard input can be read once"));
+    }
+    let read = |file: &PathBuf| {
+        let files = std::slice::from_ref(file);
+        load(&Inputs { files, recursive: options.recursive, max_mib: options.max_input })
+    };
+    let texts = (read(old)?, read(new)?);
+    let sets = (Set::read(&texts.0)?, Set::read(&texts.1)?);
+    let natures = (nature(&sets.0), nature(&sets.1));
+    // One object and another one are compared as they are. Beside manifests it is a manifest like them.
+    let are_finished = natures.0 != Nature::Sources && natures.1 != Nature::Sources;
+    let is_finished = |nature: Nature| are_finished || nature == Nature::Rendered;
+    let mut known = BTreeSet::new();
+    let sides = match (is_finished(natures.0), is_finished(natures.1)) {
+        (true, true) => (finished(&sets.0, options, old, &mut known)?, finished(&sets.1, options, new, &mut known)?),
+        (false, false) => {
+            let wanted = &options.pool;
+            (rendered(&sets.0, wanted, options, old, &mut known)?, rendered(&sets.1, wanted, options, new, &mut known)?)
+        }
+        (true, false) => {
+            let Some(side) = finished(&sets.0, options, old, &mut known)? else { return Ok(None) };
+            let other = rendered_beside(&sets.1, &side, options, (new, old), &mut known)?;
+            (Some(side), other)
+        }
+        (false, true) => {
+            let Some(side) = finished(&sets.1, options, new, &mut known)? else { return Ok(None) };
+            (rendered_beside(&sets.0, &side, options, (old, new), &mut known)?, Some(side))
+        }
+    };
+    let (Some(mut old), Some(new)) = sides else { return Ok(None) };
+    if let Some(missing) = options.pool.iter().find(|pool| !known.contains(*pool)) {
+        return Err(Failure::unreadable(format!(
+            "there is no pool {missing:?} on either side; the pools are: {}",
+            known.into_iter().collect::<Vec<_>>().join(", ")
+        )));
+    }
+    if are_finished {
+        align(&mut old, &new);
+    }
+    Ok(Some((old, new)))
+}
+
+fn nature(set: &Set<'_>) -> Nature {
+    let objects = &set.machine_configs;
+    if !set.pools.is_empty() || !set.broken_pools(&[]).is_empty() || objects.is_empty() {
+        return Nature::Sources;
+    }
+    match objects.len() {
+        _ if objects.iter().all(MachineConfig::is_rendered) => Nature::Rendered,
+        1 => Nature::Single,
+        _ => Nature::Sources,
+    }
+}
+
+/// Two single objects are compared with each other, whatever pools they are for.
+fn align(old: &mut Side, new: &Side) {
+    if let (1, 1, Some(from), Some(to)) = (old.len(), new.len(), old.keys().next().cloned(), new.keys().next())
+        && let Some(outcome) = old.remove(&from)
+    {
+        old.insert(to.clone(), outcome);
+    }
+}
+
+/// The pools of manifests, rendered: those that the other side has rendered objects of. The others are not new or gone,
+/// nobody gave them.
+fn rendered_beside(
+    set: &Set<'_>,
+    other: &Side,
+    options: &Diff,
+    (file, other_file): (&FilePath, &FilePath),
+    known: &mut BTreeSet<String>,
+) -> Result<Option<Side>, Failure> {
+    let mut here = BTreeSet::new();
+    let wanted: Vec<String> = other.keys().cloned().collect();
+    let side = rendered(set, &wanted, options, file, &mut here)?;
+    let listed = |names: Vec<&String>| names.into_iter().cloned().collect::<Vec<_>>().join(", ");
+    if let Some(missing) = wanted.iter().find(|pool| !here.contains(*pool)) {
+        return Err(Failure::unreadable(format!(
+            "{} has a rendered MachineConfig of pool {missing}, but {} has no such pool; its pools are: {}",
+            other_file.display(),
+            file.display(),
+            listed(here.iter().collect())
+        )));
+    }
+    let left_out: Vec<&String> = here.iter().filter(|pool| options.pool.is_empty() && !wanted.contains(pool)).collect();
+    if !left_out.is_empty() {
+        let (file, names) = (other_file.display(), listed(left_out));
+        paint::note(&format!("left out, as {file} has no rendered MachineConfig for them: pool {names}"));
+    }
+    known.extend(here);
+    Ok(side)
+}
+
+/// The pools of manifests, rendered: all, or those that are wanted. `known` gets the names of all.
+fn rendered(
+    set: &Set<'_>,
+    wanted: &[String],
+    options: &Diff,
+    file: &FilePath,
+    known: &mut BTreeSet<String>,
+) -> Result<Option<Side>, Failure> {
+    // A pool that is wanted may be on the other side only: then it is new, or gone.
+    let mut pools = set.pools(&[])?;
+    let broken = set.broken_pools(&[]);
+    if pools.is_empty() && broken.is_empty() {
+        let why = set.lacks_pools();
+        return Err(Failure::unreadable(format!("{}: there is nothing to compare: {why}", file.display())));
+    }
+    known.extend(pools.iter().map(|pool| pool.name.clone()));
+    known.extend(broken.iter().flat_map(|finding| &finding.places).map(|place| place.name.clone()));
+    pools.retain(|pool| wanted.is_empty() || wanted.contains(&pool.name));
+    let mut failed = set.broken_pools(wanted);
+    let prepared = workspace::resolved(set, &pools, &options.remote)?;
+    let context = workspace::context(set, false);
+    let mut side = Side::new();
+    for pool in &pools {
+        match render(pool, &prepared, &context) {
+            Ok(rendered) => {
+                let spec = rendered.spec.clone().into_owned();
+                let outcome = Outcome { name: rendered.name.clone(), spec, pool: Some(pool.name.clone()) };
+                side.insert(pool.name.clone(), outcome);
+            }
+            Err(findings) => failed.extend(findings),
+        }
+    }
+    workspace::report(&failed, set);
+    Ok(failed.is_empty().then_some(side))
+}
+
+/// Objects that are compared as they are.
+fn finished(
+    set: &Set<'_>,
+    options: &Diff,
+    file: &FilePath,
+    known: &mut BTreeSet<String>,
+) -> Result<Option<Side>, Failure> {
+    let mut side = Side::new();
+    for input in workspace::prepared(set) {
+        if !input.is_valid() {
+            workspace::report(&input.findings, set);
+            return Ok(None);
+        }
+        let pool = input.source.is_rendered().then(|| pool_of(input.source));
+        known.extend(pool.clone());
+        if pool.as_ref().is_some_and(|pool| !options.pool.is_empty() && !options.pool.contains(pool)) {
+            continue;
+        }
+        let key = pool.clone().unwrap_or_else(|| input.source.name().to_owned());
+        let outcome = Outcome { name: input.source.name().to_owned(), spec: spec_of(&input), pool };
+        if let Some(other) = side.insert(key.clone(), outcome) {
+            return Err(Failure::unreadable(format!(
+                "{} has several rendered MachineConfigs of pool {key}: {} and {}; give one of them",
+                file.display(),
+                other.name,
+                input.source.name()
+            )));
+        }
+    }
+    Ok(Some(side))
+}
+
+/// The pool that a rendered MachineConfig is for.
+fn pool_of(source: &MachineConfig<'_>) -> String {
+    if let Some(owner) = source.owner().filter(|owner| owner.kind == "MachineConfigPool") {
+        return owner.name.to_owned();
+    }
+    let name = source.name();
+    let pool = name.strip_prefix(RENDERED_PREFIX).and_then(|rest| rest.rsplit_once('-'));
+    pool.map_or(name, |(pool, _)| pool).to_owned()
+}
+
+/// The spec of an object, its Ignition config in the version that everything is compared in.
+fn spec_of(input: &Prepared<'_>) -> Node<'static> {
+    let spec = input.source.object().get("spec").cloned().map(Node::into_owned);
+    let mut spec = spec.unwrap_or_else(|| Node::made(Value::Map(Default::default())));
+    if let (Some(map), Some(config)) = (spec.as_map_mut(), &input.config) {
+        map.set("config", config.clone().into_owned());
+    }
+    spec
+}

@@ -1,0 +1,165 @@
+//! `seaworthy explain`.
+
+mod question;
+mod text;
+
+use std::io::Write as _;
+
+use seaworthy_ignition::node::Node;
+use seaworthy_render::provenance::{Entry, Overridden};
+use seaworthy_render::remote::Embedded;
+use seaworthy_render::{MachineConfig, render};
+
+use self::question::{Kind, answer, instead, kind_named};
+use super::workspace;
+use crate::cli::{Explain, ReportFormat};
+use crate::failure::{Failure, OK, WRONG};
+use crate::manifest::Set;
+use crate::paint;
+
+/// Of several things that may have been meant this many are named.
+const MOST_NAMED: usize = 3;
+
+pub fn run(options: &Explain) -> Result<u8, Failure> {
+    let texts = workspace::texts(&options.input)?;
+    let set = Set::read(&texts)?;
+    let wanted: Vec<String> = options.pool.iter().cloned().collect();
+    let mut pools = set.pools(&wanted)?;
+    if pools.len() > 1 {
+        let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+        return Err(Failure::unreadable(format!(
+            "there are several pools; choose one with --pool: {}",
+            names.join(", ")
+        )));
+    }
+    let Some(pool) = pools.pop() else {
+        if !set.broken_pools(&wanted).is_empty() {
+            workspace::report(&set.broken_pools(&wanted), &set);
+            return Ok(WRONG);
+        }
+        return Err(Failure::unreadable(why_nothing(&set)));
+    };
+    let prepared = workspace::resolved(&set, std::slice::from_ref(&pool), &options.remote)?;
+    let context = workspace::context(&set, false);
+    let rendered = match render(&pool, &prepared, &context) {
+        Ok(rendered) => rendered,
+        Err(findings) => {
+            workspace::report(&findings, &set);
+            return Ok(WRONG);
+        }
+    };
+    let all = rendered.provenance();
+    let (entries, kind): (Vec<&Entry<'_>>, Kind) = match &options.what {
+        None => (all.iter().collect(), Kind::Many),
+        Some(what) => {
+            let place = format!("{} (pool {})", rendered.name, pool.name);
+            let found = answer(&all, what).ok_or_else(|| Failure::unreadable(not_found(&all, what, &place)))?;
+            if found.kind == Kind::Nearly {
+                paint::note(&format!("there is no {what:?}; showing {}", subjects(&found.entries)));
+            }
+            (found.entries, found.kind)
+        }
+    };
+    match (options.output, kind) {
+        (ReportFormat::Json, _) => print_json(&rendered.name, &pool.name, &entries)?,
+        (ReportFormat::Text, Kind::Many) => text::print_table(&entries)?,
+        (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries)?,
+    }
+    Ok(OK)
+}
+
+/// Why there is nothing to explain.
+fn why_nothing(set: &Set<'_>) -> String {
+    let objects = &set.machine_configs;
+    match objects.first() {
+        Some(first) if objects.iter().all(MachineConfig::is_rendered) => format!(
+            "there are only rendered MachineConfigs in the input ({}), and they do not say what they were made of; give the \
+             MachineConfigs that the pool selects, and the MachineConfigPool",
+            first.name()
+        ),
+        _ => set.lacks_pools(),
+    }
+}
+
+/// What the entries are about, in a few words.
+fn subjects(entries: &[&Entry<'_>]) -> String {
+    let mut names: Vec<String> = entries.iter().map(|entry| entry.subject.to_string()).collect();
+    names.dedup();
+    let more = names.len().saturating_sub(MOST_NAMED);
+    names.truncate(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
+}
+
+/// Says that something is not there, and what is.
+fn not_found(all: &[Entry<'_>], what: &str, place: &str) -> String {
+    if what.trim().is_empty() {
+        return "the question is empty; without one everything is shown".to_owned();
+    }
+    // A pattern of the shell becomes many files, and `-f` takes the first.
+    let is_manifest = [".yaml", ".yml", ".json"].iter().any(|suffix| what.ends_with(suffix));
+    if is_manifest && std::path::Path::new(what).is_file() {
+        return format!("{what:?} is a file and no part of {place}; give every file a -f of its own, or their folder");
+    }
+    if let Some(kind) = kind_named(what) {
+        return format!("there are no {kind} in {place}");
+    }
+    let instead = instead(all, what);
+    let hint = instead.meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    let mut message = format!("there is no {what:?} in {place}{hint}");
+    if !instead.nearest.is_empty() {
+        message.push_str("\nwhat can be asked for there:");
+        instead.nearest.iter().for_each(|subject| message.push_str(&format!("\n  {subject}")));
+        if instead.more > 0 {
+            message.push_str(&format!("\n  … and {} more; without {what:?} all are shown", instead.more));
+        }
+    }
+    message
+}
+
+fn print_json(name: &str, pool: &str, entries: &[&Entry<'_>]) -> Result<(), Failure> {
+    let list: Vec<serde_json::Value> = entries.iter().map(|entry| entry_json(entry)).collect();
+    let json = serde_json::json!({"rendered": name, "pool": pool, "entries": list});
+    // A value always has a JSON form.
+    writeln!(std::io::stdout().lock(), "{}", serde_json::to_string_pretty(&json).unwrap_or_default())?;
+    Ok(())
+}
+
+fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
+    let mut json = serde_json::json!({
+        "subject": entry.subject.to_string(),
+        "field": entry.field,
+        "value": entry.value.to_json(),
+        "setBy": entry.set_by,
+        "default": entry.default.is_some(),
+        "alsoSetBy": entry.also,
+        "overrode": entry.overrode.iter().map(lost_json).collect::<Vec<_>>(),
+    });
+    if let Some(default) = &entry.default {
+        json["reason"] = default.reason.into();
+        if let Some(entry) = &default.entry {
+            json["defaultFor"] = serde_json::json!(entry);
+        }
+    }
+    if let Some(fetched) = entry.fetched {
+        json["fetched"] = fetched_json(fetched);
+    }
+    json
+}
+
+fn lost_json(lost: &Overridden<'_>) -> serde_json::Value {
+    // Of what was fetched the value is the URL, as its author wrote it.
+    let value = match (lost.fetched, lost.value.as_ref().and_then(Node::as_str)) {
+        (Some(_), Some(url)) if !url.starts_with("data:") => Some(seaworthy_fetch::redact(url).into()),
+        _ => lost.value.as_ref().map(Node::to_json),
+    };
+    let mut json = serde_json::json!({"place": lost.place, "value": value});
+    if let Some(fetched) = lost.fetched {
+        json["fetched"] = fetched_json(fetched);
+    }
+    json
+}
+
+fn fetched_json(fetched: &Embedded) -> serde_json::Value {
+    serde_json::json!({"url": fetched.url, "digest": fetched.digest, "fetchedAt": fetched.fetched_at_utc()})
+}

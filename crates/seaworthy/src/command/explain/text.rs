@@ -1,0 +1,212 @@
+//! Histories for people: all of them as a table, or some in full.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use anstyle::Style;
+use seaworthy_ignition::node::{Node, Value};
+use seaworthy_ignition::{data_url, gzip};
+use seaworthy_render::provenance::{DefaultValue, Entry, Overridden, Subject};
+use seaworthy_render::remote::Embedded;
+
+use super::super::contents::{self, LARGEST, counted};
+use super::super::value::{is_secret, shown};
+use crate::failure::Failure;
+use crate::paint;
+use crate::table::Table;
+
+/// How many characters of a value a table shows.
+const WIDEST: usize = 36;
+
+const INDENT: &str = "      ";
+
+/// One line per value.
+pub fn print_table(entries: &[&Entry<'_>]) -> Result<(), Failure> {
+    let mut table = Table::new(["WHAT", "FIELD", "VALUE", "SET BY", "OVERRODE"]);
+    let packed = Packed::of(entries);
+    for entry in entries {
+        let mut overrode: Vec<&str> = entry.overrode.iter().map(|lost| lost.place.name.as_str()).collect();
+        overrode.dedup();
+        table.row([
+            entry.subject.to_string(),
+            entry.field.clone(),
+            short(entry, &packed),
+            set_by(entry),
+            overrode.join(", "),
+        ]);
+    }
+    let mut out = anstream::stdout().lock();
+    for line in table.lines() {
+        writeln!(out, "{}", paint::plain(line))?;
+    }
+    Ok(())
+}
+
+fn set_by(entry: &Entry<'_>) -> String {
+    let name = match (&entry.set_by, &entry.default) {
+        (Some(place), _) => place.name.clone(),
+        // Whoever says nothing in an old version overrides others without knowing.
+        (None, Some(DefaultValue { entry: Some(place), .. })) if !entry.overrode.is_empty() => {
+            format!("(default of {})", place.name)
+        }
+        (None, _) => "(default)".to_owned(),
+    };
+    match entry.also.len() {
+        0 => name,
+        more => format!("{name} (+{more})"),
+    }
+}
+
+/// A value in a few characters.
+fn short(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
+    let text = match &entry.value.value {
+        Value::Str(text) if text.starts_with("data:") => summary(entry, packed),
+        Value::Str(text) if text.contains('\n') => format!("{}…", text.lines().next().unwrap_or_default()),
+        _ => {
+            let text = shown(&entry.field, &entry.value);
+            // In a table quotes only take room.
+            text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).map(str::to_owned).unwrap_or(text)
+        }
+    };
+    match text.char_indices().nth(WIDEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// Every value with everything that is known about it.
+pub fn print_full(entries: &[&Entry<'_>]) -> Result<(), Failure> {
+    let mut out = anstream::stdout().lock();
+    let bold = Style::new().bold();
+    let mut last = None;
+    // What was fetched is told once for each thing, not for each of its fields.
+    let mut told: Vec<&Embedded> = Vec::new();
+    let packed = Packed::of(entries);
+    for entry in entries {
+        if last != Some(&entry.subject) {
+            if last.is_some() {
+                writeln!(out)?;
+            }
+            writeln!(out, "{bold}{}{bold:#}", paint::plain(&entry.subject))?;
+            last = Some(&entry.subject);
+            told.clear();
+        }
+        write_entry(&mut out, entry, &packed, &mut told)?;
+    }
+    Ok(())
+}
+
+fn write_entry<'r>(
+    out: &mut impl Write,
+    entry: &Entry<'r>,
+    packed: &Packed<'_>,
+    told: &mut Vec<&'r Embedded>,
+) -> io::Result<()> {
+    let field = if entry.field.is_empty() { "value" } else { &entry.field };
+    writeln!(out, "  {}", paint::plain(format!("{field}: {}", summary(entry, packed))))?;
+    if let Some(place) = &entry.set_by {
+        writeln!(out, "    set by {}", paint::plain(place))?;
+    }
+    if let Some(default) = &entry.default {
+        let entry = default.entry.as_ref().map(|place| format!(" for {place}")).unwrap_or_default();
+        writeln!(out, "    set by nobody; default{}: {}", paint::plain(entry), default.reason)?;
+    }
+    if let Some(fetched) = entry.fetched.filter(|fetched| !told.contains(fetched)) {
+        write_fetched(out, fetched)?;
+        told.push(fetched);
+    }
+    for place in &entry.also {
+        writeln!(out, "    the same in {}", paint::plain(place))?;
+    }
+    if entry.overrode.is_empty() {
+        return match bytes_behind(&entry.field, &entry.value, packed.has(entry)) {
+            Some(bytes) => contents::write_excerpt(out, &bytes, INDENT),
+            None => Ok(()),
+        };
+    }
+    let mut newer = Some((&entry.value, packed.has(entry)));
+    for lost in &entry.overrode {
+        write_lost(out, entry, lost, newer)?;
+        newer = lost.value.as_ref().filter(|_| !is_reference(lost)).map(|value| (value, looks_packed(value)));
+    }
+    Ok(())
+}
+
+fn write_fetched(out: &mut impl Write, fetched: &Embedded) -> io::Result<()> {
+    let line = format!("fetched from {} at {}, {}", fetched.url, fetched.fetched_at_utc(), fetched.digest);
+    writeln!(out, "    {}", paint::plain(line))
+}
+
+fn write_lost(
+    out: &mut impl Write,
+    entry: &Entry<'_>,
+    lost: &Overridden<'_>,
+    newer: Option<(&Node<'_>, bool)>,
+) -> io::Result<()> {
+    let place = paint::plain(&lost.place);
+    let Some(old) = &lost.value else {
+        let whole = if entry.field == "path" { "takes the place of" } else { "overrides the default of" };
+        return writeln!(out, "    {whole} {place}");
+    };
+    writeln!(out, "    overrides {place}")?;
+    if let Some(fetched) = lost.fetched.filter(|_| is_reference(lost)) {
+        // What stood in its place is not part of the result, and nobody keeps it.
+        return write_fetched(out, fetched);
+    }
+    let Some((new, is_packed)) = newer else { return Ok(()) };
+    let field = &entry.field;
+    match (bytes_behind(field, old, looks_packed(old)), bytes_behind(field, new, is_packed)) {
+        (Some(before), Some(after)) if before != after => contents::write_difference(out, &before, &after, INDENT),
+        (Some(before), Some(_)) => {
+            writeln!(out, "{INDENT}the same {}, written in another way", contents::summary(&before))
+        }
+        _ => writeln!(out, "{INDENT}{} became {}", shown(field, old), shown(field, new)),
+    }
+}
+
+/// Whether a value that lost is the URL of something that was fetched.
+fn is_reference(lost: &Overridden<'_>) -> bool {
+    lost.fetched.is_some() && lost.value.as_ref().and_then(Node::as_str).is_some_and(|text| text.contains("://"))
+}
+
+fn summary(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
+    match bytes_behind(&entry.field, &entry.value, packed.has(entry)) {
+        Some(bytes) if contents::text(&bytes).is_some() && !bytes.is_empty() => {
+            let lines = contents::summary(&bytes);
+            format!("{}, {lines}", counted(bytes.len(), "byte"))
+        }
+        Some(bytes) => contents::summary(&bytes),
+        None => shown(&entry.field, &entry.value),
+    }
+}
+
+/// The bodies that are packed.
+struct Packed<'e>(HashSet<(&'e Subject, &'e str)>);
+
+impl<'e> Packed<'e> {
+    fn of(entries: &[&'e Entry<'_>]) -> Self {
+        let gzip = entries.iter().filter(|entry| entry.value.as_str() == Some("gzip"));
+        Packed(gzip.filter_map(|entry| Some((&entry.subject, entry.field.strip_suffix(".compression")?))).collect())
+    }
+
+    /// Whether the value is the source of one.
+    fn has(&self, entry: &Entry<'_>) -> bool {
+        entry.field.strip_suffix(".source").is_some_and(|body| self.0.contains(&(&entry.subject, body)))
+    }
+}
+
+/// Whether a body is packed by its looks: a value that lost stands without the field that says so.
+fn looks_packed(node: &Node<'_>) -> bool {
+    node.as_str().and_then(|text| data_url::decode(text).ok()).is_some_and(|bytes| bytes.starts_with(&[0x1f, 0x8b]))
+}
+
+/// The contents behind a value: of a file rather than their encoding, of a unit as they are. `None` for values that are
+/// no contents, and for secrets.
+fn bytes_behind(field: &str, node: &Node<'_>, is_packed: bool) -> Option<Vec<u8>> {
+    let text = node.as_str().filter(|_| !is_secret(field))?;
+    if !text.starts_with("data:") {
+        return text.contains('\n').then(|| text.as_bytes().to_vec());
+    }
+    let bytes = data_url::decode(text).ok()?.into_owned();
+    if is_packed { Some(gzip::unpack(&bytes, LARGEST).unwrap_or(bytes)) } else { Some(bytes) }
+}

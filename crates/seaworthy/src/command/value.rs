@@ -1,0 +1,73 @@
+//! Single values of a config in one line: modes in octal, keys by their fingerprints, and no secrets.
+
+use seaworthy_ignition::node::{Node, Value};
+
+use super::contents::counted;
+use super::ssh_key;
+use crate::paint;
+
+/// Stands for a secret.
+pub const HIDDEN: &str = "(hidden)";
+
+/// Whether a field may hold a secret: the value of a header is a password more often than not, a hash can be guessed at, and
+/// the key of a disk is one. That it is there, or has changed, says enough.
+pub fn is_secret(field: &str) -> bool {
+    field.contains("httpHeaders") || field.ends_with("passwordHash") || field == "keyFile.source"
+}
+
+/// A value in one line. `field` is its path in its entry.
+pub fn shown(field: &str, node: &Node<'_>) -> String {
+    if is_secret(field) {
+        return HIDDEN.to_owned();
+    }
+    match &node.value {
+        Value::Int(mode) if field == "mode" => format!("0{mode:03o}"),
+        Value::Str(key) if field.starts_with("sshAuthorizedKeys") => {
+            ssh_key::described(key).unwrap_or_else(|| paint::quoted(key))
+        }
+        Value::Str(text) if text.contains('\n') => counted(text.lines().count(), "line"),
+        Value::Str(text) if text.starts_with("data:") => "embedded".to_owned(),
+        Value::Str(text) => paint::quoted(text),
+        Value::Null => "(unset)".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::List(list) => {
+            let items: Vec<String> = list.iter().map(|item| shown(field, item)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            let items: Vec<String> = map.iter().map(|(key, item)| format!("{key}: {}", shown(key, item))).collect();
+            format!("{{{}}}", items.join(", "))
+        }
+    }
+}
+
+/// The same where there may be none.
+pub fn shown_or_unset(field: &str, node: Option<&Node<'_>>) -> String {
+    node.map_or_else(|| "(unset)".to_owned(), |node| shown(field, node))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_shown_without_secrets() {
+        let shown = |field: &str, value: serde_json::Value| shown(field, &Node::from_json(&value));
+        assert_eq!(shown("mode", json!(420)), "0644");
+        assert_eq!(shown("mode", json!(0)), "0000");
+        assert_eq!(shown("user.id", json!(420)), "420");
+        assert_eq!(shown("keyFile.source", json!("data:,key")), "(hidden)");
+        assert_eq!(shown("passwordHash", json!("$6$x")), "(hidden)");
+        assert_eq!(shown("contents.httpHeaders.Authorization.value", json!("Bearer x")), "(hidden)");
+        assert_eq!(shown("source", json!("https://u:p@h/a?sig=x")), "\"https://h/a?sig=…\"");
+        assert_eq!(
+            shown("", json!({"httpProxy": "http://u:p@h/", "noProxy": ["a"]})),
+            "{httpProxy: \"http://h/\", noProxy: [\"a\"]}"
+        );
+        assert_eq!(shown("sshAuthorizedKeys[0]", json!("no key")), "\"no key\"");
+    }
+}

@@ -1,0 +1,287 @@
+//! What is said about a text that cannot be read: parsers name the rule of their grammar, people want to know what they
+//! did wrong and on which line.
+
+use std::borrow::Cow;
+
+/// What is wrong with a text, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// The line, counted from 1; 0 where there is none.
+    pub line: usize,
+    /// The character in that line, counted from 1.
+    pub column: usize,
+    /// What is wrong, and what to do about it.
+    pub message: String,
+}
+
+/// What is wrong with a YAML text, given what its parser says.
+pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint {
+    let lines: Vec<&str> = text.lines().take(line.saturating_add(1)).collect();
+    if let Some(at) = conflict_marker(text) {
+        let message = "a merge conflict was left here; decide for one side and take the marks out".to_owned();
+        return Complaint { line: at + 1, column: 1, message };
+    }
+    let here = Place { lines: &lines, at: line.saturating_sub(1), column };
+    let (line, column, message) = match said {
+        "mapping values are not allowed in this context" => here.second_colon(),
+        "simple key expected ':'" | "simple key expect ':'" => (line, column, here.lone_word().into()),
+        "while parsing a block mapping, did not find expected key" => (line, column, here.misplaced_line()),
+        "while parsing a block collection, did not find expected '-' indicator" => {
+            let message = "a key stands among the items of a list; put \"- \" before it, or indent it like the key of the \
+                           list";
+            (line, column, message.into())
+        }
+        "illegal placement of ':' indicator" => {
+            (line, column, "a bracket that was opened above is not closed before this line".into())
+        }
+        "misplaced bracket" => (line, column, "the bracket closes nothing; quote it if it is part of a text".into()),
+        "invalid indentation in multiline quoted scalar" => {
+            (line, column, "a quoted text is not closed, or goes on without being indented".into())
+        }
+        "while parsing a quoted scalar, found unknown escape character" => {
+            let message = "a backslash in double quotes begins an escape, and this one does not exist; write \\\\ for a \
+                           backslash, or use single quotes";
+            (line, column, message.into())
+        }
+        "invalid trailing content after single-quoted scalar" => {
+            let message =
+                "the text goes on behind its closing quote; a quote inside single quotes is written twice ('')";
+            (line, column, message.into())
+        }
+        "invalid trailing content after double-quoted scalar" => {
+            let message = "the text goes on behind its closing quote; a quote inside double quotes is written as \\\"";
+            (line, column, message.into())
+        }
+        said if said.starts_with("tabs disallowed") => {
+            (line, column, "a tab is used for indentation; YAML is indented with blanks".into())
+        }
+        said if said.starts_with("unclosed bracket") => {
+            (line, column, "the bracket is never closed; quote it if it is part of a text".into())
+        }
+        said if said.starts_with("unexpected character: ") => {
+            let found = here.line().chars().nth(column.saturating_sub(1)).unwrap_or_default();
+            (line, column, format!("a text that starts with {found:?} needs quotes").into())
+        }
+        said => (line, column, Cow::Owned(said.to_owned())),
+    };
+    Complaint { line, column, message: message.into_owned() }
+}
+
+/// What is wrong with a JSON text, given what its parser says.
+pub fn of_json(text: &str, line: usize, column: usize, said: &str) -> Complaint {
+    // What is wrong at the end of a line is reported before the start of the next one, where nobody looks for it.
+    let (line, column, is_at_end) = match line {
+        2.. if column == 0 => (line - 1, text.lines().nth(line - 2).unwrap_or_default().chars().count() + 1, true),
+        _ => (line, column, false),
+    };
+    let message = if is_at_end && said.starts_with("control character") {
+        "a text in double quotes is not closed on its line; a line break inside it is written as \\n".to_owned()
+    } else {
+        json_message(said)
+    };
+    Complaint { line, column, message }
+}
+
+fn json_message(said: &str) -> String {
+    let message = match said {
+        "trailing comma" => "there is a comma behind the last entry; take it out",
+        "key must be a string" => "a key in JSON stands in double quotes",
+        "invalid number" => "not a number in JSON: none starts with 0 or +, so that mode 0644 is written as 420",
+        "expected ident" => "not a value in JSON; accepted are true, false, null, numbers, and texts in double quotes",
+        "expected value" => "a value is expected here: a text in double quotes, a number, true, false, null, [ or {",
+        "expected `,` or `}`" => "a comma is missing before this, or the } that ends the object",
+        "expected `,` or `]`" => "a comma is missing before this, or the ] that ends the list",
+        "expected `:`" => "a colon is missing behind the key",
+        "trailing characters" => "the document ended before this",
+        "invalid escape" => "a backslash begins an escape, and this one does not exist; write \\\\ for a backslash",
+        "recursion limit exceeded" => "recursion limit exceeded; no manifest is nested that deep",
+        said if said.starts_with("control character") => {
+            "control character in a text; it is written as \\t for a tab, or as \\u and four hexadecimal digits"
+        }
+        said => return said.replace("EOF while parsing", "the text ends within"),
+    };
+    message.to_owned()
+}
+
+/// The first line that version control left in a text for people to decide on.
+fn conflict_marker(text: &str) -> Option<usize> {
+    let is_marker = |line: &str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ");
+    text.lines().position(is_marker)
+}
+
+/// A place in a text, and the lines before it.
+struct Place<'p> {
+    lines: &'p [&'p str],
+    /// The line, counted from 0.
+    at: usize,
+    column: usize,
+}
+
+impl<'p> Place<'p> {
+    fn line(&self) -> &'p str {
+        self.lines.get(self.at).copied().unwrap_or_default()
+    }
+
+    /// The last line above that says anything.
+    fn above(&self) -> Option<(usize, &'p str)> {
+        let above = self.lines.get(..self.at)?;
+        above.iter().enumerate().rfind(|(_, line)| is_content(line)).map(|(at, line)| (at, *line))
+    }
+
+    /// A colon where the line, or the one above it, has its value already.
+    fn second_colon(&self) -> (usize, usize, Cow<'static, str>) {
+        let line = self.line();
+        let before: String = line.chars().take(self.column.saturating_sub(1)).collect();
+        if before.contains(": ") {
+            let message = "there is a second colon in the value; put the value in quotes".into();
+            return (self.at + 1, self.column, message);
+        }
+        if let Some((at, above)) = self.above() {
+            if let Some(column) = colon_without_blank(above) {
+                return (at + 1, column, "there is no blank behind the colon".into());
+            }
+            if indent(line) > indent(above) {
+                let message = format!(
+                    "the line is indented below line {}, which has a value already; indent both alike, or give that line \
+                     no value",
+                    at + 1
+                );
+                return (self.at + 1, indent(line) + 1, message.into());
+            }
+        }
+        (self.at + 1, self.column, "a colon is not expected here; put the text in quotes if it is part of it".into())
+    }
+
+    /// A line without the colon that makes it a key.
+    fn lone_word(&self) -> &'static str {
+        let word = self.line().trim();
+        if word.starts_with("---") {
+            "three dashes on a line of their own separate documents, neither more nor fewer"
+        } else if word.starts_with('-') {
+            "there is no blank behind the dash of a list's item"
+        } else if colon_without_blank(self.line()).is_some() {
+            "there is no blank behind the colon"
+        } else {
+            "neither a key with a colon behind it nor indented as a part of the value above"
+        }
+    }
+
+    /// A line that does not stand below any key.
+    fn misplaced_line(&self) -> Cow<'static, str> {
+        let line = self.line();
+        if line.trim_start().starts_with("- ") {
+            return "an item of a list stands among keys; a list stands below a key of its own".into();
+        }
+        // The levels that are open above this line, the innermost first.
+        let mut open: Vec<usize> = Vec::new();
+        for above in self.lines[..self.at.min(self.lines.len())].iter().rev().filter(|line| is_content(line)) {
+            if above.starts_with("---") {
+                break;
+            }
+            if open.last().is_none_or(|last| indent(above) < *last) {
+                open.push(indent(above));
+            }
+        }
+        open.reverse();
+        let levels: Vec<String> = open.iter().map(usize::to_string).collect();
+        format!(
+            "the line is indented by {}, and what it could belong to is indented by {}",
+            blanks(indent(line)),
+            levels.join(" or ")
+        )
+        .into()
+    }
+}
+
+fn blanks(count: usize) -> String {
+    if count == 1 { "1 blank".to_owned() } else { format!("{count} blanks") }
+}
+
+fn indent(line: &str) -> usize {
+    line.chars().take_while(|c| *c == ' ').count()
+}
+
+fn is_content(line: &str) -> bool {
+    !line.trim().is_empty() && !line.trim_start().starts_with('#')
+}
+
+/// The column of a colon that ends a plain key and has its value right behind it: `kind:Pod`, but not `http://host`.
+fn colon_without_blank(line: &str) -> Option<usize> {
+    let start = line.len() - line.trim_start_matches([' ', '-']).len();
+    let key = line[start..].chars().take_while(|c| c.is_ascii_alphanumeric() || "._-/".contains(*c)).count();
+    let rest = line.get(start + key..)?.strip_prefix(':')?;
+    (key > 0 && !rest.is_empty() && !rest.starts_with([' ', '/'])).then_some(start + key + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Text;
+
+    /// What is said about a text that cannot be read, up to the snippet.
+    fn said(text: &str) -> String {
+        let text = Text::new("a", text.as_bytes().to_vec()).unwrap();
+        let error = text.documents().unwrap_err();
+        error.lines().next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn mistakes_are_told_in_plain_words() {
+        let cases = [
+            ("a: b\n c: d\n", "a:2:2: the line is indented below line 1, which has a value already"),
+            ("a:b\nc: d\n", "a:1:2: there is no blank behind the colon"),
+            ("a: b\nc:d\ne: f\n", "a:2:1: there is no blank behind the colon"),
+            ("a: b: c\n", "a:1:5: there is a second colon in the value; put the value in quotes"),
+            (
+                "a:\n    b: 1\n  c: 2\n",
+                "a:3:3: the line is indented by 2 blanks, and what it could belong to is indented by 0 or 4",
+            ),
+            ("a: |\n    b\n  c\nd: 1\n", "a:3:3: the line is indented by 2 blanks"),
+            ("a:\n- b\n-c\n", "a:3:1: there is no blank behind the dash"),
+            ("a: b\n----\nc: d\n", "a:2:1: three dashes on a line of their own"),
+            ("a: b\nhello\nc: d\n", "a:2:1: neither a key with a colon behind it"),
+            ("a:\n- b\nc:\n  d: 1\n  - e\n", "an item of a list stands among keys"),
+            ("a:\n  - b\n  c: d\n", "a:3:3: a key stands among the items of a list"),
+            ("a: [b\nc: d\n", "a bracket that was opened above is not closed"),
+            ("a: {b\n", "the bracket is never closed"),
+            ("a: ]\n", "a:1:4: the bracket closes nothing"),
+            ("a: @b\n", "a:1:4: a text that starts with '@' needs quotes"),
+            ("a: \"\\q\"\n", "a backslash in double quotes begins an escape"),
+            ("a: 'it's'\n", "a quote inside single quotes is written twice ('')"),
+            ("a: \"b\" c\n", "the text goes on behind its closing quote"),
+            ("a:\n\tb: c\n", "a:2:2: a tab is used for indentation"),
+            ("a: b\n<<<<<<< HEAD\nc: d\n=======\nc: e\n>>>>>>> other\n", "a:2:1: a merge conflict was left here"),
+            ("{\"a\": 1,}", "a:1:9: there is a comma behind the last entry"),
+            ("{a: 1}", "a key in JSON stands in double quotes"),
+            ("{\"a\": 0644}", "so that mode 0644 is written as 420"),
+            ("{\"a\": tru}", "accepted are true, false, null"),
+            ("{\"a\": }", "a value is expected here"),
+            ("{\"a\": 1 \"b\": 2}", "a:1:9: a comma is missing before this"),
+            ("{\"a\" 1}", "a colon is missing behind the key"),
+            ("{\"a\": \"b\n}", "a:1:9: a text in double quotes is not closed on its line"),
+            ("{\"a\": \"\t\"}", "a:1:8: control character in a text; it is written as \\t for a tab"),
+            ("{\"a\": [1", "the text ends within a list"),
+            ("{\"a\": [1\n", "a:1:9: the text ends within a list"),
+        ];
+        for (text, expected) in cases {
+            let said = said(text);
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_colon_without_a_blank_is_found() {
+        let cases = [
+            ("kind:Pod", Some(5)),
+            ("  - name:x", Some(9)),
+            ("url: x", None),
+            ("http://host", None),
+            ("kind:", None),
+            (":x", None),
+            ("", None),
+        ];
+        for (line, column) in cases {
+            assert_eq!(colon_without_blank(line), column);
+        }
+    }
+}

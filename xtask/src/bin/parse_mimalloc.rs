@@ -1,0 +1,15 @@
+//! Times the parse of a JSON file into a generic value with the allocator that the product uses.
+//!
+//! `cargo xtask bench render` runs it as its harder yardstick: `parse-mimalloc FILE` prints nanoseconds.
+
+#[path = "../bench/parse.rs"]
+mod parse;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> anyhow::Result<()> {
+    let file = std::env::args_os().nth(1).ok_or_else(|| anyhow::anyhow!("usage: parse-mimalloc FILE"))?;
+    println!("{}", parse::nanoseconds(file.as_ref())?);
+    Ok(())
+}
