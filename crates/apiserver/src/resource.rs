@@ -219,9 +219,7 @@ impl Resource {
         match &self.origin {
             Origin::BuiltIn(kind) => {
                 (kind.prepare)(object, old, part);
-                if let Some(schema) = definitions::of(kind) {
-                    definitions::materialise_status(schema, object);
-                }
+                definitions::materialise_status(kind, object);
             }
             Origin::Custom(custom) => custom.prepare(object, old, part),
         }
@@ -231,9 +229,7 @@ impl Resource {
     pub fn fill_defaults(&self, object: &mut Object) {
         match &self.origin {
             Origin::BuiltIn(kind) => {
-                if let Some(schema) = definitions::of(kind) {
-                    definitions::materialise(schema, object);
-                }
+                definitions::materialise(kind, object);
                 (kind.defaults)(object);
             }
             Origin::Custom(custom) => custom.fill_defaults(object),

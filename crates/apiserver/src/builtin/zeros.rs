@@ -84,6 +84,12 @@ pub const ZEROS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Numbers that are always there, though the schema does not call them required, by definition.
+pub const ALWAYS: &[(&str, &[&str])] = &[(
+    "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",
+    &["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"],
+)];
+
 /// Texts that are kept when they are empty, by definition.
 pub const KEPT_TEXTS: &[(&str, &[&str])] = &[
     ("io.k8s.api.core.v1.HostPathVolumeSource", &["type"]),
