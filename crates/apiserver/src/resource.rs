@@ -211,11 +211,11 @@ impl Resource {
         }
     }
 
-    /// Fills in what the client left out.
-    pub fn fill_defaults(&self, object: &mut Object) {
+    /// Fills in what the client left out, in an object that was sent or in one that an apply made.
+    pub fn fill_defaults(&self, object: &mut Object, is_applied: bool) {
         match &self.origin {
             Origin::BuiltIn(kind) => (kind.defaults)(object),
-            Origin::Custom(custom) => custom.fill_defaults(object),
+            Origin::Custom(custom) => custom.fill_defaults(object, is_applied),
         }
     }
 

@@ -32,6 +32,9 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
                 let mut path = "metadata".to_owned();
                 typed(metadata, own, &mut path, &mut Vec::new()).map_err(|mismatch| refused(resource, &mismatch))?;
             }
+            if let Some(metadata) = metadata {
+                typed_embedded(schema, metadata, &mut value, true).map_err(|mismatch| refused(resource, &mismatch))?;
+            }
             unknown = Pruning { metadata }.object(schema, &mut value);
         }
         (Origin::BuiltIn(_), Some(schema)) => {
@@ -43,6 +46,27 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
         Value::Object(object) => Ok(Conformed { object, unknown }),
         // Typing changes what is inside an object, never the object.
         _ => Err(Failure::internal("an object became something else")),
+    }
+}
+
+/// Checks the metadata of objects inside an object.
+fn typed_embedded(schema: Schema<'_>, metadata: Schema<'_>, value: &mut Value, is_root: bool) -> Result<(), Mismatch> {
+    if schema.is_embedded
+        && !is_root
+        && let Some(own) = value.get_mut("metadata")
+    {
+        typed(metadata, own, &mut "metadata".to_owned(), &mut Vec::new())?;
+    }
+    match value {
+        Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {
+            Some(field) => typed_embedded(field, metadata, value, false),
+            None => Ok(()),
+        }),
+        Value::Array(items) => match schema.items() {
+            Some(each) => items.iter_mut().try_for_each(|item| typed_embedded(each, metadata, item, false)),
+            None => Ok(()),
+        },
+        _ => Ok(()),
     }
 }
 
