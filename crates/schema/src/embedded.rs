@@ -26,6 +26,9 @@ pub(crate) fn embedded_at(schema: Schema<'_>, value: &Value, path: &Path<'_>, is
 }
 
 fn walk(schema: Schema<'_>, value: &Value, path: &Path<'_>, found: &mut Vec<Cause>) {
+    if !schema.has_embedded {
+        return;
+    }
     match value {
         Value::Object(map) => {
             if schema.is_embedded {
