@@ -44,6 +44,19 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Operators and their functions, from those that bind loosest.
+const LEVELS: [&[(&str, &str)]; 5] = [
+    &[("||", "_||_")],
+    &[("&&", "_&&_")],
+    &[("<", "_<_"), ("<=", "_<=_"), (">=", "_>=_"), (">", "_>_"), ("==", "_==_"), ("!=", "_!=_"), ("in", "@in")],
+    &[("+", "_+_"), ("-", "_-_")],
+    &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
+];
+
+fn level_is_logic(function: &str) -> bool {
+    matches!(function, "_&&_" | "_||_")
+}
+
 /// Marks that a syntax error was reported and reading ends.
 pub(crate) struct Stop;
 type Parsed<T> = Result<T, Stop>;
@@ -206,65 +219,61 @@ impl Parser<'_, '_, '_> {
             self.report.whole(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
             return Err(Stop);
         }
-        let condition = self.any()?;
-        let Some(op) = self.eat("?") else {
-            self.nesting -= 1;
-            return Ok(condition);
+        let condition = self.binary(0)?;
+        let expr = match self.eat("?") {
+            Some(op) => self.choice(op, condition),
+            None => Ok(condition),
         };
-        let yes = self.any()?;
+        self.nesting -= 1;
+        expr
+    }
+
+    fn choice(&mut self, op: Token, condition: Expr) -> Parsed<Expr> {
+        let yes = self.binary(0)?;
         if self.eat(":").is_none() {
             return self.unexpected("mismatched", "':'");
         }
         let no = self.expr()?;
-        self.nesting -= 1;
         let kind = Kind::Call { function: "_?_:_".to_owned(), target: None, args: vec![condition, yes, no] };
         self.deeper(op.start, kind)
     }
 
-    fn any(&mut self) -> Parsed<Expr> {
-        self.chain("||", "_||_", Self::all)
-    }
-
-    fn all(&mut self) -> Parsed<Expr> {
-        self.chain("&&", "_&&_", |parser| parser.binary(0))
-    }
-
-    fn chain(&mut self, sign: &'static str, function: &str, part: fn(&mut Self) -> Parsed<Expr>) -> Parsed<Expr> {
-        let first = part(self)?;
-        let Some(op) = self.eat(sign) else { return Ok(first) };
-        let mut args = vec![first, part(self)?];
-        while self.eat(sign).is_some() {
-            args.push(part(self)?);
-        }
-        Ok(self.call(op.start, function, args))
-    }
-
-    /// Comparisons bind loosest, then sums, then products; all are read from the left.
-    fn binary(&mut self, level: usize) -> Parsed<Expr> {
-        const LEVELS: [&[(&str, &str)]; 3] = [
-            &[
-                ("<", "_<_"),
-                ("<=", "_<=_"),
-                (">=", "_>=_"),
-                (">", "_>_"),
-                ("==", "_==_"),
-                ("!=", "_!=_"),
-                ("in", "@in"),
-            ],
-            &[("+", "_+_"), ("-", "_-_")],
-            &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
-        ];
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
-        let mut left = self.binary(level + 1)?;
-        loop {
-            let T::Sign(sign) = self.token().kind else { return Ok(left) };
-            let Some((_, function)) = operators.iter().find(|(operator, _)| *operator == sign) else {
-                return Ok(left);
-            };
+    /// Operators from this level of [`LEVELS`] up; all are read from the left.
+    fn binary(&mut self, lowest: usize) -> Parsed<Expr> {
+        let mut left = self.unary()?;
+        while let Some((level, function)) = self.operator().filter(|(level, _)| *level >= lowest) {
             let op = self.next();
             let right = self.binary(level + 1)?;
-            let kind = Kind::Call { function: (*function).to_owned(), target: None, args: vec![left, right] };
-            left = self.deeper(op.start, kind)?;
+            left = self.combined(op, function, left, right)?;
+        }
+        Ok(left)
+    }
+
+    /// The binary operator that comes next: how tightly it binds, and its function.
+    fn operator(&self) -> Option<(usize, &'static str)> {
+        let T::Sign(sign) = self.token().kind else { return None };
+        LEVELS.iter().enumerate().find_map(|(level, operators)| {
+            operators.iter().find(|(operator, _)| *operator == sign).map(|(_, function)| (level, *function))
+        })
+    }
+
+    fn combined(&mut self, op: Token, function: &'static str, left: Expr, right: Expr) -> Parsed<Expr> {
+        if level_is_logic(function) {
+            return Ok(self.joined(op, function, left, right));
+        }
+        self.deeper(op.start, Kind::Call { function: function.to_owned(), target: None, args: vec![left, right] })
+    }
+
+    /// Terms of `&&` and `||` are gathered into one call: a long chain is no deep tree.
+    fn joined(&mut self, op: Token, function: &'static str, mut left: Expr, right: Expr) -> Expr {
+        let depth = (left.depth.max(right.depth), left.expanded.max(right.expanded + 1));
+        match &mut left.kind {
+            Kind::Call { function: before, args, .. } if before == function => {
+                args.push(right);
+                (left.depth, left.expanded) = depth;
+                left
+            }
+            _ => self.call(op.start, function, vec![left, right]),
         }
     }
 
@@ -294,7 +303,7 @@ impl Parser<'_, '_, '_> {
     }
 
     fn member(&mut self) -> Parsed<Expr> {
-        let mut expr = self.primary(false)?;
+        let mut expr = self.primary()?;
         loop {
             if let Some(dot) = self.eat(".") {
                 expr = self.select(expr, dot)?;
@@ -405,7 +414,7 @@ impl Parser<'_, '_, '_> {
         }
     }
 
-    fn primary(&mut self, skipped: bool) -> Parsed<Expr> {
+    fn primary(&mut self) -> Parsed<Expr> {
         let token = self.token();
         match token.kind {
             T::Sign("(") => {
@@ -428,19 +437,7 @@ impl Parser<'_, '_, '_> {
             }
             T::Ident => self.name(None),
             T::Sign("-") | T::Int | T::Double => self.number(),
-            T::Uint => {
-                self.next();
-                let text = self.text(token);
-                let digits = &text[..text.len() - 1];
-                let value = match digits.strip_prefix("0x") {
-                    Some(hex) => u64::from_str_radix(hex, 16),
-                    None => digits.parse(),
-                };
-                Ok(match value {
-                    Ok(value) => self.node(token.start, Kind::Literal(Val::Uint(value))),
-                    Err(_) => self.broken(token.start, "invalid uint literal"),
-                })
-            }
+            T::Uint => Ok(self.unsigned()),
             T::String | T::Bytes => {
                 self.next();
                 Ok(self.quoted(token))
@@ -448,12 +445,27 @@ impl Parser<'_, '_, '_> {
             T::Sign("true") => self.constant(Val::Bool(true)),
             T::Sign("false") => self.constant(Val::Bool(false)),
             T::Sign("null") => self.constant(Val::Null),
-            _ => {
-                let expected = format!("{{'[', '{{', '(', '.', '-', '!', {OPERAND}}}");
-                let word =
-                    if !skipped && Self::starts_operand(self.ahead(1).kind) { "extraneous" } else { "mismatched" };
-                self.unexpected(word, &expected)
-            }
+            _ => self.no_operand(),
+        }
+    }
+
+    fn no_operand<R>(&mut self) -> Parsed<R> {
+        let expected = format!("{{'[', '{{', '(', '.', '-', '!', {OPERAND}}}");
+        let word = if Self::starts_operand(self.ahead(1).kind) { "extraneous" } else { "mismatched" };
+        self.unexpected(word, &expected)
+    }
+
+    fn unsigned(&mut self) -> Expr {
+        let token = self.next();
+        let text = self.text(token);
+        let digits = &text[..text.len() - 1];
+        let value = match digits.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => digits.parse(),
+        };
+        match value {
+            Ok(value) => self.node(token.start, Kind::Literal(Val::Uint(value))),
+            Err(_) => self.broken(token.start, "invalid uint literal"),
         }
     }
 
@@ -570,7 +582,9 @@ impl Parser<'_, '_, '_> {
             }
             optional.push(self.eat("?").is_some());
             if items.is_empty() {
-                self.operand_or("',', ']', '?', ").ok().ok_or(Stop)?;
+                self.operand_or("',', ']', '?', ")?;
+            } else if self.token().kind == T::End {
+                self.close("]", "']'")?;
             }
             items.push(self.expr()?);
             if self.eat(",").is_none() {

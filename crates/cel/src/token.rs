@@ -211,8 +211,7 @@ impl Lexer<'_, '_, '_> {
             return Some(Some(kind));
         }
         let mut at = open + 1;
-        loop {
-            let Some(&c) = self.text.get(at) else { break };
+        while let Some(&c) = self.text.get(at) {
             if c == quote {
                 self.at = at + 1;
                 return Some(Some(kind));

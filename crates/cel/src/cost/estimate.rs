@@ -242,17 +242,23 @@ impl Estimator<'_, '_> {
         let entries = self.entry_size(&fold.range);
         let list = entries.map_or(matches!(self.checked.ty(&fold.range), Type::List(_)), |entries| entries.list);
         let path = self.path(&fold.range);
+        let locals = &mut self.locals;
         let mut push = |name: &str, step: &str, size: Option<SizeRange>| {
             let path = extended(path.clone(), step);
-            self.locals.push(Local { name: name.to_owned(), path, size, entries: None });
+            locals.push(Local { name: name.to_owned(), path, size, entries: None });
         };
         let (key, value) = (entries.map(|entries| entries.key), entries.map(|entries| entries.value));
         match &fold.var2 {
             None if list => push(&fold.var, "@items", value),
             None => push(&fold.var, "@keys", key),
             Some(second) => {
-                push(&fold.var, if list { "@indices" } else { "@keys" }, key);
-                push(second, if list { "@items" } else { "@values" }, value);
+                let step = if list { "@items" } else { "@values" };
+                // Compat: upstream adds both last steps to one growing array, and where that has room the second
+                // replaces the first. Which rules a server accepts depends on it.
+                let shared = !path.is_empty() && !path.len().is_power_of_two();
+                let first = if list { "@indices" } else { "@keys" };
+                push(&fold.var, if shared { step } else { first }, key);
+                push(second, step, value);
             }
         }
         let loop_cost = self.cost(&fold.condition);

@@ -4,9 +4,13 @@ use std::cmp::Ordering;
 
 use super::standard::add;
 use super::{Native, unfit};
+use crate::collection::List;
 use crate::compare::{contains, equal, order};
 use crate::error::EvalError;
-use crate::value::{List, Outcome, Val};
+use crate::value::{Outcome, Val};
+
+/// The longest list `lists.range` makes.
+pub(crate) const MAX_RANGE: i64 = 1_000_000;
 
 pub(super) fn find(function: &str) -> Option<Native> {
     let native: Native = match function {
@@ -45,7 +49,7 @@ pub(super) fn find(function: &str) -> Option<Native> {
 fn list_of<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>, EvalError> {
     match args {
         [Val::List(list), ..] => Ok(list),
-        _ => Err(EvalError::no_such_overload()),
+        _ => Err(EvalError::unfit()),
     }
 }
 
@@ -172,6 +176,9 @@ fn range<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     match args {
         [Val::Int(size)] if *size < 0 => {
             Err(EvalError::new(format!("lists.range: size must be non-negative, got {size}")))
+        }
+        [Val::Int(size)] if *size > MAX_RANGE => {
+            Err(EvalError::new(format!("lists.range: size {size} exceeds maximum allowed ({MAX_RANGE})")))
         }
         // The evaluator has refused sizes that are not affordable.
         [Val::Int(size)] => Ok(Val::list((0..*size).map(Val::Int).collect())),

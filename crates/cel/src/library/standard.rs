@@ -1,14 +1,17 @@
 //! Operators, conversions and the functions of the language itself.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Native, unfit, within};
-use crate::compare::{contains, equal, order, same_keys};
+use crate::collection::List;
+use crate::compare::{equal, item_key, order, scalar_key};
 use crate::decl::Uniqueness;
 use crate::error::EvalError;
 use crate::number::{go_general, parse_double};
 use crate::time::{Field, Timestamp, format_duration, parse_duration, parse_offset};
-use crate::value::{List, Opaque, Outcome, Str, Val};
+use crate::value::{Opaque, Outcome, Str, Val};
 
 pub(super) fn find(function: &str) -> Option<Native> {
     let native: Native = match function {
@@ -132,34 +135,36 @@ pub(crate) fn add<'a>(args: &[Val<'a>]) -> Outcome<'a> {
 /// Lists one after the other; sets and keyed lists are merged.
 fn add_lists<'a>(one: &List<'a>, two: &List<'a>) -> Outcome<'a> {
     let mut items = one.values()?;
-    match one.uniqueness() {
-        Uniqueness::Atomic => items.extend(two.values()?),
+    let uniqueness = one.uniqueness();
+    match uniqueness {
+        Uniqueness::Atomic => {
+            items.extend(two.values()?);
+            return Ok(Val::list(items));
+        }
         Uniqueness::Set => {
+            let mut known = items.iter().map(scalar_key).collect::<Result<BTreeSet<_>, _>>()?;
             for item in two.iter() {
                 let item = item?;
-                if !contains(&items, &item)? {
+                if known.insert(scalar_key(&item)?) {
                     items.push(item);
                 }
             }
         }
         Uniqueness::Keys(keys) => {
+            let mut places = BTreeMap::new();
+            for (place, item) in items.iter().enumerate() {
+                places.insert(item_key(keys, item)?, place);
+            }
             for item in two.iter() {
                 let item = item?;
-                let mut place = None;
-                for (index, present) in items.iter().enumerate() {
-                    if same_keys(keys, present, &item)? {
-                        place = Some(index);
-                        break;
-                    }
-                }
-                match place {
-                    Some(index) => items[index] = item,
+                match places.get(&item_key(keys, &item)?) {
+                    Some(place) => items[*place] = item,
                     None => items.push(item),
                 }
             }
         }
     }
-    Ok(Val::list(items))
+    Ok(Val::List(List::Merged(Arc::new(items), uniqueness)))
 }
 
 fn subtract<'a>(args: &[Val<'a>]) -> Outcome<'a> {
