@@ -29,6 +29,7 @@ mod env;
 mod error;
 mod escape;
 mod eval;
+mod expect;
 mod functions;
 mod library;
 mod lint;
@@ -45,7 +46,7 @@ mod value;
 
 pub use budget::{Budget, MATCH_CONDITIONS_LIMIT, PER_CALL_LIMIT, PER_OBJECT_LIMIT};
 pub use collection::{Entries, Key, List, Map};
-pub use cost::estimate::{CostRange, MAX_DEFINITION_COST, MAX_RULE_COST, Sizes};
+pub use cost::estimate::{CostRange, MAX_DEFINITION_COST, MAX_RULE_COST, Sizes, cost_problem};
 pub use decl::{Decl, DeclKind, Field, MAX_REQUEST_BYTES, Object, Uniqueness};
 pub use env::Env;
 pub use error::{CompileError, CompileErrors, EvalError};

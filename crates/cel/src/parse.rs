@@ -5,6 +5,7 @@
 
 use crate::ast::{Entry, Expr, Kind};
 use crate::error::Report;
+use crate::expect::{self, Around};
 use crate::token::{self, Kind as T, Token};
 use crate::value::Val;
 
@@ -17,8 +18,6 @@ const MAX_DEPTH: u16 = 250;
 /// Differs: upstream has no such limit because its stacks grow; here the checker, the planner and the evaluator
 /// recurse on a thread's fixed stack, and no rule a human wrote comes near.
 const MAX_EXPANDED_DEPTH: u16 = 400;
-
-const OPERAND: &str = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER";
 
 const RESERVED: [&str; 21] = [
     "as",
@@ -59,7 +58,7 @@ fn level_is_logic(function: &str) -> bool {
 
 /// Marks that a syntax error was reported and reading ends.
 pub(crate) struct Stop;
-type Parsed<T> = Result<T, Stop>;
+pub(crate) type Parsed<T> = Result<T, Stop>;
 
 /// The tree and how many ids it uses, or nothing when a problem was reported.
 pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Option<(Expr, usize)> {
@@ -70,7 +69,7 @@ pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Option<(Expr, usize)
         return None;
     }
     let tokens = token::tokens(&chars, report);
-    let mut parser = Parser { chars: &chars, tokens, at: 0, nesting: 0, ids: 0, report };
+    let mut parser = Parser { chars: &chars, tokens, at: 0, nesting: 0, ids: 0, around: Vec::new(), report };
     let expr = parser.start().ok()?;
     let ids = parser.ids;
     report.is_empty().then_some((expr, ids))
@@ -82,7 +81,9 @@ pub(crate) struct Parser<'t, 'r, 's> {
     at: usize,
     nesting: u16,
     ids: usize,
-    report: &'r mut Report<'s>,
+    /// What surrounds the expression being read, outermost first.
+    pub(crate) around: Vec<Around>,
+    pub(crate) report: &'r mut Report<'s>,
 }
 
 impl Parser<'_, '_, '_> {
@@ -97,11 +98,11 @@ impl Parser<'_, '_, '_> {
 
     // === tokens ===
 
-    fn token(&self) -> Token {
+    pub(crate) fn token(&self) -> Token {
         self.ahead(0)
     }
 
-    fn ahead(&self, count: usize) -> Token {
+    pub(crate) fn ahead(&self, count: usize) -> Token {
         // The last token is the end, and nothing moves past it.
         self.tokens[(self.at + count).min(self.tokens.len() - 1)]
     }
@@ -112,43 +113,24 @@ impl Parser<'_, '_, '_> {
         token
     }
 
+    /// The text from the start of one token to the end of another, with what is between them.
+    pub(crate) fn span(&self, first: Token, last: Token) -> String {
+        self.chars[first.start as usize..last.end as usize].iter().collect()
+    }
+
     fn is(&self, sign: &'static str) -> bool {
         self.token().kind == T::Sign(sign)
     }
 
-    fn eat(&mut self, sign: &'static str) -> Option<Token> {
+    pub(crate) fn eat(&mut self, sign: &'static str) -> Option<Token> {
         self.is(sign).then(|| self.next())
     }
 
-    fn text(&self, token: Token) -> String {
+    pub(crate) fn text(&self, token: Token) -> String {
         if token.kind == T::End {
             return "<EOF>".to_owned();
         }
         self.chars[token.start as usize..token.end as usize].iter().collect()
-    }
-
-    fn unexpected<R>(&mut self, word: &str, expected: &str) -> Parsed<R> {
-        let token = self.token();
-        let found = self.text(token);
-        self.report.at(token.start, format!("Syntax error: {word} input '{found}' expecting {expected}"));
-        Err(Stop)
-    }
-
-    /// The closing sign of a bracket, or what the reader would have needed instead.
-    fn close(&mut self, sign: &'static str, expected: &str) -> Parsed<Token> {
-        if let Some(token) = self.eat(sign) {
-            return Ok(token);
-        }
-        if self.ahead(1).kind == T::Sign(sign) {
-            return self.unexpected("extraneous", expected);
-        }
-        if expected.starts_with('{') || self.token().kind != T::End {
-            return self.unexpected("mismatched", expected);
-        }
-        let token = self.token();
-        let found = self.text(token);
-        self.report.at(token.start, format!("Syntax error: missing {expected} at '{found}'"));
-        Err(Stop)
     }
 
     // === nodes ===
@@ -229,10 +211,10 @@ impl Parser<'_, '_, '_> {
     }
 
     fn choice(&mut self, op: Token, condition: Expr) -> Parsed<Expr> {
+        self.around.push(Around::Choice);
         let yes = self.binary(0)?;
-        if self.eat(":").is_none() {
-            return self.unexpected("mismatched", "':'");
-        }
+        self.around.pop();
+        self.colon()?;
         let no = self.expr()?;
         let kind = Kind::Call { function: "_?_:_".to_owned(), target: None, args: vec![condition, yes, no] };
         self.deeper(op.start, kind)
@@ -289,14 +271,8 @@ impl Parser<'_, '_, '_> {
         while self.eat(sign).is_some() {
             count += 1;
         }
-        if self.token().kind == T::End {
-            let expected = format!("{{'[', '{{', '(', '.', '-', '!', {OPERAND}}}");
-            if sign == "!" {
-                return self.unexpected("extraneous", &expected);
-            }
-            let token = self.token();
-            self.report.at(token.start, "Syntax error: no viable alternative at input '-'");
-            return self.unexpected("mismatched", &expected);
+        if !expect::starts_operand(self.token().kind) {
+            return self.no_operand_after(first);
         }
         let operand = self.member()?;
         if count % 2 == 0 { Ok(operand) } else { Ok(self.call(first.start, function, vec![operand])) }
@@ -310,10 +286,10 @@ impl Parser<'_, '_, '_> {
             } else if let Some(open) = self.eat("[") {
                 let optional = self.eat("?").is_some();
                 if !optional {
-                    self.operand_or("'?', ")?;
+                    self.operand_or(&["?"])?;
                 }
-                let index = self.expr()?;
-                self.close("]", "']'")?;
+                let index = self.within(Around::Index)?;
+                self.close("]", &["]"])?;
                 let function = if optional { "_[?_]" } else { "_[_]" };
                 let kind = Kind::Call { function: function.to_owned(), target: None, args: vec![expr, index] };
                 expr = self.deeper(open.start, kind)?;
@@ -329,11 +305,7 @@ impl Parser<'_, '_, '_> {
         let field = match name.kind {
             T::Ident => self.text(name),
             T::Quoted => self.text(name).trim_matches('`').to_owned(),
-            _ => {
-                let text = if name.kind == T::End { String::new() } else { self.text(name) };
-                self.report.at(name.start, format!("Syntax error: no viable alternative at input '.{text}'"));
-                return Err(Stop);
-            }
+            _ => return self.no_field(dot, optional),
         };
         self.next();
         if optional {
@@ -385,33 +357,13 @@ impl Parser<'_, '_, '_> {
         if self.eat(")").is_some() {
             return Ok(Vec::new());
         }
-        if self.token().kind == T::End {
-            let expected = format!("{{'[', '{{', '(', ')', '.', '-', '!', {OPERAND}}}");
-            return self.unexpected("mismatched", &expected);
-        }
-        let mut args = vec![self.expr()?];
+        self.operand_or(&[")"])?;
+        let mut args = vec![self.within(Around::Arguments)?];
         while self.eat(",").is_some() {
-            args.push(self.expr()?);
+            args.push(self.within(Around::Arguments)?);
         }
-        self.close(")", "')'")?;
+        self.close(")", &[")"])?;
         Ok(args)
-    }
-
-    /// Reports a missing operand where something more than an operand may stand.
-    fn operand_or(&mut self, more: &str) -> Parsed<()> {
-        if self.token().kind == T::End {
-            let expected = format!("{{'[', '{{', '(', '.', '-', '!', {more}{OPERAND}}}");
-            return self.unexpected("mismatched", &expected);
-        }
-        Ok(())
-    }
-
-    fn starts_operand(kind: T) -> bool {
-        match kind {
-            T::Sign(sign) => matches!(sign, "[" | "{" | "(" | "." | "-" | "!" | "true" | "false" | "null"),
-            T::Quoted | T::End => false,
-            _ => true,
-        }
     }
 
     fn primary(&mut self) -> Parsed<Expr> {
@@ -419,8 +371,8 @@ impl Parser<'_, '_, '_> {
         match token.kind {
             T::Sign("(") => {
                 self.next();
-                let expr = self.expr()?;
-                self.close(")", "')'")?;
+                let expr = self.within(Around::Parentheses)?;
+                self.close(")", &[")"])?;
                 Ok(expr)
             }
             T::Sign("[") => {
@@ -431,8 +383,11 @@ impl Parser<'_, '_, '_> {
                 self.next();
                 self.map(token)
             }
-            T::Sign(".") if self.ahead(1).kind == T::Ident => {
+            T::Sign(".") => {
                 self.next();
+                if self.token().kind != T::Ident {
+                    return self.no_field(token, false);
+                }
                 self.name(Some(token))
             }
             T::Ident => self.name(None),
@@ -447,12 +402,6 @@ impl Parser<'_, '_, '_> {
             T::Sign("null") => self.constant(Val::Null),
             _ => self.no_operand(),
         }
-    }
-
-    fn no_operand<R>(&mut self) -> Parsed<R> {
-        let expected = format!("{{'[', '{{', '(', '.', '-', '!', {OPERAND}}}");
-        let word = if Self::starts_operand(self.ahead(1).kind) { "extraneous" } else { "mismatched" };
-        self.unexpected(word, &expected)
     }
 
     fn unsigned(&mut self) -> Expr {
@@ -561,68 +510,64 @@ impl Parser<'_, '_, '_> {
                 return self.unexpected("mismatched", "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
             }
             self.next();
-            if self.eat(":").is_none() {
-                return self.unexpected("mismatched", "':'");
-            }
+            self.colon()?;
             let field = self.text(field);
-            fields.push((field, self.expr()?));
+            fields.push((field, self.within(Around::Value)?));
             if self.eat(",").is_none() {
                 break;
             }
         }
-        self.close("}", "{'}', ','}")?;
+        self.close("}", &["}", ","])?;
         Ok(Some(self.node(open.start, Kind::Message { name, fields })))
     }
 
     fn list(&mut self, open: Token) -> Parsed<Expr> {
         let (mut items, mut optional) = (Vec::new(), Vec::new());
-        while !self.is("]") {
-            if self.is(",") && self.ahead(1).kind == T::Sign("]") {
-                break;
-            }
-            optional.push(self.eat("?").is_some());
-            if items.is_empty() {
-                self.operand_or("',', ']', '?', ")?;
-            } else if self.token().kind == T::End {
-                self.close("]", "']'")?;
-            }
-            items.push(self.expr()?);
-            if self.eat(",").is_none() {
-                break;
-            }
+        if !self.is("]") && !self.is("?") && !self.is(",") {
+            self.operand_or(&["]", ",", "?"])?;
         }
-        self.eat(",");
-        self.close("]", "{']', ','}")?;
+        let mut comma = self.eat(",").is_some();
+        while !comma && !self.is("]") {
+            optional.push(self.eat("?").is_some());
+            items.push(self.within(Around::Items)?);
+            // A comma that nothing follows ends the list.
+            comma = self.eat(",").is_some();
+            if !comma {
+                break;
+            }
+            comma = !self.is("?") && !expect::starts_operand(self.token().kind);
+        }
+        self.close("]", if comma { &["]"] } else { &["]", ","] })?;
         Ok(self.node(open.start, Kind::List { items, optional }))
     }
 
     fn map(&mut self, open: Token) -> Parsed<Expr> {
         let mut entries = Vec::new();
-        while !self.is("}") {
-            if self.is(",") && self.ahead(1).kind == T::Sign("}") {
-                break;
-            }
-            let optional = self.eat("?").is_some();
-            let key = self.expr()?;
-            if self.eat(":").is_none() {
-                let token = self.token();
-                let found = self.text(token);
-                // A value where the colon should be: only the colon is missing.
-                if Self::starts_operand(token.kind) {
-                    self.report.at(token.start, format!("Syntax error: missing ':' at '{found}'"));
-                    return Err(Stop);
-                }
-                return self.unexpected("mismatched", "':'");
-            }
-            let value = self.expr()?;
-            entries.push(Entry { key, value, optional });
-            if self.eat(",").is_none() {
-                break;
-            }
+        if !self.is("}") && !self.is("?") && !self.is(",") {
+            self.operand_or(&["}", ",", "?"])?;
         }
-        self.eat(",");
-        self.close("}", "{'}', ','}")?;
+        let mut comma = self.eat(",").is_some();
+        while !comma && !self.is("}") {
+            let optional = self.eat("?").is_some();
+            let key = self.within(Around::Key)?;
+            self.colon()?;
+            let value = self.within(Around::Value)?;
+            entries.push(Entry { key, value, optional });
+            comma = self.eat(",").is_some();
+            if !comma {
+                break;
+            }
+            comma = !self.is("?") && !expect::starts_operand(self.token().kind);
+        }
+        self.close("}", if comma { &["}"] } else { &["}", ","] })?;
         Ok(self.node(open.start, Kind::Map(entries)))
+    }
+
+    fn within(&mut self, around: Around) -> Parsed<Expr> {
+        self.around.push(around);
+        let expr = self.expr()?;
+        self.around.pop();
+        Ok(expr)
     }
 }
 

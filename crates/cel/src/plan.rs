@@ -264,7 +264,10 @@ impl Planner<'_> {
             }
             _ => {}
         }
-        let native = library::find(function).ok_or_else(|| format!("no such overload: {function}"))?;
+        let native = match function {
+            "sum" => library::lists::sum_of(overload),
+            _ => library::find(function).ok_or_else(|| format!("no such overload: {function}"))?,
+        };
         const CONVERSIONS: [&str; 10] =
             ["int", "uint", "double", "bool", "string", "bytes", "timestamp", "duration", "type", "dyn"];
         if let [Node::Const(value)] = planned.as_slice()

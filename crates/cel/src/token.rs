@@ -232,6 +232,10 @@ impl Lexer<'_, '_, '_> {
                 at += 1;
             }
         }
+        if ahead > 0 {
+            // What looked like the prefix of a literal is a name, and the quote behind it is the problem.
+            return None;
+        }
         self.at = at.min(self.text.len());
         Some(None)
     }

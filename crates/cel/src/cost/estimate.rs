@@ -17,6 +17,27 @@ pub const MAX_RULE_COST: u64 = 10_000_000;
 /// The most all rules of a CustomResourceDefinition may cost together.
 pub const MAX_DEFINITION_COST: u64 = 100_000_000;
 
+/// What clients are told about a cost over its limit; nothing when it is within. `what` is what costs so much, such as
+/// `estimated rule cost`.
+pub fn cost_problem(what: &str, cost: u64, limit: u64) -> Option<String> {
+    if cost <= limit {
+        return None;
+    }
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        // One digit would read as "by factor of 1.0x".
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    Some(format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
+         maxLength where arrays, maps, and strings are declared)"
+    ))
+}
+
 /// How large the variables of an expression can be.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sizes<'d> {

@@ -92,10 +92,6 @@ fn uint_overflow() -> EvalError {
     EvalError::new("unsigned integer overflow")
 }
 
-fn duration_overflow() -> EvalError {
-    EvalError::new("duration overflow")
-}
-
 fn timestamp_overflow() -> EvalError {
     EvalError::new("timestamp overflow")
 }
@@ -104,7 +100,7 @@ fn negate<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     match args {
         [Val::Int(value)] => value.checked_neg().map(Val::Int).ok_or_else(int_overflow),
         [Val::Double(value)] => Ok(Val::Double(-value)),
-        [Val::Duration(value)] => value.checked_neg().map(Val::Duration).ok_or_else(duration_overflow),
+        [Val::Duration(value)] => value.checked_neg().map(Val::Duration).ok_or_else(int_overflow),
         _ => unfit(),
     }
 }
@@ -123,7 +119,7 @@ pub(crate) fn add<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             within(a.len() + b.len())?;
             Ok(Val::bytes([&**a, &**b].concat()))
         }
-        [Val::Duration(a), Val::Duration(b)] => a.checked_add(*b).map(Val::Duration).ok_or_else(duration_overflow),
+        [Val::Duration(a), Val::Duration(b)] => a.checked_add(*b).map(Val::Duration).ok_or_else(int_overflow),
         [Val::Timestamp(time), Val::Duration(span)] | [Val::Duration(span), Val::Timestamp(time)] => {
             time.plus(*span).map(Val::Timestamp).ok_or_else(timestamp_overflow)
         }
@@ -172,10 +168,11 @@ fn subtract<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::Int(a), Val::Int(b)] => a.checked_sub(*b).map(Val::Int).ok_or_else(int_overflow),
         [Val::Uint(a), Val::Uint(b)] => a.checked_sub(*b).map(Val::Uint).ok_or_else(uint_overflow),
         [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a - b)),
-        [Val::Duration(a), Val::Duration(b)] => a.checked_sub(*b).map(Val::Duration).ok_or_else(duration_overflow),
+        [Val::Duration(a), Val::Duration(b)] => a.checked_sub(*b).map(Val::Duration).ok_or_else(int_overflow),
         [Val::Timestamp(a), Val::Timestamp(b)] => a.minus(*b).map(Val::Duration).ok_or_else(int_overflow),
         [Val::Timestamp(time), Val::Duration(span)] => {
-            span.checked_neg().and_then(|span| time.plus(span)).map(Val::Timestamp).ok_or_else(timestamp_overflow)
+            let back = span.checked_neg().ok_or_else(int_overflow)?;
+            time.plus(back).map(Val::Timestamp).ok_or_else(timestamp_overflow)
         }
         _ => unfit(),
     }
