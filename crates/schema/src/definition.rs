@@ -4,6 +4,7 @@
 //!   causes then name the place where older forms of definitions had them: `spec.validation`, `spec.subresources`.
 //! - On an update, a requirement that the old definition already broke is not made of the new one.
 
+mod conversion;
 mod default_values;
 mod field_path;
 mod keywords;
@@ -297,7 +298,7 @@ impl Requirements {
             pruned_defaults: all.clone().all(default_values::are_pruned),
             atomic_sets: none(&keywords::has_shared_elements),
             map_keys: none(&|schema| !keywords::list_elements(schema, &Path::ROOT).is_empty()),
-            known_review: spec::has_known_review(old),
+            known_review: conversion::has_known_review(old),
             stored_expressions: stored_expressions.into_inner(),
             unchanged_schemas: unchanged("schema", &|_| true),
             many_fields: unchanged("selectableFields", &|old| {
