@@ -309,3 +309,58 @@ impl Requirements {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(schema: Value) -> Value {
+        let mut definition = json!({
+            "metadata": {"name": "boats.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            },
+        });
+        default_definition(&mut definition);
+        definition
+    }
+
+    #[test]
+    fn names_and_conversion_are_filled_in_and_the_stored_version_is_kept() {
+        let mut filled = definition(json!({"type": "object"}));
+        let names = json!({"plural": "boats", "kind": "Boat", "singular": "boat", "listKind": "BoatList"});
+        assert_eq!(filled["spec"]["names"], names);
+        assert_eq!(filled["spec"]["conversion"], json!({"strategy": "None"}));
+        assert_eq!(filled["status"], json!({"storedVersions": ["v1"]}));
+        assert_eq!(definition_mistakes(&filled, None), []);
+        filled["spec"]["versions"][0]["name"] = json!("v2");
+        remember_stored_version(&mut filled);
+        remember_stored_version(&mut filled);
+        assert_eq!(filled["status"], json!({"storedVersions": ["v1", "v2"]}));
+    }
+
+    #[test]
+    fn rules_that_cost_too_much_together_are_named() {
+        let text = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.contains(self)"}]});
+        let lists = json!({"type": "array", "items": {"type": "array", "items": text}});
+        let definition = definition(json!({"type": "object", "properties": {"spec": lists}}));
+        let causes: Vec<String> = definition_mistakes(&definition, None).iter().map(Cause::to_string).collect();
+        let rule = "spec.validation.openAPIV3Schema.properties[spec].items.items.x-kubernetes-validations[0].rule";
+        assert!(causes[0].starts_with(&format!("{rule}: Forbidden: estimated rule cost exceeds budget by factor of")));
+        assert!(causes[1].starts_with(&format!("{rule}: Forbidden: contributed to estimated rule cost total")));
+        assert!(
+            causes[2].starts_with("spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated")
+        );
+        assert_eq!(causes.len(), 3);
+    }
+
+    #[test]
+    fn requirement_that_the_old_definition_broke_is_not_made_of_the_new_one() {
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"],
+            "items": {"type": "object", "properties": {"a": {"type": "string"}}}});
+        let old = definition(json!({"type": "object", "properties": {"spec": list}}));
+        assert_eq!(definition_mistakes(&old, None).len(), 1);
+        assert_eq!(definition_mistakes(&old, Some(&old)), []);
+    }
+}
