@@ -70,79 +70,118 @@ fn translate(pattern: &str) -> Result<String, String> {
     let chars: Vec<char> = pattern.chars().collect();
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut at = 0;
-    let mut open: Vec<usize> = Vec::new();
+    let mut depth = 0usize;
+    // What a repetition would repeat: nothing, something, a repetition, or one that already is lazy.
+    let mut before = Before::Nothing;
+    let mut repeated = 0;
     while at < chars.len() {
+        let start = at;
+        let shown = |end: usize| chars[start..end.min(chars.len())].iter().collect::<String>();
+        let mut next = Before::Something;
         match chars[at] {
             '\\' => at = escape(&chars, at, &mut out, false)?,
             '[' => at = class(&chars, at, &mut out)?,
             '(' => {
-                open.push(at);
-                if chars.get(at + 1) == Some(&'?')
-                    && !matches!(chars.get(at + 2), Some('P' | ':' | '<' | 'i' | 'm' | 's' | 'U' | '-'))
-                {
-                    let shown: String = chars[at..(at + 3).min(chars.len())].iter().collect();
-                    return Err(format!("invalid or unsupported Perl syntax: `{shown}`"));
-                }
-                if chars.get(at + 1) == Some(&'?')
-                    && chars.get(at + 2) == Some(&'<')
-                    && matches!(chars.get(at + 3), Some('=' | '!'))
-                {
-                    return Err("invalid or unsupported Perl syntax: `(?<`".to_owned());
-                }
-                out.push('(');
-                at += 1;
+                depth += 1;
+                at = group(&chars, at, &mut out, &mut depth)?;
+                next = Before::Nothing;
             }
             ')' => {
-                if open.pop().is_none() {
-                    return Err(format!("unexpected ): `{pattern}`"));
-                }
+                depth = depth.checked_sub(1).ok_or_else(|| format!("unexpected ): `{pattern}`"))?;
                 out.push(')');
                 at += 1;
             }
-            '*' | '+' | '?'
-                if out.is_empty()
-                    || matches!(chars.get(at.wrapping_sub(1)), Some('|' | '(')) && !escaped(&chars, at - 1) =>
-            {
-                return Err(format!("missing argument to repetition operator: `{}`", chars[at]));
+            '|' | '^' => {
+                out.push(chars[at]);
+                at += 1;
+                next = if chars[start] == '|' { Before::Nothing } else { Before::Something };
             }
-            '{' => match repeat(&chars, at) {
-                Some((end, counts)) => {
-                    if counts.iter().any(|count| *count > MAX_REPEAT) || counts.len() == 2 && counts[1] < counts[0] {
-                        let shown: String = chars[at..end].iter().collect();
-                        return Err(format!("invalid repeat count: `{shown}`"));
+            '*' | '+' | '?' | '{' => {
+                let end = match chars[at] {
+                    '{' => match repeat(&chars, at) {
+                        Some((end, counts)) => {
+                            let falling = counts.len() == 2 && counts[1] < counts[0];
+                            if falling || counts.iter().any(|count| *count > MAX_REPEAT) {
+                                return Err(format!("invalid repeat count: `{}`", shown(end)));
+                            }
+                            end
+                        }
+                        // A brace that starts no repetition is itself.
+                        None => {
+                            out.push_str("\\{");
+                            at += 1;
+                            before = Before::Something;
+                            continue;
+                        }
+                    },
+                    _ => at + 1,
+                };
+                next = match (before, chars[at]) {
+                    (Before::Nothing, _) => {
+                        return Err(format!("missing argument to repetition operator: `{}`", shown(end)));
                     }
-                    if out.is_empty() {
-                        let shown: String = chars[at..end].iter().collect();
-                        return Err(format!("missing argument to repetition operator: `{shown}`"));
+                    (Before::Something, _) => {
+                        repeated = at;
+                        Before::Repeated
                     }
-                    out.extend(&chars[at..end]);
-                    at = end;
-                }
-                // A brace that starts no repetition is itself.
-                None => {
-                    out.push_str("\\{");
-                    at += 1;
-                }
-            },
+                    (Before::Repeated, '?') => Before::Lazy,
+                    _ => {
+                        let both: String = chars[repeated..end].iter().collect();
+                        return Err(format!("invalid nested repetition operator: `{both}`"));
+                    }
+                };
+                out.extend(&chars[at..end]);
+                at = end;
+            }
             '}' => {
                 out.push_str("\\}");
                 at += 1;
             }
-            _ => {
-                out.push(chars[at]);
+            c => {
+                out.push(c);
                 at += 1;
             }
         }
+        before = next;
     }
-    if !open.is_empty() {
+    if depth > 0 {
         return Err(format!("missing closing ): `{pattern}`"));
     }
     Ok(out)
 }
 
-/// Whether an odd number of backslashes stands before `at`.
-fn escaped(chars: &[char], at: usize) -> bool {
-    chars[..at].iter().rev().take_while(|c| **c == '\\').count() % 2 == 1
+#[derive(Clone, Copy)]
+enum Before {
+    Nothing,
+    Something,
+    Repeated,
+    Lazy,
+}
+
+/// Copies the start of a group: plain, named, or with flags.
+fn group(chars: &[char], at: usize, out: &mut String, depth: &mut usize) -> Result<usize, String> {
+    if chars.get(at + 1) != Some(&'?') {
+        out.push('(');
+        return Ok(at + 1);
+    }
+    let rest: String = chars[at..].iter().collect();
+    let named =
+        rest.starts_with("(?P<") || rest.starts_with("(?<") && !rest.starts_with("(?<=") && !rest.starts_with("(?<!");
+    let end = if named {
+        rest.find('>').map(|end| end + 1)
+    } else {
+        let flags = rest[2..].find(|c: char| !"imsU-".contains(c)).map(|end| end + 2);
+        flags.filter(|end| matches!(rest.as_bytes()[*end], b':' | b')')).map(|end| end + 1)
+    };
+    let Some(end) = end else {
+        let shown: String = rest.chars().take(3).collect();
+        return Err(format!("invalid or unsupported Perl syntax: `{shown}`"));
+    };
+    if rest[..end].ends_with(')') {
+        *depth -= 1;
+    }
+    out.push_str(&rest[..end]);
+    Ok(at + rest[..end].chars().count())
 }
 
 /// The end and the numbers of `{n}`, `{n,}` or `{n,m}` at `at`.
