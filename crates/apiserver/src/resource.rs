@@ -221,10 +221,10 @@ impl Resource {
 
     /// What a kind does to an object whose deletion begins, beside marking it.
     pub fn begin_deletion(&self, object: &mut Object) {
-        if &*self.storage == "core/namespaces" {
-            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
-                status.insert("phase".to_owned(), "Terminating".into());
-            }
+        if &*self.storage == "core/namespaces"
+            && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
+        {
+            status.insert("phase".to_owned(), "Terminating".into());
         }
         if &*self.storage == DEFINITIONS {
             let held = object.finalizers().chain([FINALIZER]).map(Value::from).collect::<Vec<_>>();
