@@ -124,10 +124,14 @@ impl Custom {
         }
     }
 
-    /// Fills in what the client left out.
-    pub fn fill_defaults(&self, object: &mut Object) {
+    /// Fills in what the client left out. Nulls that mean nothing are dropped, unless they were applied: then they are
+    /// values, and wrong ones.
+    pub fn fill_defaults(&self, object: &mut Object, is_applied: bool) {
         let mut value = Value::Object(std::mem::take(object));
-        seaworthy_schema::apply_defaults(self.schema(), &mut value);
+        match is_applied {
+            true => seaworthy_schema::fill(self.schema(), &mut value),
+            false => seaworthy_schema::apply_defaults(self.schema(), &mut value),
+        }
         if let Value::Object(filled) = value {
             *object = filled;
         }

@@ -16,6 +16,7 @@ mod listen;
 mod media;
 mod meta;
 mod object;
+mod openapi;
 mod options;
 mod pki;
 mod present;

@@ -41,11 +41,19 @@ pub struct Accepted {
     pub shape: Shape,
     /// Whether aggregated discovery is understood.
     pub aggregated: bool,
+    /// Whether the older version of tables and metadata is meant.
+    pub is_beta: bool,
 }
 
 impl Accepted {
+    /// The version of tables and of metadata alone.
+    pub fn meta_version(&self) -> &'static str {
+        if self.is_beta { "meta.k8s.io/v1beta1" } else { "meta.k8s.io/v1" }
+    }
+
     /// Plain JSON.
-    pub const JSON: Accepted = Accepted { format: Format::Json, shape: Shape::Whole, aggregated: false };
+    pub const JSON: Accepted =
+        Accepted { format: Format::Json, shape: Shape::Whole, aggregated: false, is_beta: false };
 
     /// Chooses among what the client accepts. `shapes` says whether objects can be turned into something here.
     pub fn choose(headers: &HeaderMap, shapes: bool) -> Result<Accepted, Failure> {
@@ -67,7 +75,7 @@ impl Accepted {
         }
         let mut failure =
             Failure::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {OFFERED}"));
-        failure.details = Some(crate::status::Details::default());
+        failure.details = Some(Box::default());
         Err(failure)
     }
 }
@@ -154,7 +162,7 @@ impl<'h> Range<'h> {
     fn accepted(&self, shapes: bool) -> Option<Accepted> {
         let format = self.format()?;
         let (group, version) = (self.parameter("g"), self.parameter("v"));
-        let plain = Accepted { format, shape: Shape::Whole, aggregated: false };
+        let plain = Accepted { format, shape: Shape::Whole, aggregated: false, is_beta: false };
         match self.parameter("as") {
             None => Some(plain),
             Some("APIGroupDiscoveryList") => {
@@ -169,7 +177,7 @@ impl<'h> Range<'h> {
                     "PartialObjectMetadataList" => Shape::MetadataList,
                     _ => return None,
                 };
-                known.then_some(Accepted { shape, ..plain })
+                known.then_some(Accepted { shape, is_beta: version == Some("v1beta1"), ..plain })
             }
         }
     }

@@ -62,8 +62,8 @@ pub fn at_revision(body: &Bytes, revision: u64) -> Bytes {
 }
 
 /// `PartialObjectMetadata` of an object.
-pub fn metadata_only(object: &Object) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.metadata()})
+pub fn metadata_only(object: &Object, accepted: Accepted) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": accepted.meta_version(), "metadata": object.metadata()})
 }
 
 /// What each row of a table carries beside its cells.
@@ -92,30 +92,38 @@ impl Include {
     }
 }
 
-/// A table of objects. A watch defines its columns only once.
-pub fn table(
-    resource: &Resource,
-    objects: &[Object],
-    list: Value,
-    include: Include,
-    now: Timestamp,
-    columns: bool,
-) -> Value {
+/// How a table is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Tabling {
+    /// What rows carry.
+    pub include: Include,
+    /// Which version of tables is meant.
+    pub accepted: Accepted,
+    /// For ages.
+    pub now: Timestamp,
+    /// Whether columns are defined: a watch does so once.
+    pub has_columns: bool,
+}
+
+/// A table of objects.
+pub fn table(resource: &Resource, objects: &[Object], list: Value, tabling: Tabling) -> Value {
+    let Tabling { include, accepted, now, has_columns } = tabling;
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
             let mut row = json!({"cells": resource.cells(object, now)});
             match include {
-                Include::Metadata => row["object"] = metadata_only(object),
+                Include::Metadata => row["object"] = metadata_only(object, accepted),
                 Include::Object => row["object"] = Value::Object(object.clone()),
                 Include::None => row["object"] = Value::Null,
             }
             row
         })
         .collect();
-    let columns = if columns { Value::from(resource.columns()) } else { Value::Null };
+    let columns = if has_columns { Value::from(resource.columns()) } else { Value::Null };
     json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": list, "columnDefinitions": columns, "rows": rows,
+        "kind": "Table", "apiVersion": accepted.meta_version(), "metadata": list, "columnDefinitions": columns,
+        "rows": rows,
     })
 }
 
@@ -146,7 +154,7 @@ pub fn shaped(
 ) -> Result<Bytes, Failure> {
     let value = match accepted.shape {
         Shape::Whole => Value::Object(object),
-        Shape::Metadata => metadata_only(&object),
+        Shape::Metadata => metadata_only(&object, accepted),
         Shape::MetadataList => {
             return Err(Failure::not_acceptable(
                 "you requested PartialObjectMetadataList, but the requested object is not a list",
@@ -154,7 +162,8 @@ pub fn shaped(
         }
         Shape::Table => {
             let list = json!({"resourceVersion": object.revision_text()});
-            table(resource, &[object], list, Include::read(query)?, now, true)
+            let include = Include::read(query)?;
+            table(resource, &[object], list, Tabling { include, accepted, now, has_columns: true })
         }
     };
     Ok(text(&value, accepted.format))

@@ -225,14 +225,14 @@ impl Resource {
         }
     }
 
-    /// Fills in what the client left out.
-    pub fn fill_defaults(&self, object: &mut Object) {
+    /// Fills in what the client left out, in an object that was sent or in one that an apply made.
+    pub fn fill_defaults(&self, object: &mut Object, is_applied: bool) {
         match &self.origin {
             Origin::BuiltIn(kind) => {
                 definitions::materialise(kind, object);
                 (kind.defaults)(object);
             }
-            Origin::Custom(custom) => custom.fill_defaults(object),
+            Origin::Custom(custom) => custom.fill_defaults(object, is_applied),
         }
     }
 
@@ -265,10 +265,10 @@ impl Resource {
 
     /// What a kind does to an object whose deletion begins, beside marking it.
     pub fn begin_deletion(&self, object: &mut Object) {
-        if &*self.storage == "core/namespaces" {
-            if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
-                status.insert("phase".to_owned(), "Terminating".into());
-            }
+        if &*self.storage == "core/namespaces"
+            && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
+        {
+            status.insert("phase".to_owned(), "Terminating".into());
         }
         if &*self.storage == DEFINITIONS {
             let held = object.finalizers().chain([FINALIZER]).map(Value::from).collect::<Vec<_>>();

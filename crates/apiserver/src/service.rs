@@ -24,7 +24,7 @@ use crate::request::{ResourcePath, Target, Verb};
 use crate::resource::Resource;
 use crate::server::Server;
 use crate::status::{Failure, Named};
-use crate::{discovery, subresource, verb, version};
+use crate::{discovery, openapi, subresource, verb, version};
 
 /// The server as a tower service.
 impl<B> tower_service::Service<Request<B>> for Server
@@ -151,6 +151,9 @@ impl Server {
                 let list = discovery::aggregated(&registry, parts == ["api"]);
                 return Ok(answered(discovery::AGGREGATED, list.to_string()));
             }
+            ["openapi", "v3"] => Some(openapi::index(&registry)),
+            ["openapi", "v3", "api", version] => openapi::document(&registry, "", version),
+            ["openapi", "v3", "apis", group, version] => openapi::document(&registry, group, version),
             ["api"] => Some(discovery::core_versions()),
             ["apis"] => Some(discovery::groups(&registry)),
             ["api", version] => discovery::resources(&registry, "", version),

@@ -7,7 +7,6 @@ use crate::ast::{Expr, Fold, Kind};
 use crate::env::Env;
 use crate::error::Report;
 use crate::functions::Overload;
-use crate::library::format;
 use crate::types::{Type, Unknowns, more_general};
 use crate::value::Val;
 
@@ -110,7 +109,7 @@ impl Checker<'_, '_, '_> {
     fn ident(&mut self, expr: &mut Expr) {
         let Kind::Ident(name) = &expr.kind else { return };
         let found = match name.strip_prefix('.') {
-            Some(name) => self.global(expr.id, &name.to_owned()),
+            Some(name) => self.global(expr.id, name),
             None => match self.local(name) {
                 Some(ty) => Some(ty),
                 None => self.global(expr.id, &name.clone()),
@@ -291,7 +290,7 @@ impl Checker<'_, '_, '_> {
         for (item, optional) in items.iter_mut().zip(optional.iter()) {
             self.expr(item);
             let ty = self.unwrapped(item, *optional);
-            joined = Some(self.join(item.offset, joined, ty));
+            joined = Some(self.join(joined, ty));
         }
         let item = joined.unwrap_or_else(|| self.unknowns.fresh());
         self.set(expr, Type::list(item));
@@ -313,13 +312,13 @@ impl Checker<'_, '_, '_> {
         }
     }
 
-    fn join(&mut self, offset: u32, before: Option<Type>, ty: Type) -> Type {
+    fn join(&mut self, before: Option<Type>, ty: Type) -> Type {
         let Some(before) = before else { return ty };
         if self.unknowns.fits(&before, &ty) {
             return more_general(&before, &ty);
         }
-        self.mismatch(offset, &before, &ty);
-        Type::Error
+        // A mixed literal is refused later, unless a function that takes such lists gets it.
+        Type::Dyn
     }
 
     fn map(&mut self, expr: &mut Expr) {
@@ -328,10 +327,10 @@ impl Checker<'_, '_, '_> {
         for entry in entries.iter_mut() {
             self.expr(&mut entry.key);
             let key = self.ty(&entry.key);
-            keys = Some(self.join(entry.key.offset, keys, key));
+            keys = Some(self.join(keys, key));
             self.expr(&mut entry.value);
             let value = self.unwrapped(&entry.value, entry.optional);
-            values = Some(self.join(entry.value.offset, values, value));
+            values = Some(self.join(values, value));
         }
         let key = keys.unwrap_or_else(|| self.unknowns.fresh());
         let value = values.unwrap_or_else(|| self.unknowns.fresh());
@@ -435,140 +434,4 @@ fn named_type(name: &str) -> Option<Type> {
         "net.CIDR" => Type::Opaque("net.CIDR"),
         _ => return None,
     })
-}
-
-/// Looks at a checked expression for literals that can never work.
-pub(crate) fn lint(checked: &Checked, report: &mut Report<'_>) {
-    let mut pending = vec![&checked.expr];
-    while let Some(expr) = pending.pop() {
-        match &expr.kind {
-            Kind::Select { operand, .. } => pending.push(operand),
-            Kind::Call { function, target, args } => {
-                if let (Some(arg), "duration" | "timestamp" | "matches") = (args.first(), function.as_str())
-                    && let Kind::Literal(value) = &arg.kind
-                    && !literal_works(function, value)
-                {
-                    report.at(arg.offset, format!("invalid {function} argument"));
-                }
-                if let ("format", Some(target), [list]) = (function.as_str(), target, args.as_slice()) {
-                    lint_format(checked, expr, target, list, report);
-                }
-                pending.extend(target.iter().map(|target| &**target).chain(args));
-            }
-            Kind::List { items, optional } => {
-                let mut first: Option<&Type> = None;
-                for (item, optional) in items.iter().zip(optional) {
-                    let ty = checked.ty(item);
-                    let ty = match ty {
-                        Type::Optional(of) if *optional => of,
-                        ty => ty,
-                    };
-                    match first {
-                        None => first = Some(ty),
-                        Some(first) if !first.same(ty) => {
-                            report.at(item.offset, format!("expected type '{first}' but found '{ty}'"));
-                            break;
-                        }
-                        Some(_) => {}
-                    }
-                }
-                pending.extend(items);
-            }
-            Kind::Map(entries) => {
-                let mut first: Option<(&Type, &Type)> = None;
-                for entry in entries {
-                    let key = checked.ty(&entry.key);
-                    let value = match checked.ty(&entry.value) {
-                        Type::Optional(of) if entry.optional => of,
-                        ty => ty,
-                    };
-                    let (keys, values) = *first.get_or_insert((key, value));
-                    if !keys.same(key) {
-                        report.at(entry.key.offset, format!("expected type '{keys}' but found '{key}'"));
-                    }
-                    if !values.same(value) {
-                        report.at(entry.value.offset, format!("expected type '{values}' but found '{value}'"));
-                    }
-                    pending.extend([&entry.key, &entry.value]);
-                }
-            }
-            Kind::Fold(fold) => {
-                pending.extend([&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result]);
-            }
-            Kind::Broken | Kind::Literal(_) | Kind::Ident(_) | Kind::Message { .. } => {}
-        }
-    }
-}
-
-fn literal_works(function: &str, value: &Val<'static>) -> bool {
-    match (function, value) {
-        ("matches", Val::String(text)) => crate::library::pattern::compile(text).is_ok(),
-        ("matches", _) => true,
-        _ => crate::library::find(function).is_none_or(|native| native(std::slice::from_ref(value)).is_ok()),
-    }
-}
-
-/// Holds a format that is written out against arguments that are.
-fn lint_format(checked: &Checked, call: &Expr, target: &Expr, list: &Expr, report: &mut Report<'_>) {
-    let (Kind::Literal(Val::String(text)), Kind::List { items, .. }) = (&target.kind, &list.kind) else { return };
-    let outcome = format::drive(text, items.len(), false, |index, clause| {
-        let bad = match clause.verb {
-            's' => unprintable(checked, &items[index]),
-            verb => (!suits(verb, checked.ty(&items[index]))).then_some(&items[index]),
-        };
-        match bad {
-            None => Ok(String::new()),
-            Some(item) => {
-                let message = format::unsuitable(clause.verb, &short_name(checked.ty(item)));
-                Err(format::Problem { message, at: Some(item.offset) })
-            }
-        }
-    });
-    match outcome {
-        Err(problem) => report.at(problem.at.unwrap_or(call.offset), problem.message),
-        Ok((_, used)) if items.len() > used => {
-            let given = items.len();
-            let message = format!("too many arguments supplied to string.format (expected {used}, got {given})");
-            report.at(call.offset, message);
-        }
-        Ok(_) => {}
-    }
-}
-
-fn suits(verb: char, ty: &Type) -> bool {
-    match (verb, ty) {
-        (_, Type::Dyn) | ('d' | 'o' | 'b' | 'x' | 'X', Type::Int | Type::Uint) => true,
-        ('f' | 'e', Type::Double | Type::String) | ('b', Type::Bool) => true,
-        ('x' | 'X', Type::String | Type::Bytes) => true,
-        _ => false,
-    }
-}
-
-/// The first part of an expression that has no text form.
-fn unprintable<'e>(checked: &Checked, expr: &'e Expr) -> Option<&'e Expr> {
-    if matches!(
-        checked.ty(expr),
-        Type::Object(_)
-            | Type::Library(_)
-            | Type::Opaque(_)
-            | Type::Optional(_)
-            | Type::Error
-            | Type::Var(_)
-            | Type::Param(_)
-    ) {
-        return Some(expr);
-    }
-    match &expr.kind {
-        Kind::List { items, .. } => items.iter().find_map(|item| unprintable(checked, item)),
-        Kind::Map(entries) => {
-            entries.iter().flat_map(|entry| [&entry.key, &entry.value]).find_map(|part| unprintable(checked, part))
-        }
-        _ => None,
-    }
-}
-
-/// A type's name without its parameters.
-fn short_name(ty: &Type) -> String {
-    let name = ty.runtime_name();
-    name.split('(').next().unwrap_or(&name).to_owned()
 }

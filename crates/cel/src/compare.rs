@@ -1,12 +1,14 @@
 //! Equality and order of values, across number types.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
+use crate::collection::{Key, List, Map};
 use crate::decl::Uniqueness;
 use crate::error::EvalError;
-use crate::value::{List, Map, Opaque, Val};
+use crate::value::{Opaque, Val};
 
 /// Whether two values are equal. Some library values refuse to be compared with another type.
 pub(crate) fn equal(one: &Val<'_>, two: &Val<'_>) -> Result<bool, EvalError> {
@@ -38,7 +40,7 @@ pub(crate) fn equal(one: &Val<'_>, two: &Val<'_>) -> Result<bool, EvalError> {
 
 fn equal_opaque(one: &Opaque<'_>, two: &Opaque<'_>) -> Result<bool, EvalError> {
     Ok(match (one, two) {
-        (Opaque::Quantity(a), Opaque::Quantity(b)) => a.cmp(b) == Ordering::Equal,
+        (Opaque::Quantity(a), Opaque::Quantity(b)) => a.compare(b) == Ordering::Equal,
         (Opaque::Url(a), Opaque::Url(b)) => a.to_string() == b.to_string(),
         (Opaque::Ip(a), Opaque::Ip(b)) => a == b,
         (Opaque::Cidr(a), Opaque::Cidr(b)) => a == b,
@@ -62,38 +64,49 @@ fn equal_lists(one: &List<'_>, two: &List<'_>) -> Result<bool, EvalError> {
             Ok(true)
         }
         Uniqueness::Set => {
-            let (one, two) = (one.values()?, two.values()?);
-            Ok(covers(&one, &two)? && covers(&two, &one)?)
+            let one = one.iter().map(|item| scalar_key(&item?)).collect::<Result<BTreeSet<_>, _>>()?;
+            let two = two.iter().map(|item| scalar_key(&item?)).collect::<Result<BTreeSet<_>, _>>()?;
+            Ok(one == two)
         }
         Uniqueness::Keys(keys) => {
-            let (one, two) = (one.values()?, two.values()?);
-            for b in &two {
-                let mut found = false;
-                for a in &one {
-                    if same_keys(keys, a, b)? {
-                        if !equal(a, b)? {
-                            return Ok(false);
-                        }
-                        found = true;
-                    }
-                }
-                if !found {
-                    return Ok(false);
-                }
+            let mut items = BTreeMap::new();
+            for item in one.iter() {
+                let item = item?;
+                items.insert(item_key(keys, &item)?, item);
             }
-            Ok(true)
+            let mut seen = BTreeSet::new();
+            for item in two.iter() {
+                let item = item?;
+                let key = item_key(keys, &item)?;
+                match items.get(&key) {
+                    Some(other) if equal(other, &item)? => seen.insert(key),
+                    _ => return Ok(false),
+                };
+            }
+            Ok(seen.len() == items.len())
         }
     }
 }
 
-/// Whether every item of `two` is in `one`.
-fn covers(one: &[Val<'_>], two: &[Val<'_>]) -> Result<bool, EvalError> {
-    for b in two {
-        if !contains(one, b)? {
-            return Ok(false);
+/// The identity of an item of a set; only scalars have one.
+pub(crate) fn scalar_key(item: &Val<'_>) -> Result<Key, EvalError> {
+    match item {
+        Val::List(_) | Val::Map(_) => {
+            Err(EvalError::new("listSet operations are only supported on lists of scalar values"))
         }
+        // Other scalars of one list have one type, so their text tells them apart.
+        item => Ok(Key::of(item).unwrap_or_else(|| Key::String(item.to_string().into()))),
     }
-    Ok(true)
+}
+
+/// The identity of an item of a keyed list: its key fields, absent ones included.
+pub(crate) fn item_key(keys: &[String], item: &Val<'_>) -> Result<Vec<Option<Key>>, EvalError> {
+    let Val::Map(map) = item else { return Err(EvalError::no_such_overload()) };
+    let part = |key: &String| match map.named(key) {
+        Some(Ok(value)) => Key::of(&value),
+        _ => None,
+    };
+    Ok(keys.iter().map(part).collect())
 }
 
 /// Whether the items hold one equal to `value`.
@@ -107,22 +120,6 @@ pub(crate) fn contains(items: &[Val<'_>], value: &Val<'_>) -> Result<bool, EvalE
         }
     }
     problem.map_or(Ok(false), Err)
-}
-
-/// Whether two items of a list have the same key fields.
-pub(crate) fn same_keys(keys: &[String], one: &Val<'_>, two: &Val<'_>) -> Result<bool, EvalError> {
-    let (Val::Map(one), Val::Map(two)) = (one, two) else { return Err(EvalError::no_such_overload()) };
-    for key in keys {
-        let same = match (one.named(key).transpose()?, two.named(key).transpose()?) {
-            (Some(a), Some(b)) => equal(&a, &b)?,
-            (None, None) => true,
-            _ => false,
-        };
-        if !same {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 fn equal_maps(one: &Map<'_>, two: &Map<'_>) -> Result<bool, EvalError> {
@@ -212,6 +209,6 @@ pub(crate) fn order(one: &Val<'_>, two: &Val<'_>) -> Result<Ordering, EvalError>
         (Bytes(a), Bytes(b)) => a.cmp(b),
         (Timestamp(a), Timestamp(b)) => a.cmp(b),
         (Duration(a), Duration(b)) => a.cmp(b),
-        _ => return Err(EvalError::no_such_overload()),
+        _ => return Err(EvalError::unfit()),
     })
 }

@@ -1,6 +1,5 @@
 //! Declared types: what an OpenAPI schema says about data, with the sizes that bound an expression's cost.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -75,9 +74,8 @@ pub enum Uniqueness {
 #[derive(Debug)]
 pub struct Object {
     name: String,
-    fields: HashMap<String, Field>,
-    /// Identifiers by the name the data uses.
-    by_name: HashMap<String, String>,
+    /// Sorted by name: found faster than by hash in the few fields objects have.
+    fields: Vec<Field>,
     /// Names with a schema that expressions cannot reach.
     hidden: Vec<String>,
 }
@@ -87,6 +85,8 @@ pub struct Object {
 pub struct Field {
     /// Its name in the data.
     pub name: String,
+    /// Its name in expressions.
+    pub ident: String,
     /// What it holds.
     pub decl: Decl,
 }
@@ -94,17 +94,14 @@ pub struct Field {
 impl Object {
     /// An object type with these fields, by their names in the data. Names that cannot be written are left out.
     pub fn new(name: impl Into<String>, fields: impl IntoIterator<Item = (String, Decl)>) -> Self {
-        let mut object =
-            Object { name: name.into(), fields: HashMap::new(), by_name: HashMap::new(), hidden: Vec::new() };
+        let mut object = Object { name: name.into(), fields: Vec::new(), hidden: Vec::new() };
         for (name, decl) in fields {
             match escape(&name) {
-                Some(ident) => {
-                    object.by_name.insert(name.clone(), ident.clone());
-                    object.fields.insert(ident, Field { name, decl });
-                }
+                Some(ident) => object.fields.push(Field { name, ident, decl }),
                 None => object.hidden.push(name),
             }
         }
+        object.fields.sort_by(|one, two| one.name.cmp(&two.name));
         object
     }
 
@@ -115,21 +112,17 @@ impl Object {
 
     /// The field an identifier names.
     pub fn field(&self, ident: &str) -> Option<&Field> {
-        self.fields.get(ident)
+        self.fields.iter().find(|field| field.ident == ident)
     }
 
-    /// The declaration of the field the data calls `name`.
+    /// The field the data calls `name`.
     pub(crate) fn by_name(&self, name: &str) -> Option<&Field> {
-        self.by_name.get(name).and_then(|ident| self.fields.get(ident))
-    }
-
-    pub(crate) fn ident_of(&self, name: &str) -> Option<&str> {
-        self.by_name.get(name).map(String::as_str)
+        self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok().map(|index| &self.fields[index])
     }
 
     /// Whether the data may hold `name`, reachable or not.
     pub(crate) fn knows(&self, name: &str) -> bool {
-        self.by_name.contains_key(name) || self.hidden.iter().any(|hidden| hidden == name)
+        self.by_name(name).is_some() || self.hidden.iter().any(|hidden| hidden == name)
     }
 }
 

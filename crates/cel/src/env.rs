@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::{check, lint};
+use crate::check::check;
 use crate::error::{CompileErrors, Report};
 use crate::functions::{FUNCTIONS, Overload, STORED_ONLY};
+use crate::lint::lint;
 use crate::parse::parse;
 use crate::plan::plan;
 use crate::program::Program;

@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
+use crate::collection::{Entries, Key, List, Map};
 use crate::compare::equal;
-use crate::cost::runtime::{Rule, equality};
+use crate::cost::runtime::equality;
 use crate::cost::{LIST_COST, MAP_COST};
 use crate::error::EvalError;
 use crate::library;
 use crate::plan::{Attr, Base, Call, FoldNode, Node, Op, Qual, Step};
 use crate::program::Bindings;
-use crate::value::{Entries, Key, List, Map, Outcome, Val};
+use crate::value::{Outcome, Val};
 
 pub(crate) struct Evaluation<'a, 'b> {
     bindings: &'b Bindings<'a>,
@@ -49,36 +50,53 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     fn eval(&mut self, node: &'a Node) -> Outcome<'a> {
         match node {
             Node::Const(value) => Ok(value.reborrow()),
-            Node::Attr(attr) => {
-                let value = self.attr(attr);
-                if !matches!(attr.base, Base::Choice(_)) {
-                    self.charge_beside(&value)?;
-                }
-                value
-            }
-            Node::Test(attr) => match self.attr(attr)? {
-                Val::Optional(value) => Ok(Val::Bool(value.is_some())),
-                value => Ok(value),
-            },
+            Node::Attr(attr) => self.selection(attr),
+            Node::Test(attr) => self.test(attr),
             Node::And(terms) => self.logic(terms, false),
             Node::Or(terms) => self.logic(terms, true),
             Node::Equal { one, two, negate } => self.equality(one, two, *negate),
-            Node::InSet(value, set) => {
-                let value = self.eval(value)?;
-                Ok(Val::Bool(set.iter().any(|item| matches!(equal(item, &value), Ok(true)))))
-            }
+            Node::InSet(value, set) => self.in_set(value, set),
             Node::Call(call) => self.call(call),
             Node::List { items, optional } => self.list(items, optional),
             Node::Map { entries } => self.map(entries),
             Node::Fold(fold) => self.fold(fold),
             Node::Append { slot, items } => self.append(*slot, items),
             Node::Insert { slot, args } => self.insert(*slot, args),
-            Node::OrElse { one, two, unwrap } => match self.eval(one)? {
-                Val::Optional(Some(value)) if *unwrap => Ok((*value).clone()),
-                Val::Optional(Some(value)) => Ok(Val::Optional(Some(value))),
-                Val::Optional(None) => self.eval(two),
-                _ => Err(EvalError::no_such_overload()),
-            },
+            Node::OrElse { one, two, unwrap } => self.or_else(one, two, *unwrap),
+        }
+    }
+
+    fn selection(&mut self, attr: &'a Attr) -> Outcome<'a> {
+        let value = self.attr(attr);
+        if !matches!(attr.base, Base::Choice(_)) {
+            self.charge_beside(&value)?;
+        }
+        value
+    }
+
+    fn test(&mut self, attr: &'a Attr) -> Outcome<'a> {
+        let value = stopping(self.attr(attr))?;
+        if matches!(attr.base, Base::Choice(_)) {
+            // Compat: upstream takes back a charge that a choice never got.
+            self.cost = self.cost.saturating_sub(1);
+        }
+        match value? {
+            Val::Optional(value) => Ok(Val::Bool(value.is_some())),
+            value => Ok(value),
+        }
+    }
+
+    fn in_set(&mut self, value: &'a Node, set: &'a [Val<'static>]) -> Outcome<'a> {
+        let value = self.eval(value)?;
+        Ok(Val::Bool(set.iter().any(|item| matches!(equal(item, &value), Ok(true)))))
+    }
+
+    fn or_else(&mut self, one: &'a Node, two: &'a Node, unwrap: bool) -> Outcome<'a> {
+        match self.eval(one)? {
+            Val::Optional(Some(value)) if unwrap => Ok((*value).clone()),
+            Val::Optional(Some(value)) => Ok(Val::Optional(Some(value))),
+            Val::Optional(None) => self.eval(two),
+            _ => Err(EvalError::no_such_overload()),
         }
     }
 
@@ -192,6 +210,9 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             Step::Attr(attr) => self.attr(attr)?,
             Step::Node(node) => self.eval(node)?,
         };
+        if !is_key(&key) {
+            return Err(EvalError::new(format!("invalid qualifier type: {}", key.go_name())));
+        }
         match index(value, &key, qual.optional)? {
             None if !qual.optional => Err(missing_key(value, &key)),
             found => Ok(found),
@@ -210,75 +231,76 @@ impl<'a, 'b> Evaluation<'a, 'b> {
 
     fn call(&mut self, call: &'a Call) -> Outcome<'a> {
         match call.args.as_slice() {
-            [] => {
-                let outcome = self.apply(call, &[]);
-                self.charge(call.rule.cost(&[], &outcome))?;
-                outcome
+            [one] if call.lenient => self.not_strictly_false(one),
+            [one] => self.call_one(call, one),
+            [one, two] if !call.stepwise => self.call_two(call, one, two),
+            many => self.call_many(call, many),
+        }
+    }
+
+    /// An error counts as true: it may yet be absorbed.
+    fn not_strictly_false(&mut self, one: &'a Node) -> Outcome<'a> {
+        let one = stopping(self.eval(one))?;
+        self.charge(1)?;
+        Ok(one.unwrap_or(Val::Bool(true)))
+    }
+
+    fn call_one(&mut self, call: &'a Call, one: &'a Node) -> Outcome<'a> {
+        let one = stopping(self.eval(one))?;
+        self.finish(call, [one])
+    }
+
+    fn call_two(&mut self, call: &'a Call, one: &'a Node, two: &'a Node) -> Outcome<'a> {
+        let one = stopping(self.eval(one))?;
+        let two = stopping(self.eval(two))?;
+        self.finish(call, [one, two])
+    }
+
+    /// Calls if all arguments have values; charges in any case.
+    fn finish<const N: usize>(&mut self, call: &'a Call, args: [Outcome<'a>; N]) -> Outcome<'a> {
+        let mut problem = None;
+        let args = args.map(|arg| match arg {
+            Ok(value) => value,
+            Err(error) => {
+                problem.get_or_insert(error);
+                Val::Null
             }
-            [one] => {
-                let one = stopping(self.eval(one))?;
-                if call.lenient {
-                    self.charge(1)?;
-                    // An error counts as true: it may yet be absorbed.
-                    return Ok(one.unwrap_or(Val::Bool(true)));
+        });
+        let outcome = match problem {
+            None => self.apply(call, &args),
+            Some(error) => Err(error),
+        };
+        self.charge(call.rule.cost(&args, &outcome))?;
+        outcome
+    }
+
+    fn call_many(&mut self, call: &'a Call, many: &'a [Node]) -> Outcome<'a> {
+        let mut args = Vec::with_capacity(many.len());
+        for (index, arg) in many.iter().enumerate() {
+            match stopping(self.eval(arg))? {
+                Ok(value) => args.push(value),
+                Err(error) => {
+                    // The call itself is charged only once all its arguments were looked at.
+                    if index + 1 == many.len() {
+                        args.push(Val::Null);
+                        self.charge(call.rule.cost(&args, &Err(error.clone())))?;
+                    }
+                    return Err(error);
                 }
-                let (args, outcome) = match one {
-                    Ok(value) => {
-                        let args = [value];
-                        let outcome = self.apply(call, &args);
-                        (args, outcome)
-                    }
-                    Err(error) => ([Val::Null], Err(error)),
-                };
-                self.charge(call.rule.cost(&args, &outcome))?;
-                outcome
-            }
-            [one, two] => {
-                let one = stopping(self.eval(one))?;
-                let two = stopping(self.eval(two))?;
-                let (args, outcome) = match (one, two) {
-                    (Ok(one), Ok(two)) => {
-                        let args = [one, two];
-                        let outcome = self.apply(call, &args);
-                        (args, outcome)
-                    }
-                    (Err(error), two) => ([Val::Null, two.unwrap_or(Val::Null)], Err(error)),
-                    (Ok(one), Err(error)) => ([one, Val::Null], Err(error)),
-                };
-                self.charge(call.rule.cost(&args, &outcome))?;
-                outcome
-            }
-            many => {
-                let mut args = Vec::with_capacity(many.len());
-                for (index, arg) in many.iter().enumerate() {
-                    match stopping(self.eval(arg))? {
-                        Ok(value) => args.push(value),
-                        Err(error) => {
-                            // The call itself is charged only once all its arguments were looked at.
-                            if index + 1 == many.len() {
-                                args.push(Val::Null);
-                                self.charge(call.rule.cost(&args, &Err(error.clone())))?;
-                            }
-                            return Err(error);
-                        }
-                    }
-                }
-                let outcome = self.apply(call, &args);
-                self.charge(call.rule.cost(&args, &outcome))?;
-                outcome
             }
         }
+        let outcome = self.apply(call, &args);
+        self.charge(call.rule.cost(&args, &outcome))?;
+        outcome
     }
 
     fn apply(&mut self, call: &'a Call, args: &[Val<'a>]) -> Outcome<'a> {
         let outcome = match &call.op {
             Op::Native(native) => {
-                if let (Rule::Range, Some(Val::Int(size))) = (call.rule, args.first()) {
-                    // The list would cost more than is left: do not even make it.
-                    let left = self.limit - self.cost.min(self.limit);
-                    if u64::try_from(*size).is_ok_and(|size| size > left) {
-                        return Err(EvalError::over_budget());
-                    }
+                // What would cost more than is left is not even begun.
+                let before = call.rule.cost_before(args);
+                if self.cost.saturating_add(before) > self.limit {
+                    self.charge(before)?;
                 }
                 native(args)
             }
@@ -286,13 +308,18 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             Op::Find(regex) => library::pattern::find(args, regex),
             Op::FindAll(regex) => library::pattern::find_all(args, regex),
         };
-        outcome.map_err(|error| if error.is_unfit() { library::no_overload(&call.function, args) } else { error })
+        outcome.map_err(|error| match (&call.op, error.is_unfit()) {
+            (Op::Native(_), true) => library::no_overload(&call.function, args),
+            (_, true) => EvalError::no_such_overload(),
+            _ => error,
+        })
     }
 
     fn list(&mut self, items: &'a [Node], optional: &[bool]) -> Outcome<'a> {
         let mut values = Vec::with_capacity(items.len());
         for (item, optional) in items.iter().zip(optional) {
-            match (self.eval(item)?, optional) {
+            let item = self.part(item, LIST_COST)?;
+            match (item, optional) {
                 (value, false) => values.push(value),
                 (Val::Optional(Some(value)), true) => values.push((*value).clone()),
                 (Val::Optional(None), true) => {}
@@ -307,11 +334,20 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         Ok(Val::list(values))
     }
 
+    /// A part of a list or map; if it fails, the list or map is charged as if it had been made.
+    fn part(&mut self, node: &'a Node, cost: u64) -> Outcome<'a> {
+        let outcome = stopping(self.eval(node))?;
+        if outcome.is_err() {
+            self.charge(cost)?;
+        }
+        outcome
+    }
+
     fn map(&mut self, entries: &'a [(Node, Node, bool)]) -> Outcome<'a> {
         let mut map = Entries::new();
         for (key, value, optional) in entries {
-            let key = self.eval(key)?;
-            let value = self.eval(value)?;
+            let key = self.part(key, MAP_COST)?;
+            let value = self.part(value, MAP_COST)?;
             let value = match (value, optional) {
                 (value, false) => value,
                 (Val::Optional(Some(value)), true) => (*value).clone(),
@@ -322,6 +358,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                     continue;
                 }
                 (value, true) => {
+                    self.charge(MAP_COST)?;
                     let text = format!("cannot initialize optional entry '{key}' from non-optional value {value}");
                     return Err(EvalError::new(text));
                 }
@@ -372,8 +409,12 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                     }
                 }
             }
-            (other, _) => {
-                return Err(EvalError::new(format!("got '{}', expected iterable type", other.type_name())));
+            (other, None) => {
+                return Err(EvalError::new(format!("got '{}', expected iterable type", other.go_name())));
+            }
+            (other, Some(_)) => {
+                let text = format!("unsupported comprehension range type: {}", other.go_name());
+                return Err(EvalError::new(text));
             }
         }
         self.eval(&fold.result)
@@ -418,7 +459,17 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     }
 
     fn insert(&mut self, slot: usize, args: &'a [Node]) -> Outcome<'a> {
-        let accu = self.take(slot)?;
+        let accu = match stopping(self.take(slot))? {
+            Ok(accu) => accu,
+            Err(error) => {
+                // With one more argument that is still looked at, with two it is not.
+                if let [more] = args {
+                    stopping(self.eval(more))?.ok();
+                    self.charge(1)?;
+                }
+                return Err(error);
+            }
+        };
         let Val::Map(Map::Values(mut entries)) = accu else { return Err(EvalError::no_such_overload()) };
         let map = Arc::make_mut(&mut entries);
         let mut put = |key: Val<'a>, value: Val<'a>| match Key::of(&key) {
@@ -456,6 +507,11 @@ fn stopping<T>(outcome: Result<T, EvalError>) -> Result<Result<T, EvalError>, Ev
         Err(error) if error.is_over_budget() => Err(error),
         outcome => Ok(outcome),
     }
+}
+
+/// Whether a value can be a key or an index at all.
+pub(crate) fn is_key(value: &Val<'_>) -> bool {
+    matches!(value, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::String(_))
 }
 
 /// The value under a key or index; absent is no error here.

@@ -15,7 +15,8 @@ pub(crate) fn find(name: &str, args: usize, receiver: bool) -> Option<Make> {
         ("has", 1, false) => has,
         ("all", 2 | 3, true) => |p, at, target, args| quantifier(p, at, target, args, Quantifier::All),
         ("exists", 2 | 3, true) => |p, at, target, args| quantifier(p, at, target, args, Quantifier::Exists),
-        ("exists_one" | "existsOne", 2 | 3, true) => {
+        // With one variable only the old spelling is known.
+        ("exists_one", 2 | 3, true) | ("existsOne", 3, true) => {
             |p, at, target, args| quantifier(p, at, target, args, Quantifier::One)
         }
         ("map", 2 | 3, true) => map,

@@ -5,6 +5,7 @@
 
 use crate::ast::{Entry, Expr, Kind};
 use crate::error::Report;
+use crate::expect::{self, Around};
 use crate::token::{self, Kind as T, Token};
 use crate::value::Val;
 
@@ -17,8 +18,6 @@ const MAX_DEPTH: u16 = 250;
 /// Differs: upstream has no such limit because its stacks grow; here the checker, the planner and the evaluator
 /// recurse on a thread's fixed stack, and no rule a human wrote comes near.
 const MAX_EXPANDED_DEPTH: u16 = 400;
-
-const OPERAND: &str = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER";
 
 const RESERVED: [&str; 21] = [
     "as",
@@ -44,9 +43,22 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// Operators and their functions, from those that bind loosest.
+const LEVELS: [&[(&str, &str)]; 5] = [
+    &[("||", "_||_")],
+    &[("&&", "_&&_")],
+    &[("<", "_<_"), ("<=", "_<=_"), (">=", "_>=_"), (">", "_>_"), ("==", "_==_"), ("!=", "_!=_"), ("in", "@in")],
+    &[("+", "_+_"), ("-", "_-_")],
+    &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
+];
+
+fn level_is_logic(function: &str) -> bool {
+    matches!(function, "_&&_" | "_||_")
+}
+
 /// Marks that a syntax error was reported and reading ends.
 pub(crate) struct Stop;
-type Parsed<T> = Result<T, Stop>;
+pub(crate) type Parsed<T> = Result<T, Stop>;
 
 /// The tree and how many ids it uses, or nothing when a problem was reported.
 pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Option<(Expr, usize)> {
@@ -57,7 +69,7 @@ pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Option<(Expr, usize)
         return None;
     }
     let tokens = token::tokens(&chars, report);
-    let mut parser = Parser { chars: &chars, tokens, at: 0, nesting: 0, ids: 0, report };
+    let mut parser = Parser { chars: &chars, tokens, at: 0, nesting: 0, ids: 0, around: Vec::new(), report };
     let expr = parser.start().ok()?;
     let ids = parser.ids;
     report.is_empty().then_some((expr, ids))
@@ -69,7 +81,9 @@ pub(crate) struct Parser<'t, 'r, 's> {
     at: usize,
     nesting: u16,
     ids: usize,
-    report: &'r mut Report<'s>,
+    /// What surrounds the expression being read, outermost first.
+    pub(crate) around: Vec<Around>,
+    pub(crate) report: &'r mut Report<'s>,
 }
 
 impl Parser<'_, '_, '_> {
@@ -84,11 +98,11 @@ impl Parser<'_, '_, '_> {
 
     // === tokens ===
 
-    fn token(&self) -> Token {
+    pub(crate) fn token(&self) -> Token {
         self.ahead(0)
     }
 
-    fn ahead(&self, count: usize) -> Token {
+    pub(crate) fn ahead(&self, count: usize) -> Token {
         // The last token is the end, and nothing moves past it.
         self.tokens[(self.at + count).min(self.tokens.len() - 1)]
     }
@@ -99,43 +113,24 @@ impl Parser<'_, '_, '_> {
         token
     }
 
+    /// The text from the start of one token to the end of another, with what is between them.
+    pub(crate) fn span(&self, first: Token, last: Token) -> String {
+        self.chars[first.start as usize..last.end as usize].iter().collect()
+    }
+
     fn is(&self, sign: &'static str) -> bool {
         self.token().kind == T::Sign(sign)
     }
 
-    fn eat(&mut self, sign: &'static str) -> Option<Token> {
+    pub(crate) fn eat(&mut self, sign: &'static str) -> Option<Token> {
         self.is(sign).then(|| self.next())
     }
 
-    fn text(&self, token: Token) -> String {
+    pub(crate) fn text(&self, token: Token) -> String {
         if token.kind == T::End {
             return "<EOF>".to_owned();
         }
         self.chars[token.start as usize..token.end as usize].iter().collect()
-    }
-
-    fn unexpected<R>(&mut self, word: &str, expected: &str) -> Parsed<R> {
-        let token = self.token();
-        let found = self.text(token);
-        self.report.at(token.start, format!("Syntax error: {word} input '{found}' expecting {expected}"));
-        Err(Stop)
-    }
-
-    /// The closing sign of a bracket, or what the reader would have needed instead.
-    fn close(&mut self, sign: &'static str, expected: &str) -> Parsed<Token> {
-        if let Some(token) = self.eat(sign) {
-            return Ok(token);
-        }
-        if self.ahead(1).kind == T::Sign(sign) {
-            return self.unexpected("extraneous", expected);
-        }
-        if expected.starts_with('{') || self.token().kind != T::End {
-            return self.unexpected("mismatched", expected);
-        }
-        let token = self.token();
-        let found = self.text(token);
-        self.report.at(token.start, format!("Syntax error: missing {expected} at '{found}'"));
-        Err(Stop)
     }
 
     // === nodes ===
@@ -206,65 +201,61 @@ impl Parser<'_, '_, '_> {
             self.report.whole(format!("expression recursion limit exceeded: {MAX_DEPTH}"));
             return Err(Stop);
         }
-        let condition = self.any()?;
-        let Some(op) = self.eat("?") else {
-            self.nesting -= 1;
-            return Ok(condition);
+        let condition = self.binary(0)?;
+        let expr = match self.eat("?") {
+            Some(op) => self.choice(op, condition),
+            None => Ok(condition),
         };
-        let yes = self.any()?;
-        if self.eat(":").is_none() {
-            return self.unexpected("mismatched", "':'");
-        }
-        let no = self.expr()?;
         self.nesting -= 1;
+        expr
+    }
+
+    fn choice(&mut self, op: Token, condition: Expr) -> Parsed<Expr> {
+        self.around.push(Around::Choice);
+        let yes = self.binary(0)?;
+        self.around.pop();
+        self.colon()?;
+        let no = self.expr()?;
         let kind = Kind::Call { function: "_?_:_".to_owned(), target: None, args: vec![condition, yes, no] };
         self.deeper(op.start, kind)
     }
 
-    fn any(&mut self) -> Parsed<Expr> {
-        self.chain("||", "_||_", Self::all)
-    }
-
-    fn all(&mut self) -> Parsed<Expr> {
-        self.chain("&&", "_&&_", |parser| parser.binary(0))
-    }
-
-    fn chain(&mut self, sign: &'static str, function: &str, part: fn(&mut Self) -> Parsed<Expr>) -> Parsed<Expr> {
-        let first = part(self)?;
-        let Some(op) = self.eat(sign) else { return Ok(first) };
-        let mut args = vec![first, part(self)?];
-        while self.eat(sign).is_some() {
-            args.push(part(self)?);
-        }
-        Ok(self.call(op.start, function, args))
-    }
-
-    /// Comparisons bind loosest, then sums, then products; all are read from the left.
-    fn binary(&mut self, level: usize) -> Parsed<Expr> {
-        const LEVELS: [&[(&str, &str)]; 3] = [
-            &[
-                ("<", "_<_"),
-                ("<=", "_<=_"),
-                (">=", "_>=_"),
-                (">", "_>_"),
-                ("==", "_==_"),
-                ("!=", "_!=_"),
-                ("in", "@in"),
-            ],
-            &[("+", "_+_"), ("-", "_-_")],
-            &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")],
-        ];
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
-        let mut left = self.binary(level + 1)?;
-        loop {
-            let T::Sign(sign) = self.token().kind else { return Ok(left) };
-            let Some((_, function)) = operators.iter().find(|(operator, _)| *operator == sign) else {
-                return Ok(left);
-            };
+    /// Operators from this level of [`LEVELS`] up; all are read from the left.
+    fn binary(&mut self, lowest: usize) -> Parsed<Expr> {
+        let mut left = self.unary()?;
+        while let Some((level, function)) = self.operator().filter(|(level, _)| *level >= lowest) {
             let op = self.next();
             let right = self.binary(level + 1)?;
-            let kind = Kind::Call { function: (*function).to_owned(), target: None, args: vec![left, right] };
-            left = self.deeper(op.start, kind)?;
+            left = self.combined(op, function, left, right)?;
+        }
+        Ok(left)
+    }
+
+    /// The binary operator that comes next: how tightly it binds, and its function.
+    fn operator(&self) -> Option<(usize, &'static str)> {
+        let T::Sign(sign) = self.token().kind else { return None };
+        LEVELS.iter().enumerate().find_map(|(level, operators)| {
+            operators.iter().find(|(operator, _)| *operator == sign).map(|(_, function)| (level, *function))
+        })
+    }
+
+    fn combined(&mut self, op: Token, function: &'static str, left: Expr, right: Expr) -> Parsed<Expr> {
+        if level_is_logic(function) {
+            return Ok(self.joined(op, function, left, right));
+        }
+        self.deeper(op.start, Kind::Call { function: function.to_owned(), target: None, args: vec![left, right] })
+    }
+
+    /// Terms of `&&` and `||` are gathered into one call: a long chain is no deep tree.
+    fn joined(&mut self, op: Token, function: &'static str, mut left: Expr, right: Expr) -> Expr {
+        let depth = (left.depth.max(right.depth), left.expanded.max(right.expanded + 1));
+        match &mut left.kind {
+            Kind::Call { function: before, args, .. } if before == function => {
+                args.push(right);
+                (left.depth, left.expanded) = depth;
+                left
+            }
+            _ => self.call(op.start, function, vec![left, right]),
         }
     }
 
@@ -280,31 +271,25 @@ impl Parser<'_, '_, '_> {
         while self.eat(sign).is_some() {
             count += 1;
         }
-        if self.token().kind == T::End {
-            let expected = format!("{{'[', '{{', '(', '.', '-', '!', {OPERAND}}}");
-            if sign == "!" {
-                return self.unexpected("extraneous", &expected);
-            }
-            let token = self.token();
-            self.report.at(token.start, "Syntax error: no viable alternative at input '-'");
-            return self.unexpected("mismatched", &expected);
+        if !expect::starts_operand(self.token().kind) {
+            return self.no_operand_after(first);
         }
         let operand = self.member()?;
         if count % 2 == 0 { Ok(operand) } else { Ok(self.call(first.start, function, vec![operand])) }
     }
 
     fn member(&mut self) -> Parsed<Expr> {
-        let mut expr = self.primary(false)?;
+        let mut expr = self.primary()?;
         loop {
             if let Some(dot) = self.eat(".") {
                 expr = self.select(expr, dot)?;
             } else if let Some(open) = self.eat("[") {
                 let optional = self.eat("?").is_some();
                 if !optional {
-                    self.operand_or("'?', ")?;
+                    self.operand_or(&["?"])?;
                 }
-                let index = self.expr()?;
-                self.close("]", "']'")?;
+                let index = self.within(Around::Index)?;
+                self.close("]", &["]"])?;
                 let function = if optional { "_[?_]" } else { "_[_]" };
                 let kind = Kind::Call { function: function.to_owned(), target: None, args: vec![expr, index] };
                 expr = self.deeper(open.start, kind)?;
@@ -320,11 +305,7 @@ impl Parser<'_, '_, '_> {
         let field = match name.kind {
             T::Ident => self.text(name),
             T::Quoted => self.text(name).trim_matches('`').to_owned(),
-            _ => {
-                let text = if name.kind == T::End { String::new() } else { self.text(name) };
-                self.report.at(name.start, format!("Syntax error: no viable alternative at input '.{text}'"));
-                return Err(Stop);
-            }
+            _ => return self.no_field(dot, optional),
         };
         self.next();
         if optional {
@@ -376,42 +357,22 @@ impl Parser<'_, '_, '_> {
         if self.eat(")").is_some() {
             return Ok(Vec::new());
         }
-        if self.token().kind == T::End {
-            let expected = format!("{{'[', '{{', '(', ')', '.', '-', '!', {OPERAND}}}");
-            return self.unexpected("mismatched", &expected);
-        }
-        let mut args = vec![self.expr()?];
+        self.operand_or(&[")"])?;
+        let mut args = vec![self.within(Around::Arguments)?];
         while self.eat(",").is_some() {
-            args.push(self.expr()?);
+            args.push(self.within(Around::Arguments)?);
         }
-        self.close(")", "')'")?;
+        self.close(")", &[")"])?;
         Ok(args)
     }
 
-    /// Reports a missing operand where something more than an operand may stand.
-    fn operand_or(&mut self, more: &str) -> Parsed<()> {
-        if self.token().kind == T::End {
-            let expected = format!("{{'[', '{{', '(', '.', '-', '!', {more}{OPERAND}}}");
-            return self.unexpected("mismatched", &expected);
-        }
-        Ok(())
-    }
-
-    fn starts_operand(kind: T) -> bool {
-        match kind {
-            T::Sign(sign) => matches!(sign, "[" | "{" | "(" | "." | "-" | "!" | "true" | "false" | "null"),
-            T::Quoted | T::End => false,
-            _ => true,
-        }
-    }
-
-    fn primary(&mut self, skipped: bool) -> Parsed<Expr> {
+    fn primary(&mut self) -> Parsed<Expr> {
         let token = self.token();
         match token.kind {
             T::Sign("(") => {
                 self.next();
-                let expr = self.expr()?;
-                self.close(")", "')'")?;
+                let expr = self.within(Around::Parentheses)?;
+                self.close(")", &[")"])?;
                 Ok(expr)
             }
             T::Sign("[") => {
@@ -422,25 +383,16 @@ impl Parser<'_, '_, '_> {
                 self.next();
                 self.map(token)
             }
-            T::Sign(".") if self.ahead(1).kind == T::Ident => {
+            T::Sign(".") => {
                 self.next();
+                if self.token().kind != T::Ident {
+                    return self.no_field(token, false);
+                }
                 self.name(Some(token))
             }
             T::Ident => self.name(None),
             T::Sign("-") | T::Int | T::Double => self.number(),
-            T::Uint => {
-                self.next();
-                let text = self.text(token);
-                let digits = &text[..text.len() - 1];
-                let value = match digits.strip_prefix("0x") {
-                    Some(hex) => u64::from_str_radix(hex, 16),
-                    None => digits.parse(),
-                };
-                Ok(match value {
-                    Ok(value) => self.node(token.start, Kind::Literal(Val::Uint(value))),
-                    Err(_) => self.broken(token.start, "invalid uint literal"),
-                })
-            }
+            T::Uint => Ok(self.unsigned()),
             T::String | T::Bytes => {
                 self.next();
                 Ok(self.quoted(token))
@@ -448,12 +400,21 @@ impl Parser<'_, '_, '_> {
             T::Sign("true") => self.constant(Val::Bool(true)),
             T::Sign("false") => self.constant(Val::Bool(false)),
             T::Sign("null") => self.constant(Val::Null),
-            _ => {
-                let expected = format!("{{'[', '{{', '(', '.', '-', '!', {OPERAND}}}");
-                let word =
-                    if !skipped && Self::starts_operand(self.ahead(1).kind) { "extraneous" } else { "mismatched" };
-                self.unexpected(word, &expected)
-            }
+            _ => self.no_operand(),
+        }
+    }
+
+    fn unsigned(&mut self) -> Expr {
+        let token = self.next();
+        let text = self.text(token);
+        let digits = &text[..text.len() - 1];
+        let value = match digits.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16),
+            None => digits.parse(),
+        };
+        match value {
+            Ok(value) => self.node(token.start, Kind::Literal(Val::Uint(value))),
+            Err(_) => self.broken(token.start, "invalid uint literal"),
         }
     }
 
@@ -549,66 +510,64 @@ impl Parser<'_, '_, '_> {
                 return self.unexpected("mismatched", "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}");
             }
             self.next();
-            if self.eat(":").is_none() {
-                return self.unexpected("mismatched", "':'");
-            }
+            self.colon()?;
             let field = self.text(field);
-            fields.push((field, self.expr()?));
+            fields.push((field, self.within(Around::Value)?));
             if self.eat(",").is_none() {
                 break;
             }
         }
-        self.close("}", "{'}', ','}")?;
+        self.close("}", &["}", ","])?;
         Ok(Some(self.node(open.start, Kind::Message { name, fields })))
     }
 
     fn list(&mut self, open: Token) -> Parsed<Expr> {
         let (mut items, mut optional) = (Vec::new(), Vec::new());
-        while !self.is("]") {
-            if self.is(",") && self.ahead(1).kind == T::Sign("]") {
-                break;
-            }
-            optional.push(self.eat("?").is_some());
-            if items.is_empty() {
-                self.operand_or("',', ']', '?', ").ok().ok_or(Stop)?;
-            }
-            items.push(self.expr()?);
-            if self.eat(",").is_none() {
-                break;
-            }
+        if !self.is("]") && !self.is("?") && !self.is(",") {
+            self.operand_or(&["]", ",", "?"])?;
         }
-        self.eat(",");
-        self.close("]", "{']', ','}")?;
+        let mut comma = self.eat(",").is_some();
+        while !comma && !self.is("]") {
+            optional.push(self.eat("?").is_some());
+            items.push(self.within(Around::Items)?);
+            // A comma that nothing follows ends the list.
+            comma = self.eat(",").is_some();
+            if !comma {
+                break;
+            }
+            comma = !self.is("?") && !expect::starts_operand(self.token().kind);
+        }
+        self.close("]", if comma { &["]"] } else { &["]", ","] })?;
         Ok(self.node(open.start, Kind::List { items, optional }))
     }
 
     fn map(&mut self, open: Token) -> Parsed<Expr> {
         let mut entries = Vec::new();
-        while !self.is("}") {
-            if self.is(",") && self.ahead(1).kind == T::Sign("}") {
-                break;
-            }
-            let optional = self.eat("?").is_some();
-            let key = self.expr()?;
-            if self.eat(":").is_none() {
-                let token = self.token();
-                let found = self.text(token);
-                // A value where the colon should be: only the colon is missing.
-                if Self::starts_operand(token.kind) {
-                    self.report.at(token.start, format!("Syntax error: missing ':' at '{found}'"));
-                    return Err(Stop);
-                }
-                return self.unexpected("mismatched", "':'");
-            }
-            let value = self.expr()?;
-            entries.push(Entry { key, value, optional });
-            if self.eat(",").is_none() {
-                break;
-            }
+        if !self.is("}") && !self.is("?") && !self.is(",") {
+            self.operand_or(&["}", ",", "?"])?;
         }
-        self.eat(",");
-        self.close("}", "{'}', ','}")?;
+        let mut comma = self.eat(",").is_some();
+        while !comma && !self.is("}") {
+            let optional = self.eat("?").is_some();
+            let key = self.within(Around::Key)?;
+            self.colon()?;
+            let value = self.within(Around::Value)?;
+            entries.push(Entry { key, value, optional });
+            comma = self.eat(",").is_some();
+            if !comma {
+                break;
+            }
+            comma = !self.is("?") && !expect::starts_operand(self.token().kind);
+        }
+        self.close("}", if comma { &["}"] } else { &["}", ","] })?;
         Ok(self.node(open.start, Kind::Map(entries)))
+    }
+
+    fn within(&mut self, around: Around) -> Parsed<Expr> {
+        self.around.push(around);
+        let expr = self.expr()?;
+        self.around.pop();
+        Ok(expr)
     }
 }
 

@@ -9,11 +9,13 @@ use regex::Regex;
 
 use crate::ast::{ACCU, Expr, Fold, Kind};
 use crate::check::Checked;
+use crate::collection::{Entries, Key, Map};
 use crate::cost::runtime::Rule;
 use crate::escape::unescape;
+use crate::eval::is_key;
 use crate::library::{self, Native, pattern};
 use crate::program::Program;
-use crate::value::{Entries, Key, Map, Val};
+use crate::value::Val;
 
 #[derive(Debug)]
 pub(crate) enum Node {
@@ -65,6 +67,8 @@ pub(crate) struct Call {
     pub rule: Rule,
     /// Whether an argument's error is seen only by the function: it decides itself.
     pub lenient: bool,
+    /// Whether evaluation stops at the first argument that fails.
+    pub stepwise: bool,
 }
 
 #[derive(Debug)]
@@ -260,7 +264,10 @@ impl Planner<'_> {
             }
             _ => {}
         }
-        let native = library::find(function).ok_or_else(|| format!("no such overload: {function}"))?;
+        let native = match function {
+            "sum" => library::lists::sum_of(overload),
+            _ => library::find(function).ok_or_else(|| format!("no such overload: {function}"))?,
+        };
         const CONVERSIONS: [&str; 10] =
             ["int", "uint", "double", "bool", "string", "bytes", "timestamp", "duration", "type", "dyn"];
         if let [Node::Const(value)] = planned.as_slice()
@@ -286,7 +293,10 @@ impl Planner<'_> {
         };
         let rule = Rule::of(function, overload);
         let lenient = function == "@not_strictly_false";
-        Ok(Node::Call(Box::new(Call { function: function.into(), op, args: planned, rule, lenient })))
+        // A call that is dispatched only when evaluated looks at its arguments one by one, as do some others.
+        let dispatched = overload.is_empty() && function.starts_with(|c: char| c.is_ascii_alphabetic());
+        let stepwise = planned.len() > 2 || dispatched || function == "format" || !matches!(op, Op::Native(_));
+        Ok(Node::Call(Box::new(Call { function: function.into(), op, args: planned, rule, lenient, stepwise })))
     }
 
     fn choice(&mut self, args: &[Expr]) -> Result<Node, String> {
@@ -303,7 +313,12 @@ impl Planner<'_> {
         let mut problem = None;
         attr.push(&mut || {
             let step = match self.node(index) {
-                Ok(Node::Const(value)) => Step::Const(value),
+                Ok(Node::Const(value)) => {
+                    if !is_key(&value) {
+                        problem = Some(format!("invalid qualifier type: {}", value.go_name()));
+                    }
+                    Step::Const(value)
+                }
                 Ok(Node::Attr(attr) | Node::Test(attr)) => Step::Attr(attr),
                 Ok(node) => Step::Node(node),
                 Err(error) => {

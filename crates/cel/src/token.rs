@@ -211,8 +211,7 @@ impl Lexer<'_, '_, '_> {
             return Some(Some(kind));
         }
         let mut at = open + 1;
-        loop {
-            let Some(&c) = self.text.get(at) else { break };
+        while let Some(&c) = self.text.get(at) {
             if c == quote {
                 self.at = at + 1;
                 return Some(Some(kind));
@@ -232,6 +231,10 @@ impl Lexer<'_, '_, '_> {
             } else {
                 at += 1;
             }
+        }
+        if ahead > 0 {
+            // What looked like the prefix of a literal is a name, and the quote behind it is the problem.
+            return None;
         }
         self.at = at.min(self.text.len());
         Some(None)

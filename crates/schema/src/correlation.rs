@@ -21,15 +21,25 @@ pub(crate) fn old_field<'v>(schema: Schema<'_>, key: &str, old: Option<&'v Value
 /// The old elements of a keyed list, found by key.
 pub(crate) struct OldElements<'v> {
     keys: &'v [Box<str>],
-    by_key: HashMap<String, &'v Value>,
+    by_key: HashMap<ElementKey<'v>, &'v Value>,
+}
+
+/// What an element is told apart by.
+#[derive(PartialEq, Eq, Hash)]
+enum ElementKey<'v> {
+    /// The one key of most lists, a text.
+    Text(&'v str),
+    /// Everything else, written out.
+    Written(String),
 }
 
 impl<'v> OldElements<'v> {
     pub(crate) fn of(schema: Schema<'v>, old: Option<&'v Value>) -> Option<OldElements<'v>> {
         let ListKind::Map(keys) = &schema.node().list else { return None };
-        let mut by_key = HashMap::new();
-        for element in old?.as_array()? {
-            if let Some(key) = composite_key(keys, element) {
+        let old = old?.as_array()?;
+        let mut by_key = HashMap::with_capacity(old.len());
+        for element in old {
+            if let Some(key) = element_key(keys, element) {
                 // The first of several wins.
                 by_key.entry(key).or_insert(element);
             }
@@ -39,13 +49,18 @@ impl<'v> OldElements<'v> {
 
     /// The old element with the same keys.
     pub(crate) fn get(&self, element: &Value) -> Option<&'v Value> {
-        self.by_key.get(&composite_key(self.keys, element)?).copied()
+        self.by_key.get(&element_key(self.keys, element)?).copied()
     }
 }
 
-/// All keys of an element in one text; none when one is missing or no scalar.
-fn composite_key(keys: &[Box<str>], element: &Value) -> Option<String> {
+/// All keys of an element; none when one is missing or no scalar.
+fn element_key<'v>(keys: &[Box<str>], element: &'v Value) -> Option<ElementKey<'v>> {
     let element = element.as_object()?;
+    if let [key] = keys
+        && let Some(Value::String(text)) = element.get(&**key)
+    {
+        return Some(ElementKey::Text(text));
+    }
     let mut text = String::new();
     for key in keys {
         let value = element.get(&**key).filter(|value| is_scalar(value))?;
@@ -55,7 +70,7 @@ fn composite_key(keys: &[Box<str>], element: &Value) -> Option<String> {
         text.push_str(&wording::json(value));
         text.push('\0');
     }
-    (!keys.is_empty()).then_some(text)
+    (!keys.is_empty()).then_some(ElementKey::Written(text))
 }
 
 fn is_scalar(value: &Value) -> bool {

@@ -46,9 +46,10 @@ impl CustomResource<'_> {
     }
 
     fn lists_and_rules(self, object: &Value, old: Option<&Value>, mut found: Vec<Cause>) -> Vec<Cause> {
+        let twice = duplicates(self.schema, object);
         // An object that had duplicates before may keep them.
-        if old.is_none_or(|old| duplicates(self.schema, old).is_empty()) {
-            found.extend(duplicates(self.schema, object));
+        if !twice.is_empty() && old.is_none_or(|old| duplicates(self.schema, old).is_empty()) {
+            found.extend(twice);
         }
         if !self.schema.has_rules {
             return found;

@@ -4,6 +4,7 @@
 //!   causes then name the place where older forms of definitions had them: `spec.validation`, `spec.subresources`.
 //! - On an update, a requirement that the old definition already broke is not made of the new one.
 
+mod conversion;
 mod default_values;
 mod field_path;
 mod keywords;
@@ -297,7 +298,7 @@ impl Requirements {
             pruned_defaults: all.clone().all(default_values::are_pruned),
             atomic_sets: none(&keywords::has_shared_elements),
             map_keys: none(&|schema| !keywords::list_elements(schema, &Path::ROOT).is_empty()),
-            known_review: spec::has_known_review(old),
+            known_review: conversion::has_known_review(old),
             stored_expressions: stored_expressions.into_inner(),
             unchanged_schemas: unchanged("schema", &|_| true),
             many_fields: unchanged("selectableFields", &|old| {
@@ -306,5 +307,60 @@ impl Requirements {
                     .is_some_and(|fields| fields.len() > spec::MOST_FIELDS)
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(schema: Value) -> Value {
+        let mut definition = json!({
+            "metadata": {"name": "boats.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            },
+        });
+        default_definition(&mut definition);
+        definition
+    }
+
+    #[test]
+    fn names_and_conversion_are_filled_in_and_the_stored_version_is_kept() {
+        let mut filled = definition(json!({"type": "object"}));
+        let names = json!({"plural": "boats", "kind": "Boat", "singular": "boat", "listKind": "BoatList"});
+        assert_eq!(filled["spec"]["names"], names);
+        assert_eq!(filled["spec"]["conversion"], json!({"strategy": "None"}));
+        assert_eq!(filled["status"], json!({"storedVersions": ["v1"]}));
+        assert_eq!(definition_mistakes(&filled, None), []);
+        filled["spec"]["versions"][0]["name"] = json!("v2");
+        remember_stored_version(&mut filled);
+        remember_stored_version(&mut filled);
+        assert_eq!(filled["status"], json!({"storedVersions": ["v1", "v2"]}));
+    }
+
+    #[test]
+    fn rules_that_cost_too_much_together_are_named() {
+        let text = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.contains(self)"}]});
+        let lists = json!({"type": "array", "items": {"type": "array", "items": text}});
+        let definition = definition(json!({"type": "object", "properties": {"spec": lists}}));
+        let causes: Vec<String> = definition_mistakes(&definition, None).iter().map(Cause::to_string).collect();
+        let rule = "spec.validation.openAPIV3Schema.properties[spec].items.items.x-kubernetes-validations[0].rule";
+        assert!(causes[0].starts_with(&format!("{rule}: Forbidden: estimated rule cost exceeds budget by factor of")));
+        assert!(causes[1].starts_with(&format!("{rule}: Forbidden: contributed to estimated rule cost total")));
+        assert!(
+            causes[2].starts_with("spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated")
+        );
+        assert_eq!(causes.len(), 3);
+    }
+
+    #[test]
+    fn requirement_that_the_old_definition_broke_is_not_made_of_the_new_one() {
+        let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"],
+            "items": {"type": "object", "properties": {"a": {"type": "string"}}}});
+        let old = definition(json!({"type": "object", "properties": {"spec": list}}));
+        assert_eq!(definition_mistakes(&old, None).len(), 1);
+        assert_eq!(definition_mistakes(&old, Some(&old)), []);
     }
 }

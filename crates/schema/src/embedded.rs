@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::cause::Cause;
 use crate::document::Schema;
 use crate::names;
+use crate::node::Type;
 use crate::path::Path;
 
 /// Checks the heads of all embedded resources in an object.
@@ -26,6 +27,9 @@ pub(crate) fn embedded_at(schema: Schema<'_>, value: &Value, path: &Path<'_>, is
 }
 
 fn walk(schema: Schema<'_>, value: &Value, path: &Path<'_>, found: &mut Vec<Cause>) {
+    if !schema.has_embedded {
+        return;
+    }
     match value {
         Value::Object(map) => {
             if schema.is_embedded {
@@ -70,16 +74,95 @@ fn head(object: &Map<String, Value>, path: &Path<'_>, found: &mut Vec<Cause>) {
             Value::Object(metadata) => head_metadata(metadata, &path, found),
             Value::Null => {}
             other => {
-                let kind = match other {
-                    Value::String(_) => "string",
-                    Value::Number(_) => "number",
-                    Value::Bool(_) => "bool",
-                    _ => "array",
-                };
+                let kind = json_kind(other);
                 let detail = format!("json: cannot unmarshal {kind} into Go value of type v1.ObjectMeta");
                 found.push(Cause::invalid(path, other, &detail));
             }
         }
+    }
+}
+
+/// Finds an embedded resource whose head has the wrong types, so that the object cannot even be decoded. `metadata` is
+/// the schema of metadata.
+pub fn undecodable_resource(schema: Schema<'_>, metadata: Schema<'_>, object: &Value) -> Option<Cause> {
+    undecodable_at(schema, metadata, object, &Path::ROOT)
+}
+
+fn undecodable_at(schema: Schema<'_>, metadata: Schema<'_>, value: &Value, path: &Path<'_>) -> Option<Cause> {
+    if !schema.has_embedded {
+        return None;
+    }
+    match value {
+        Value::Object(map) => {
+            if schema.is_embedded {
+                for name in ["apiVersion", "kind"] {
+                    if let Some(other) = map.get(name).filter(|value| !value.is_string()) {
+                        return Some(Cause::invalid(path.name(name), other, "must be a string"));
+                    }
+                }
+                if let Some(value) = map.get("metadata")
+                    && let Some(detail) = undecodable_metadata(metadata, value)
+                {
+                    return Some(Cause::invalid(path.name("metadata"), value, &detail));
+                }
+            }
+            map.iter().find_map(|(key, value)| match schema.property(key) {
+                Some(property) => undecodable_at(property, metadata, value, &path.name(key)),
+                None => undecodable_at(schema.additional()?, metadata, value, &path.key(key)),
+            })
+        }
+        Value::Array(items) => {
+            let each = schema.items()?;
+            let mut items = items.iter().enumerate();
+            items.find_map(|(index, item)| undecodable_at(each, metadata, item, &path.index(index)))
+        }
+        _ => None,
+    }
+}
+
+/// Why metadata has the wrong shape, in the words of the original's decoder.
+pub fn undecodable_metadata(schema: Schema<'_>, metadata: &Value) -> Option<String> {
+    let found = |value: &Value| match value {
+        Value::Object(_) => "object",
+        other => json_kind(other),
+    };
+    let Value::Object(map) = metadata else {
+        let is_fine = metadata.is_null();
+        return (!is_fine)
+            .then(|| format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", found(metadata)));
+    };
+    map.iter().find_map(|(name, value)| {
+        let (value, wanted) = wrong_type(schema.property(name)?, value)?;
+        let found = found(value);
+        Some(format!("json: cannot unmarshal {found} into Go struct field ObjectMeta.{name} of type {wanted}"))
+    })
+}
+
+/// The first value that does not have its type, and that type as Go calls it.
+fn wrong_type<'v>(schema: Schema<'_>, value: &'v Value) -> Option<(&'v Value, &'static str)> {
+    match (schema.kind, value) {
+        (_, Value::Null) | (None, _) => None,
+        (Some(Type::Object), Value::Object(map)) => {
+            map.iter().find_map(|(key, value)| wrong_type(schema.field(key)?, value))
+        }
+        (Some(Type::Array), Value::Array(items)) => items.iter().find_map(|item| wrong_type(schema.items()?, item)),
+        (Some(Type::String), Value::String(_)) | (Some(Type::Boolean), Value::Bool(_)) => None,
+        (Some(Type::Integer), Value::Number(number)) if number.is_i64() => None,
+        (Some(Type::Number), Value::Number(_)) => None,
+        (Some(Type::Object), _) => Some((value, "map[string]string")),
+        (Some(Type::Array), _) => Some((value, "[]string")),
+        (Some(Type::String), _) => Some((value, "string")),
+        (Some(Type::Boolean), _) => Some((value, "bool")),
+        (Some(Type::Integer | Type::Number), _) => Some((value, "int64")),
+    }
+}
+
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        _ => "array",
     }
 }
 
@@ -136,6 +219,27 @@ mod tests {
             "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true
         }}}));
         embedded_resources(document.at(root), &json!({ "t": value })).iter().map(Cause::to_string).collect()
+    }
+
+    #[test]
+    fn metadata_of_the_wrong_types_cannot_be_decoded() {
+        let (document, root) = Document::of_custom_resource(&json!({"type": "object", "properties": {"t": {
+            "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true
+        }}}));
+        let (metadata, metadata_root) = Document::of_custom_resource(&json!({"type": "object", "properties": {
+            "name": {"type": "string"}, "labels": {"type": "object", "additionalProperties": {"type": "string"}}
+        }}));
+        let found = |value: Value| {
+            undecodable_resource(document.at(root), metadata.at(metadata_root), &json!({ "t": value }))
+                .map(|cause| cause.to_string())
+        };
+        assert_eq!(found(json!({"kind": "K", "metadata": {"name": "x", "labels": {"a": "b"}, "other": 1}})), None);
+        assert_eq!(found(json!({"kind": 5})).unwrap(), "t.kind: Invalid value: 5: must be a string");
+        assert_eq!(
+            found(json!({"metadata": {"labels": {"a": 1}, "name": "x"}})).unwrap(),
+            "t.metadata: Invalid value: {\"labels\":{\"a\":1},\"name\":\"x\"}: json: cannot unmarshal number into Go \
+             struct field ObjectMeta.labels of type string"
+        );
     }
 
     #[test]

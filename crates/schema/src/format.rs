@@ -260,17 +260,38 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-// The pattern is a constant that a test compiles.
-#[allow(clippy::unwrap_used)]
-static TIME: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new("^([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})$").unwrap());
-
 fn is_date_time(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let mut parts = lower.split('t');
+    let mut parts = text.split(['t', 'T']);
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
-    let Some(found) = TIME.captures(time) else { return false };
-    is_date(date) && &found[1] <= "23" && &found[2] <= "59" && &found[3] <= "59"
+    is_date(date) && is_time(time)
+}
+
+/// `10:00:00.5+02:00`. Any one character may stand before the fraction.
+fn is_time(text: &str) -> bool {
+    let is_number = |at: usize, most: u8| match text.as_bytes().get(at..at + 2) {
+        Some([tens, ones]) if tens.is_ascii_digit() && ones.is_ascii_digit() => {
+            (tens - b'0') * 10 + ones - b'0' <= most
+        }
+        _ => false,
+    };
+    let is_colon = |at: usize| text.as_bytes().get(at) == Some(&b':');
+    if !(is_number(0, 23) && is_colon(2) && is_number(3, 59) && is_colon(5) && is_number(6, 59)) {
+        return false;
+    }
+    let is_zone = |zone: &str| {
+        let digits = |text: Option<&str>| text.is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        matches!(zone, "z" | "Z")
+            || (zone.len() == 6
+                && zone.starts_with(['+', '-'])
+                && digits(zone.get(1..3))
+                && zone.get(3..4) == Some(":")
+                && digits(zone.get(4..6)))
+    };
+    let Some(rest) = text.get(8..) else { return false };
+    let mut fraction = rest.chars();
+    let after = fraction.next().filter(|c| *c != '\n').map(|_| fraction.as_str()).unwrap_or_default();
+    let zone = after.trim_start_matches(|c: char| c.is_ascii_digit());
+    is_zone(rest) || (zone.len() < after.len() && is_zone(zone))
 }
 
 #[cfg(test)]

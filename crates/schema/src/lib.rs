@@ -36,7 +36,7 @@ pub use custom_resource::CustomResource;
 pub use defaults::{apply_defaults, drop_nulls, fill};
 pub use definition::{default_definition, definition_mistakes, remember_stored_version};
 pub use document::{Document, NodeId, Schema};
-pub use embedded::embedded_resources;
+pub use embedded::{embedded_resources, undecodable_metadata, undecodable_resource};
 pub use jsonpath::JsonPath;
 pub use lists::duplicates;
 pub use node::{Additional, Limits, ListKind, Logic, MapKind, Node, Patching, Rule, Type};

@@ -11,6 +11,9 @@ use crate::node::ListKind;
 use crate::path::Path;
 use crate::wording;
 
+/// Up to here comparing all with all is faster than anything clever.
+const SHORT: usize = 40;
+
 /// Finds what is there twice in sets and keyed lists, anywhere in a value.
 pub fn duplicates(schema: Schema<'_>, value: &Value) -> Vec<Cause> {
     let mut found = Vec::new();
@@ -22,6 +25,9 @@ pub fn duplicates(schema: Schema<'_>, value: &Value) -> Vec<Cause> {
 }
 
 fn walk(schema: Schema<'_>, value: &Value, path: &Path<'_>, found: &mut Vec<Cause>) {
+    if !schema.has_keyed {
+        return;
+    }
     match value {
         Value::Object(map) => {
             for (key, value) in map {
@@ -59,7 +65,7 @@ fn keyed(keys: &[Box<str>], items: &[Value], path: &Path<'_>, found: &mut Vec<Ca
         found.push(Cause::invalid(path.index(index), &items[index], detail));
         return;
     }
-    if items.len() < 2 {
+    if items.len() < 2 || are_different(keys, items) {
         return;
     }
     let keys_of = |item: &Value| {
@@ -70,6 +76,20 @@ fn keyed(keys: &[Box<str>], items: &[Value], path: &Path<'_>, found: &mut Vec<Ca
     for index in repeated(heads.iter()) {
         found.push(Cause::duplicate(path.index(index), &heads[index]));
     }
+}
+
+/// Whether the elements of a short list surely have different keys, found out without copying anything.
+fn are_different(keys: &[Box<str>], items: &[Value]) -> bool {
+    let is_same_element = |one: &Value, other: &Value| {
+        keys.iter().all(|key| match (one.get(&**key), other.get(&**key)) {
+            (Some(one), Some(other)) => one == other,
+            (one, other) => one.is_none() && other.is_none(),
+        })
+    };
+    let simple = |value: &Value| value.is_string() || value.is_i64();
+    items.len() <= SHORT
+        && items.iter().all(|item| keys.iter().all(|key| item.get(&**key).is_none_or(simple)))
+        && (1..items.len()).all(|index| !items[..index].iter().any(|other| is_same_element(other, &items[index])))
 }
 
 /// The places where a value occurs for the second time. The third and later ones are not mentioned.

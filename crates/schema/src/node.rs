@@ -168,6 +168,10 @@ pub struct Node {
     pub rules: Box<[Rule]>,
     /// Whether there are rules here or further inside.
     pub(crate) has_rules: bool,
+    /// Whether there are sets or keyed lists here or further inside.
+    pub(crate) has_keyed: bool,
+    /// Whether there are embedded resources here or further inside.
+    pub(crate) has_embedded: bool,
 }
 
 impl Node {

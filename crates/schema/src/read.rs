@@ -143,14 +143,23 @@ impl Reader {
             is_int_or_string: is_int_or_string || one_of_scalars.is_some(),
             rules: rules(keys),
             has_rules: false,
+            has_keyed: false,
+            has_embedded: false,
         };
-        let children = node.properties.iter().map(|(_, id)| *id).chain(node.items);
+        // Definitions that refer to each other are not all read yet, so anything may be in them.
+        node.has_rules = !node.rules.is_empty();
+        node.has_keyed = self.is_built_in || node.list != ListKind::Atomic;
+        node.has_embedded = self.is_built_in || node.is_embedded;
         let each = match node.additional {
             Additional::Described(id) => Some(id),
             _ => None,
         };
-        let has_rules = |id: NodeId| self.document.nodes[id.0 as usize].has_rules;
-        node.has_rules = !node.rules.is_empty() || children.chain(each).any(has_rules);
+        for id in node.properties.iter().map(|(_, id)| *id).chain(node.items).chain(each) {
+            let child = &self.document.nodes[id.0 as usize];
+            node.has_rules |= child.has_rules;
+            node.has_keyed |= child.has_keyed;
+            node.has_embedded |= child.has_embedded;
+        }
         node
     }
 

@@ -23,7 +23,12 @@ use crate::wording;
 /// `base` is the place of the value in its object, empty for the object itself; messages are worded from the value.
 pub fn validate(schema: Schema<'_>, value: &Value, old: Option<&Value>, base: &str) -> Vec<Cause> {
     let mut walk = Walk { base, findings: Vec::new(), is_default: false };
-    walk.ratcheted(schema, value, old, &Path::ROOT);
+    walk.value(schema, value, None, &Path::ROOT);
+    // Old values matter only when there is something to excuse, which is rare.
+    if let Some(old) = old.filter(|_| !walk.findings.is_empty()) {
+        walk.findings.clear();
+        walk.ratcheted(schema, value, Some(old), &Path::ROOT);
+    }
     walk.causes()
 }
 

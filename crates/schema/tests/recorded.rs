@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use seaworthy_schema::{
-    Cause, Document, Pattern, Pruning, apply_defaults, default_definition, definition_mistakes, duplicates,
+    Cause, Column, Document, Pattern, Pruning, apply_defaults, default_definition, definition_mistakes, duplicates,
     embedded_resources, rule_mistakes, validate,
 };
 use serde_json::Value;
@@ -202,4 +202,18 @@ fn rules_judge_as_recorded() {
         cases.len(),
         differences.join("\n")
     );
+}
+
+#[test]
+fn columns_show_what_is_recorded() {
+    let cases = lines("columns.jsonl");
+    let object = &cases[0]["object"];
+    let mut differences = Vec::new();
+    for (index, case) in cases.iter().enumerate().skip(1) {
+        let column = Column::of(&serde_json::json!({"name": "c", "type": case["type"], "jsonPath": case["path"]}));
+        let ours = column.map(|column| by_value(&column.cell(object, 0)));
+        let theirs = (case.get("bad").is_none()).then(|| by_value(&case["cell"]));
+        check(&mut differences, index + 1, &format!("{} as {}", case["path"], case["type"]), ours, theirs);
+    }
+    assert!(differences.is_empty(), "{} differences\n{}", differences.len(), differences.join("\n"));
 }

@@ -3,8 +3,6 @@
 mod defaults;
 mod definitions;
 
-pub use definitions::{Verdict, names_verdict};
-
 use crate::server::Server;
 
 /// Where definitions are stored.

@@ -57,7 +57,7 @@ pub async fn create_object(
         let name = object.name().to_owned();
         write::check_namespace(call, &name)?;
         write::identify(call, &mut object)?;
-        resource.fill_defaults(&mut object);
+        resource.fill_defaults(&mut object, is_owned);
         // Before the kind has its way with the object: what the server sets is owned by nobody.
         if !is_owned {
             object = write::own_written(call, None, object, &options.manager);

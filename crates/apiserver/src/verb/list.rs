@@ -13,7 +13,7 @@ use crate::call::{Answer, Call};
 use crate::media::{Format, Shape};
 use crate::object::Object;
 use crate::options::{ListOptions, Match};
-use crate::present::{self, Include};
+use crate::present::{self, Include, Tabling};
 use crate::resource::Resource;
 use crate::selector::FieldSelector;
 use crate::status::Failure;
@@ -193,12 +193,15 @@ fn present(call: &Call, records: &[Arc<Record>], metadata: Value) -> Result<Answ
     let value = match accepted.shape {
         Shape::Table => {
             let include = Include::read(&call.query)?;
-            present::table(resource, &objects, metadata, include, server.world().now(), true)
+            let now = server.world().now();
+            let tabling = Tabling { include, accepted: *accepted, now, has_columns: true };
+            present::table(resource, &objects, metadata, tabling)
         }
         Shape::MetadataList => {
-            let items: Vec<Value> = objects.iter().map(present::metadata_only).collect();
+            let items: Vec<Value> = objects.iter().map(|object| present::metadata_only(object, *accepted)).collect();
             json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items,
+                "kind": "PartialObjectMetadataList", "apiVersion": accepted.meta_version(), "metadata": metadata,
+                "items": items,
             })
         }
         Shape::Metadata => {

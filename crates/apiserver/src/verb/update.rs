@@ -197,7 +197,7 @@ fn next_state(
     }
     let part = write::part(call);
     write::keep_identity(&mut object, old);
-    resource.fill_defaults(&mut object);
+    resource.fill_defaults(&mut object, is_owned);
     object.set_meta("resourceVersion", old.revision_text());
     if !is_owned {
         object = write::own_written(call, Some(old), object, &options.manager);

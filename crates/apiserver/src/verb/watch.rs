@@ -17,7 +17,7 @@ use crate::call::{Answer, Call};
 use crate::media::{Format, Shape};
 use crate::object::Object;
 use crate::options::ListOptions;
-use crate::present::{self, Include};
+use crate::present::{self, Include, Tabling};
 use crate::status::Failure;
 
 use super::list::Wanted;
@@ -184,12 +184,16 @@ impl Stream {
         let object: Object = serde_json::from_slice(&served).unwrap_or_default();
         let shaped = match self.call.accepted.shape {
             Shape::Whole => Value::Object(object),
-            Shape::Metadata | Shape::MetadataList => present::metadata_only(&object),
+            Shape::Metadata | Shape::MetadataList => present::metadata_only(&object, self.call.accepted),
             Shape::Table => {
                 let list = json!({"resourceVersion": crate::object::Metadata::revision_text(&object)});
-                let columns = !std::mem::replace(&mut self.has_columns, true);
-                let now = self.call.server.world().now();
-                present::table(&self.call.resource, &[object], list, self.include, now, columns)
+                let tabling = Tabling {
+                    include: self.include,
+                    accepted: self.call.accepted,
+                    now: self.call.server.world().now(),
+                    has_columns: !std::mem::replace(&mut self.has_columns, true),
+                };
+                present::table(&self.call.resource, &[object], list, tabling)
             }
         };
         self.wrapped(kind, &shaped)
@@ -215,7 +219,7 @@ impl Stream {
         let resource = &self.call.resource;
         let object = match self.call.accepted.shape {
             Shape::Metadata | Shape::MetadataList => {
-                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+                json!({"kind": "PartialObjectMetadata", "apiVersion": self.call.accepted.meta_version(), "metadata": metadata})
             }
             _ => json!({"kind": *resource.kind, "apiVersion": *resource.api_version, "metadata": metadata}),
         };

@@ -31,9 +31,10 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             let metadata = definitions::object_meta();
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
-                let mut path = "metadata".to_owned();
-                let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
-                typing.value(metadata, own, &mut path).map_err(|mismatch| refused(resource, &mismatch))?;
+                typed_metadata(metadata, own).map_err(|mismatch| refused(resource, &mismatch))?;
+            }
+            if let Some(metadata) = metadata {
+                typed_embedded(schema, metadata, &mut value, true).map_err(|mismatch| refused(resource, &mismatch))?;
             }
             unknown = Pruning { metadata }.object(schema, &mut value);
         }
@@ -49,6 +50,33 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
         Value::Object(object) => Ok(Conformed { object, unknown }),
         // Typing changes what is inside an object, never the object.
         _ => Err(Failure::internal("an object became something else")),
+    }
+}
+
+/// Checks the metadata of an object whose kind users defined.
+fn typed_metadata(schema: Schema<'_>, metadata: &mut Value) -> Result<(), Mismatch> {
+    let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
+    typing.value(schema, metadata, &mut "metadata".to_owned())
+}
+
+/// Checks the metadata of objects inside an object.
+fn typed_embedded(schema: Schema<'_>, metadata: Schema<'_>, value: &mut Value, is_root: bool) -> Result<(), Mismatch> {
+    if schema.is_embedded
+        && !is_root
+        && let Some(own) = value.get_mut("metadata")
+    {
+        typed_metadata(metadata, own)?;
+    }
+    match value {
+        Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {
+            Some(field) => typed_embedded(field, metadata, value, false),
+            None => Ok(()),
+        }),
+        Value::Array(items) => match schema.items() {
+            Some(each) => items.iter_mut().try_for_each(|item| typed_embedded(each, metadata, item, false)),
+            None => Ok(()),
+        },
+        _ => Ok(()),
     }
 }
 

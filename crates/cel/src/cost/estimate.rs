@@ -17,6 +17,27 @@ pub const MAX_RULE_COST: u64 = 10_000_000;
 /// The most all rules of a CustomResourceDefinition may cost together.
 pub const MAX_DEFINITION_COST: u64 = 100_000_000;
 
+/// What clients are told about a cost over its limit; nothing when it is within. `what` is what costs so much, such as
+/// `estimated rule cost`.
+pub fn cost_problem(what: &str, cost: u64, limit: u64) -> Option<String> {
+    if cost <= limit {
+        return None;
+    }
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        // One digit would read as "by factor of 1.0x".
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    Some(format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
+         maxLength where arrays, maps, and strings are declared)"
+    ))
+}
+
 /// How large the variables of an expression can be.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sizes<'d> {
@@ -242,17 +263,23 @@ impl Estimator<'_, '_> {
         let entries = self.entry_size(&fold.range);
         let list = entries.map_or(matches!(self.checked.ty(&fold.range), Type::List(_)), |entries| entries.list);
         let path = self.path(&fold.range);
+        let locals = &mut self.locals;
         let mut push = |name: &str, step: &str, size: Option<SizeRange>| {
             let path = extended(path.clone(), step);
-            self.locals.push(Local { name: name.to_owned(), path, size, entries: None });
+            locals.push(Local { name: name.to_owned(), path, size, entries: None });
         };
         let (key, value) = (entries.map(|entries| entries.key), entries.map(|entries| entries.value));
         match &fold.var2 {
             None if list => push(&fold.var, "@items", value),
             None => push(&fold.var, "@keys", key),
             Some(second) => {
-                push(&fold.var, if list { "@indices" } else { "@keys" }, key);
-                push(second, if list { "@items" } else { "@values" }, value);
+                let step = if list { "@items" } else { "@values" };
+                // Compat: upstream adds both last steps to one growing array, and where that has room the second
+                // replaces the first. Which rules a server accepts depends on it.
+                let shared = !path.is_empty() && !path.len().is_power_of_two();
+                let first = if list { "@indices" } else { "@keys" };
+                push(&fold.var, if shared { step } else { first }, key);
+                push(second, step, value);
             }
         }
         let loop_cost = self.cost(&fold.condition);

@@ -4,14 +4,18 @@ use std::cmp::Ordering;
 
 use super::standard::add;
 use super::{Native, unfit};
+use crate::collection::List;
 use crate::compare::{contains, equal, order};
 use crate::error::EvalError;
-use crate::value::{List, Outcome, Val};
+use crate::value::{Outcome, Val};
+
+/// The longest list `lists.range` makes.
+pub(crate) const MAX_RANGE: i64 = 1_000_000;
 
 pub(super) fn find(function: &str) -> Option<Native> {
     let native: Native = match function {
         "isSorted" => is_sorted,
-        "sum" => sum,
+        "sum" => |args| sum(args, Val::Int(0)),
         "min" => |args| extreme(args, "min", Ordering::Greater),
         "max" => |args| extreme(args, "max", Ordering::Less),
         "includes" => includes,
@@ -45,7 +49,7 @@ pub(super) fn find(function: &str) -> Option<Native> {
 fn list_of<'v, 'a>(args: &'v [Val<'a>]) -> Result<&'v List<'a>, EvalError> {
     match args {
         [Val::List(list), ..] => Ok(list),
-        _ => Err(EvalError::no_such_overload()),
+        _ => Err(EvalError::unfit()),
     }
 }
 
@@ -59,16 +63,26 @@ fn is_sorted<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     Ok(Val::Bool(true))
 }
 
-fn sum<'a>(args: &[Val<'a>]) -> Outcome<'a> {
+/// `sum` for lists of a type that is known: it decides what the sum of nothing is.
+pub(crate) fn sum_of(overload: &str) -> Native {
+    match overload {
+        "list_uint_sum_uint" => |args| sum(args, Val::Uint(0)),
+        "list_double_sum_double" => |args| sum(args, Val::Double(0.0)),
+        "list_duration_sum_duration" => |args| sum(args, Val::Duration(0)),
+        _ => |args| sum(args, Val::Int(0)),
+    }
+}
+
+fn sum<'a>(args: &[Val<'a>], zero: Val<'a>) -> Outcome<'a> {
     let mut items = list_of(args)?.iter();
-    let Some(first) = items.next() else { return Ok(Val::Int(0)) };
+    let Some(first) = items.next() else { return Ok(zero) };
     let mut total = first?;
     if !matches!(total, Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Duration(_)) {
         return unfit();
     }
     for item in items {
-        // Whatever goes wrong in the sum, this is what it is called.
-        total = add(&[total, item?]).map_err(|_| EvalError::no_such_overload())?;
+        let next = add(&[total, item?]);
+        total = next.map_err(|error| if error.is_unfit() { EvalError::no_such_overload() } else { error })?;
     }
     Ok(total)
 }
@@ -172,6 +186,9 @@ fn range<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     match args {
         [Val::Int(size)] if *size < 0 => {
             Err(EvalError::new(format!("lists.range: size must be non-negative, got {size}")))
+        }
+        [Val::Int(size)] if *size > MAX_RANGE => {
+            Err(EvalError::new(format!("lists.range: size {size} exceeds maximum allowed ({MAX_RANGE})")))
         }
         // The evaluator has refused sizes that are not affordable.
         [Val::Int(size)] => Ok(Val::list((0..*size).map(Val::Int).collect())),

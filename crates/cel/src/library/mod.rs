@@ -47,14 +47,35 @@ fn unfit<'a>() -> Outcome<'a> {
 pub(crate) fn no_overload(function: &str, args: &[Val<'_>]) -> EvalError {
     match function {
         "size" => EvalError::new("no such overload: size"),
-        "startsWith" | "endsWith" | "contains" | "matches" | "find" | "findAll" | "@in" => {
-            EvalError::no_such_overload()
-        }
-        operator if !operator.starts_with(|c: char| c.is_ascii_alphabetic()) => EvalError::no_such_overload(),
+        "startsWith" | "endsWith" | "contains" | "@in" | "!_" => EvalError::no_such_overload(),
+        // Text knows `matches`, and asks itself for what it does not know.
+        "matches" | "sort" => match args.first() {
+            Some(Val::String(_) | Val::Timestamp(_) | Val::Duration(_)) => EvalError::no_such_overload(),
+            _ => EvalError::new(format!("no such overload: {function}")),
+        },
+        operator if !operator.starts_with(|c: char| c.is_ascii_alphabetic()) => match args.first() {
+            Some(first) if !takes(operator, first) => EvalError::new(format!("no such overload: {operator}")),
+            _ => EvalError::no_such_overload(),
+        },
         function => {
             let types: Vec<&str> = args.iter().map(Val::type_name).collect();
             EvalError::new(format!("no such overload: {function}({})", types.join(", ")))
         }
+    }
+}
+
+/// Whether a type takes part in an operator at all, with whatever other operand. Types with methods of their own are
+/// asked too, and give the short answer.
+fn takes(operator: &str, value: &Val<'_>) -> bool {
+    use Val::{Bool, Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
+    match value {
+        String(_) | Timestamp(_) | Duration(_) => true,
+        Int(_) | Uint(_) => true,
+        Double(_) => operator != "_%_",
+        Bytes(_) => matches!(operator, "_+_" | "_<_" | "_<=_" | "_>_" | "_>=_"),
+        Bool(_) => matches!(operator, "-_" | "!_" | "_<_" | "_<=_" | "_>_" | "_>=_"),
+        List(_) => operator == "_+_",
+        _ => false,
     }
 }
 

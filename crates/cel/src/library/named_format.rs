@@ -80,7 +80,7 @@ static FORMATS: [NamedFormat; 13] = [
     NamedFormat {
         name: "uuid",
         ident: "uuid",
-        pattern_size: 73,
+        pattern_size: 72,
         validate: |text| refuse(UUID_RE.is_match(text), "does not match the UUID format"),
     },
     NamedFormat {

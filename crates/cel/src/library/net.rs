@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use super::{Native, unfit};
 use crate::error::EvalError;
@@ -68,7 +69,10 @@ fn parse_ip(text: &str) -> Result<IpAddr, String> {
 /// The reason the API server gives for text that is no address.
 fn why_no_ip(text: &str) -> String {
     match text.find(['.', ':', '%']) {
-        Some(index) if text[index..].starts_with('.') => why_no_v4(text).to_owned(),
+        Some(index) if text[index..].starts_with('.') => match text.find(|c: char| !c.is_ascii_digit() && c != '.') {
+            Some(bad) => format!("unexpected character (at {:?})", &text[bad..]),
+            None => why_no_v4(text).to_owned(),
+        },
         Some(index) if text[index..].starts_with(':') => {
             let mut pairs = text.match_indices("::").map(|(index, _)| index);
             match (pairs.next(), pairs.next()) {
@@ -82,9 +86,6 @@ fn why_no_ip(text: &str) -> String {
 }
 
 fn why_no_v4(text: &str) -> &'static str {
-    if text.contains(|c: char| !c.is_ascii_digit() && c != '.') {
-        return "unexpected character";
-    }
     let fields: Vec<&str> = text.split('.').collect();
     for (index, field) in fields.iter().enumerate() {
         if field.is_empty() {
@@ -164,7 +165,7 @@ pub(super) fn find(function: &str) -> Option<Native> {
 }
 
 fn wrap<'a>(cidr: Cidr) -> Val<'a> {
-    Val::Opaque(Opaque::Cidr(cidr))
+    Val::Opaque(Opaque::Cidr(Arc::new(cidr)))
 }
 
 fn network(text: &str) -> Result<Cidr, EvalError> {
@@ -194,7 +195,7 @@ fn with_ip<'a>(args: &[Val<'a>], apply: fn(IpAddr) -> Val<'a>) -> Outcome<'a> {
 
 fn with_cidr<'a>(args: &[Val<'a>], apply: fn(Cidr) -> Val<'a>) -> Outcome<'a> {
     match args {
-        [Val::Opaque(Opaque::Cidr(cidr))] => Ok(apply(*cidr)),
+        [Val::Opaque(Opaque::Cidr(cidr))] => Ok(apply(**cidr)),
         _ => unfit(),
     }
 }
@@ -213,7 +214,7 @@ fn contains_ip<'a>(args: &[Val<'a>]) -> Outcome<'a> {
 
 fn contains_cidr<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     let (outer, inner) = match args {
-        [Val::Opaque(Opaque::Cidr(outer)), Val::Opaque(Opaque::Cidr(inner))] => (outer, *inner),
+        [Val::Opaque(Opaque::Cidr(outer)), Val::Opaque(Opaque::Cidr(inner))] => (outer, **inner),
         [Val::Opaque(Opaque::Cidr(outer)), Val::String(text)] => (outer, network(text)?),
         _ => return unfit(),
     };

@@ -1,6 +1,7 @@
 //! Kubernetes quantities: exact amounts with a decimal or binary unit.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::{Native, unfit};
 use crate::error::EvalError;
@@ -25,12 +26,17 @@ enum Amount {
 }
 
 const BILLION: i128 = 1_000_000_000;
-/// The largest amount.
+/// The largest amount with a binary unit.
 const MAX: i128 = i64::MAX as i128;
 
 impl Quantity {
     /// Reads a quantity such as `1.5Gi`, `100m` or `1e3`.
-    pub fn parse(text: &str) -> Option<Quantity> {
+    pub fn parse(text: &str) -> Result<Quantity, &'static str> {
+        const FORMAT: &str =
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+        if text.is_empty() {
+            return Err(FORMAT);
+        }
         let (negative, rest) = match text.strip_prefix(['+', '-']) {
             Some(rest) => (text.starts_with('-'), rest),
             None => (false, text),
@@ -41,12 +47,14 @@ impl Quantity {
             Some(rest) => rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())),
             None => ("", rest),
         };
-        if whole.is_empty() && fraction.is_empty() {
-            return None;
+        let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if !exponent.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(FORMAT);
         }
         let whole = whole.trim_start_matches('0');
         let whole = if whole.is_empty() { "0" } else { whole };
-        let (binary, exponent) = suffix_of(suffix)?;
+        let (binary, exponent) = suffix_of(suffix).ok_or("unable to parse quantity's suffix")?;
         let sign = if negative { -1 } else { 1 };
         let digits = format!("{whole}{fraction}");
         let room = if !binary {
@@ -60,11 +68,11 @@ impl Quantity {
         let mantissa = if binary && exponent >= 0 { 1i64.checked_shl(exponent as u32).unwrap_or(0) } else { 1 };
         if room >= 0
             && scale >= -9
-            && let Some(value) = digits.parse::<i64>().ok()?.checked_mul(mantissa)
+            && let Some(value) = digits.parse::<i64>().ok().and_then(|value| value.checked_mul(mantissa))
         {
-            return Some(Quantity { amount: Amount::Small { value: sign as i64 * value, scale } });
+            return Ok(Quantity { amount: Amount::Small { value: sign as i64 * value, scale } });
         }
-        Some(Quantity { amount: Amount::Big(sign * big(&digits, fraction.len(), binary, exponent)) })
+        Ok(Quantity { amount: Amount::Big(sign * big(&digits, fraction.len(), binary, exponent)) })
     }
 
     fn billionths(self) -> i128 {
@@ -90,9 +98,10 @@ impl Quantity {
         match self.amount {
             Amount::Small { value, scale } => {
                 let power = 10f64.powi(scale.abs());
-                if scale < 0 { value as f64 / power } else { value as f64 * power }
+                value as f64 * if scale < 0 { 1.0 / power } else { power }
             }
-            Amount::Big(value) => value as f64 / 1e9,
+            Amount::Big(value) if value % BILLION == 0 => (value / BILLION) as f64,
+            Amount::Big(value) => value as f64 * 1e-9,
         }
     }
 
@@ -130,7 +139,7 @@ impl Quantity {
     }
 
     /// Which of two is more.
-    pub fn cmp(&self, other: &Quantity) -> Ordering {
+    pub fn compare(&self, other: &Quantity) -> Ordering {
         self.billionths().cmp(&other.billionths())
     }
 
@@ -163,7 +172,7 @@ fn suffix_of(suffix: &str) -> Option<(bool, i32)> {
     })
 }
 
-/// The amount in billionths, rounded up to the smallest unit and capped at the largest amount.
+/// The amount in billionths, rounded up to the smallest unit; binary amounts are capped.
 fn big(digits: &str, fraction: usize, binary: bool, exponent: i32) -> i128 {
     // Far more digits than the cap has are the cap; far more behind the point are rounded away.
     let digits = digits.trim_start_matches('0');
@@ -171,8 +180,10 @@ fn big(digits: &str, fraction: usize, binary: bool, exponent: i32) -> i128 {
     if digits.is_empty() {
         return 0;
     }
-    if digits.len() as i64 + power > 32 {
-        return MAX * BILLION;
+    // Differs: decimal amounts end at what fits here, about 10^29; upstream counts on.
+    let most = if binary { MAX * BILLION } else { i128::MAX / 4 };
+    if digits.len() as i64 + power > 37 {
+        return most;
     }
     let kept = digits.len().min(36);
     let mut rest = digits[kept..].bytes().any(|digit| digit != b'0');
@@ -193,21 +204,17 @@ fn big(digits: &str, fraction: usize, binary: bool, exponent: i32) -> i128 {
             break;
         }
     }
-    (value + i128::from(rest)).min(MAX * BILLION)
+    value.saturating_add(i128::from(rest)).min(most)
 }
 
 pub(super) fn find(function: &str) -> Option<Native> {
     let native: Native = match function {
         "quantity" => |args| match args {
-            [Val::String(text)] => Quantity::parse(text).map(wrap).ok_or_else(|| {
-                EvalError::new(
-                    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-                )
-            }),
+            [Val::String(text)] => Quantity::parse(text).map(wrap).map_err(EvalError::new),
             _ => unfit(),
         },
         "isQuantity" => |args| match args {
-            [Val::String(text)] => Ok(Val::Bool(Quantity::parse(text).is_some())),
+            [Val::String(text)] => Ok(Val::Bool(Quantity::parse(text).is_ok())),
             _ => unfit(),
         },
         "sign" => |args| match args {
@@ -239,12 +246,12 @@ pub(super) fn find(function: &str) -> Option<Native> {
 }
 
 fn wrap<'a>(quantity: Quantity) -> Val<'a> {
-    Val::Opaque(Opaque::Quantity(quantity))
+    Val::Opaque(Opaque::Quantity(Arc::new(quantity)))
 }
 
 fn combine<'a>(args: &[Val<'a>], change: fn(Quantity) -> Quantity) -> Outcome<'a> {
     match args {
-        [Val::Opaque(Opaque::Quantity(one)), Val::Opaque(Opaque::Quantity(two))] => Ok(wrap(one.plus(change(*two)))),
+        [Val::Opaque(Opaque::Quantity(one)), Val::Opaque(Opaque::Quantity(two))] => Ok(wrap(one.plus(change(**two)))),
         [Val::Opaque(Opaque::Quantity(one)), Val::Int(two)] => {
             let two = Quantity { amount: Amount::Small { value: *two, scale: 0 } };
             Ok(wrap(one.plus(change(two))))

@@ -198,7 +198,7 @@ fn part<'a>(args: &[Val<'a>], index: usize) -> Outcome<'a> {
 /// The comparisons versions and quantities share.
 pub(super) fn compare<'a>(args: &[Val<'a>], result: fn(Ordering) -> Val<'a>) -> Outcome<'a> {
     match args {
-        [Val::Opaque(Opaque::Quantity(one)), Val::Opaque(Opaque::Quantity(two))] => Ok(result(one.cmp(two))),
+        [Val::Opaque(Opaque::Quantity(one)), Val::Opaque(Opaque::Quantity(two))] => Ok(result(one.compare(two))),
         [Val::Opaque(Opaque::Semver(one)), Val::Opaque(Opaque::Semver(two))] => Ok(result(one.compare(two))),
         _ => unfit(),
     }

@@ -1,14 +1,17 @@
 //! Operators, conversions and the functions of the language itself.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Native, unfit, within};
-use crate::compare::{contains, equal, order, same_keys};
+use crate::collection::List;
+use crate::compare::{equal, item_key, order, scalar_key};
 use crate::decl::Uniqueness;
 use crate::error::EvalError;
 use crate::number::{go_general, parse_double};
 use crate::time::{Field, Timestamp, format_duration, parse_duration, parse_offset};
-use crate::value::{List, Opaque, Outcome, Str, Val};
+use crate::value::{Opaque, Outcome, Str, Val};
 
 pub(super) fn find(function: &str) -> Option<Native> {
     let native: Native = match function {
@@ -89,10 +92,6 @@ fn uint_overflow() -> EvalError {
     EvalError::new("unsigned integer overflow")
 }
 
-fn duration_overflow() -> EvalError {
-    EvalError::new("duration overflow")
-}
-
 fn timestamp_overflow() -> EvalError {
     EvalError::new("timestamp overflow")
 }
@@ -101,7 +100,7 @@ fn negate<'a>(args: &[Val<'a>]) -> Outcome<'a> {
     match args {
         [Val::Int(value)] => value.checked_neg().map(Val::Int).ok_or_else(int_overflow),
         [Val::Double(value)] => Ok(Val::Double(-value)),
-        [Val::Duration(value)] => value.checked_neg().map(Val::Duration).ok_or_else(duration_overflow),
+        [Val::Duration(value)] => value.checked_neg().map(Val::Duration).ok_or_else(int_overflow),
         _ => unfit(),
     }
 }
@@ -120,7 +119,7 @@ pub(crate) fn add<'a>(args: &[Val<'a>]) -> Outcome<'a> {
             within(a.len() + b.len())?;
             Ok(Val::bytes([&**a, &**b].concat()))
         }
-        [Val::Duration(a), Val::Duration(b)] => a.checked_add(*b).map(Val::Duration).ok_or_else(duration_overflow),
+        [Val::Duration(a), Val::Duration(b)] => a.checked_add(*b).map(Val::Duration).ok_or_else(int_overflow),
         [Val::Timestamp(time), Val::Duration(span)] | [Val::Duration(span), Val::Timestamp(time)] => {
             time.plus(*span).map(Val::Timestamp).ok_or_else(timestamp_overflow)
         }
@@ -132,34 +131,36 @@ pub(crate) fn add<'a>(args: &[Val<'a>]) -> Outcome<'a> {
 /// Lists one after the other; sets and keyed lists are merged.
 fn add_lists<'a>(one: &List<'a>, two: &List<'a>) -> Outcome<'a> {
     let mut items = one.values()?;
-    match one.uniqueness() {
-        Uniqueness::Atomic => items.extend(two.values()?),
+    let uniqueness = one.uniqueness();
+    match uniqueness {
+        Uniqueness::Atomic => {
+            items.extend(two.values()?);
+            return Ok(Val::list(items));
+        }
         Uniqueness::Set => {
+            let mut known = items.iter().map(scalar_key).collect::<Result<BTreeSet<_>, _>>()?;
             for item in two.iter() {
                 let item = item?;
-                if !contains(&items, &item)? {
+                if known.insert(scalar_key(&item)?) {
                     items.push(item);
                 }
             }
         }
         Uniqueness::Keys(keys) => {
+            let mut places = BTreeMap::new();
+            for (place, item) in items.iter().enumerate() {
+                places.insert(item_key(keys, item)?, place);
+            }
             for item in two.iter() {
                 let item = item?;
-                let mut place = None;
-                for (index, present) in items.iter().enumerate() {
-                    if same_keys(keys, present, &item)? {
-                        place = Some(index);
-                        break;
-                    }
-                }
-                match place {
-                    Some(index) => items[index] = item,
+                match places.get(&item_key(keys, &item)?) {
+                    Some(place) => items[*place] = item,
                     None => items.push(item),
                 }
             }
         }
     }
-    Ok(Val::list(items))
+    Ok(Val::List(List::Merged(Arc::new(items), uniqueness)))
 }
 
 fn subtract<'a>(args: &[Val<'a>]) -> Outcome<'a> {
@@ -167,10 +168,11 @@ fn subtract<'a>(args: &[Val<'a>]) -> Outcome<'a> {
         [Val::Int(a), Val::Int(b)] => a.checked_sub(*b).map(Val::Int).ok_or_else(int_overflow),
         [Val::Uint(a), Val::Uint(b)] => a.checked_sub(*b).map(Val::Uint).ok_or_else(uint_overflow),
         [Val::Double(a), Val::Double(b)] => Ok(Val::Double(a - b)),
-        [Val::Duration(a), Val::Duration(b)] => a.checked_sub(*b).map(Val::Duration).ok_or_else(duration_overflow),
+        [Val::Duration(a), Val::Duration(b)] => a.checked_sub(*b).map(Val::Duration).ok_or_else(int_overflow),
         [Val::Timestamp(a), Val::Timestamp(b)] => a.minus(*b).map(Val::Duration).ok_or_else(int_overflow),
         [Val::Timestamp(time), Val::Duration(span)] => {
-            span.checked_neg().and_then(|span| time.plus(span)).map(Val::Timestamp).ok_or_else(timestamp_overflow)
+            let back = span.checked_neg().ok_or_else(int_overflow)?;
+            time.plus(back).map(Val::Timestamp).ok_or_else(timestamp_overflow)
         }
         _ => unfit(),
     }

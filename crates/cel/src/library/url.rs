@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Native, unfit};
+use crate::collection::{Key, Map};
 use crate::error::EvalError;
-use crate::value::{Key, Map, Opaque, Outcome, Val};
+use crate::value::{Opaque, Outcome, Val};
 
 /// A parsed URL.
 #[derive(Debug, Default)]
@@ -47,7 +48,7 @@ impl Url {
 
     fn escaped_path(&self) -> String {
         if !self.raw_path.is_empty()
-            && self.raw_path.bytes().all(|byte| is_valid_encoded(byte))
+            && self.raw_path.bytes().all(is_valid_encoded)
             && unescape(&self.raw_path, Part::Other).is_ok_and(|path| path == self.path)
         {
             return self.raw_path.clone();
