@@ -55,8 +55,11 @@ pub struct Kind {
     /// For a kind whose objects are those of another one under other names.
     pub kept_as: Option<&'static KeptAs>,
     /// For a kind that is answered and never stored: the answer to an object that was sent.
-    pub review: Option<fn(&Call, Object) -> Result<Object, Failure>>,
+    pub review: Option<Review>,
 }
+
+/// The answer to a question that was sent.
+pub type Review = fn(&Call, Object) -> Result<Object, Failure>;
 
 /// A kind whose objects are stored as another kind, which calls some of their fields differently.
 pub struct KeptAs {

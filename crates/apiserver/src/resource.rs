@@ -8,13 +8,12 @@ use serde_json::Value;
 
 use crate::builtin::definition::FINALIZER;
 use crate::builtin::definitions;
-use crate::call::Call;
 use crate::custom::Custom;
 use crate::housekeeping::DEFINITIONS;
-use crate::kind::{Deed, Generation, KeptAs, Kind, Part, Ways};
+use crate::kind::{Deed, Generation, KeptAs, Kind, Part, Review, Ways};
 use crate::object::{self, Encoded, Metadata, Object};
 use crate::request::Verb;
-use crate::status::{Failure, Named};
+use crate::status::Named;
 
 /// One version of a kind.
 pub struct Resource {
@@ -237,7 +236,7 @@ impl Resource {
     }
 
     /// For a kind that is answered and never stored: how.
-    pub fn review(&self) -> Option<fn(&Call, Object) -> Result<Object, Failure>> {
+    pub fn review(&self) -> Option<Review> {
         match &self.origin {
             Origin::BuiltIn(kind) => kind.review,
             Origin::Custom(_) => None,

@@ -70,6 +70,7 @@ impl Server {
             Some(identity) => identity.clone(),
             None => self.authenticate(&parts)?,
         };
+        let identity = self.impersonate(identity, &parts.headers)?;
         match Target::parse(parts.uri.path()) {
             Target::Other(path) => {
                 let verb = parts.method.as_str().to_ascii_lowercase();

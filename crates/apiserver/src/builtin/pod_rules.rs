@@ -57,11 +57,10 @@ pub fn judge_spec(spec: &Object, at: &str) -> Vec<Cause> {
     ));
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     causes.extend(one_of(&format!("{at}.dnsPolicy"), spec.text("dnsPolicy"), &policies));
-    if let Some(seconds) = spec.number("activeDeadlineSeconds") {
-        if !(1..=i64::from(i32::MAX)).contains(&seconds) {
-            let why = "must be between 1 and 2147483647, inclusive";
-            causes.push(Cause::invalid(format!("{at}.activeDeadlineSeconds"), seconds, why));
-        }
+    let is_time = |seconds: &i64| (1..=i64::from(i32::MAX)).contains(seconds);
+    if let Some(seconds) = spec.number("activeDeadlineSeconds").filter(|seconds| !is_time(seconds)) {
+        let why = "must be between 1 and 2147483647, inclusive";
+        causes.push(Cause::invalid(format!("{at}.activeDeadlineSeconds"), seconds, why));
     }
     for (key, field) in [("nodeName", "nodeName"), ("serviceAccountName", "serviceAccountName")] {
         let name = spec.text(key);
@@ -222,11 +221,11 @@ fn judge_resources(container: &Value, field: &str, causes: &mut Vec<Cause>) {
     }
     for (name, request) in resources.map("requests").into_iter().flatten() {
         let limit = resources.map("limits").and_then(|limits| limits.get(name));
-        if let (Some(wanted), Some(limit)) = (quantity(request), limit.and_then(quantity)) {
-            if wanted > limit {
-                let why = format!("must be less than or equal to {name} limit of {}", limit.canonical());
-                causes.push(Cause::invalid(format!("{field}.requests"), request, &why));
-            }
+        if let (Some(wanted), Some(limit)) = (quantity(request), limit.and_then(quantity))
+            && wanted > limit
+        {
+            let why = format!("must be less than or equal to {name} limit of {}", limit.canonical());
+            causes.push(Cause::invalid(format!("{field}.requests"), request, &why));
         }
     }
 }

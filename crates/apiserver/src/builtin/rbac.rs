@@ -143,10 +143,8 @@ fn judge_rules(object: &Object, is_namespaced: bool) -> Vec<Cause> {
 }
 
 fn fill_binding(object: &mut Object) {
-    if let Some(reference) = map_mut(object, "roleRef") {
-        if reference.text("apiGroup").is_empty() {
-            reference.insert("apiGroup".to_owned(), GROUP.into());
-        }
+    if let Some(reference) = map_mut(object, "roleRef").filter(|reference| reference.text("apiGroup").is_empty()) {
+        reference.insert("apiGroup".to_owned(), GROUP.into());
     }
     for subject in each_mut(object, "subjects") {
         if matches!(subject.text("kind"), "User" | "Group") {

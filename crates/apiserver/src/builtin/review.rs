@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::access::{Action, Identity};
 use crate::authentication::AUDIENCE;
 use crate::call::Call;
-use crate::kind::Kind;
+use crate::kind::{Kind, Review};
 use crate::object::{Metadata, Object};
 use crate::reach::Reach;
 use crate::request::Verb;
@@ -203,11 +203,7 @@ fn rules(call: &Call, review: Object) -> Result<Object, Failure> {
 }
 
 /// Reads, answers and completes a review.
-pub fn answer(
-    call: &Call,
-    mut review: Object,
-    how: fn(&Call, Object) -> Result<Object, Failure>,
-) -> Result<Object, Failure> {
+pub fn answer(call: &Call, mut review: Object, how: Review) -> Result<Object, Failure> {
     crate::write::place(call, &mut review)?;
     review.metadata_mut();
     how(call, review)
