@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -110,6 +111,9 @@ impl ControlPlane {
         let out = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
         let mut command = bound_to_this_process(program);
         command.args(flags).stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+        // In a group of its own, so that Ctrl-C reaches only this process: an API server that loses its etcd first
+        // takes a minute to end.
+        command.process_group(0);
         let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         self.processes.insert(0, Process { name, child, log });
         Ok(())
@@ -226,13 +230,13 @@ fn controller_manager_flags(kubeconfig: &Path) -> Vec<String> {
     ]
 }
 
-/// A command whose process gets a signal when this one ends, however it ends.
+/// A command whose process is killed when this one ends, however it ends.
 fn bound_to_this_process(program: &Path) -> Command {
     // Part of every Debian; elsewhere a killed xtask leaves its processes behind.
     match tool::find("setpriv") {
         Some(setpriv) => {
             let mut command = Command::new(setpriv);
-            command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
             command
         }
         None => Command::new(program),
