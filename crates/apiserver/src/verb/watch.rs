@@ -98,7 +98,13 @@ impl Stream {
             let batch = tokio::select! {
                 batch = watch.next() => batch,
                 () = self.sender.closed() => return Err(Ended),
-                () = sleep_until(end) => return Ok(()),
+                () = sleep_until(end) => {
+                    let newest = watch.progress();
+                    if self.options.bookmarks && newest > position {
+                        self.bookmark(newest, false).await?;
+                    }
+                    return Ok(());
+                }
                 () = sleep_until(next_bookmark), if self.options.bookmarks => {
                     self.bookmark(watch.progress(), false).await?;
                     next_bookmark = Instant::now() + BOOKMARK;
