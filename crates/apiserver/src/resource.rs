@@ -106,17 +106,13 @@ impl Resource {
 
     /// How messages name the resource.
     pub fn named(&self) -> Named<'_> {
-        Named { group: self.named_group(), word: &self.plural }
+        Named { group: &self.group, word: &self.plural }
     }
 
     /// How messages name the kind.
     pub fn named_kind(&self) -> Named<'_> {
-        Named { group: self.named_group(), word: &self.kind }
-    }
-
-    /// Messages call an object by the group that it is stored in.
-    fn named_group(&self) -> &str {
-        self.kept_as().map_or(&self.group, |kept_as| kept_as.kind.group)
+        // A kind that is stored as another one is judged as that one.
+        Named { group: self.kept_as().map_or(&self.group, |kept_as| kept_as.kind.group), word: &self.kind }
     }
 
     /// How it behaves.
@@ -232,6 +228,14 @@ impl Resource {
                 (kind.defaults)(object);
             }
             Origin::Custom(custom) => custom.fill_defaults(object, is_applied),
+        }
+    }
+
+    /// What everybody who uses it is told.
+    pub fn warning(&self) -> Option<&'static str> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => Some(kind.warning).filter(|warning| !warning.is_empty()),
+            Origin::Custom(_) => None,
         }
     }
 

@@ -9,8 +9,6 @@ use crate::object::Object;
 use crate::quantity::Quantity;
 use crate::reach::{Reach, each_mut};
 
-use super::pod_spec::CONTAINERS;
-
 /// A port.
 pub fn port(field: &str, number: i64) -> Option<Cause> {
     let is_port = (1..=65535).contains(&number);
@@ -40,7 +38,7 @@ pub fn judge_spec(spec: &Object, at: &str) -> Vec<Cause> {
         causes.push(Cause::required(format!("{at}.containers"), ""));
     }
     let mut taken = HashSet::new();
-    for key in CONTAINERS {
+    for key in ["containers", "initContainers", "ephemeralContainers"] {
         for (index, container) in spec.list(key).iter().enumerate() {
             let field = format!("{at}.{key}[{index}]");
             let name = container.text("name");
@@ -89,12 +87,15 @@ fn judge_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) -> Has
     let mut volumes = HashSet::new();
     for (index, volume) in spec.list("volumes").iter().enumerate() {
         let field = format!("{at}.volumes[{index}]");
+        let before = causes.len();
         let name = volume.text("name");
-        let problems = if name.is_empty() { Vec::new() } else { names::dns_label(name) };
-        causes.extend(problems.iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
         if name.is_empty() {
             causes.push(Cause::required(format!("{field}.name"), ""));
-        } else if problems.is_empty() && !volumes.insert(name) {
+        } else {
+            let problems = names::dns_label(name);
+            causes.extend(problems.iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
+        }
+        if volumes.contains(name) {
             causes.push(Cause::duplicate(format!("{field}.name"), name));
         }
         let mut sources =
@@ -109,6 +110,10 @@ fn judge_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) -> Has
             if volume.get(source).is_some_and(|source| source.text(key).is_empty()) {
                 causes.push(Cause::required(format!("{field}.{path}"), ""));
             }
+        }
+        // A volume that is wrong is none.
+        if causes.len() == before {
+            volumes.insert(name);
         }
     }
     volumes

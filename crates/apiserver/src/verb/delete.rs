@@ -189,7 +189,7 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
         next.set_meta("deletionGracePeriodSeconds", grace);
     }
     if !object.is_deleting() {
-        if resource.ways().generation == Generation::Wishes {
+        if matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels) {
             next.set_meta("generation", object.generation() + 1);
         }
         resource.begin_deletion(&mut next);
