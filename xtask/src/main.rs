@@ -10,6 +10,7 @@ mod layering;
 mod lint;
 mod metadata;
 mod openapi;
+mod protobuf;
 mod skips;
 mod step;
 mod suite;
@@ -43,6 +44,8 @@ enum Command {
     Layering,
     /// Trim Kubernetes' published API documents to what is served.
     Openapi(openapi::OpenapiArgs),
+    /// Write down the protobuf form of the kinds that are served.
+    Protobuf(protobuf::ProtobufArgs),
     /// Measure the release binary.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -66,6 +69,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Lint => suite::lint(&Workspace::load()?),
         Command::Layering => suite::layering(&Workspace::load()?),
         Command::Openapi(args) => openapi::run(&Workspace::load()?, &args),
+        Command::Protobuf(args) => protobuf::run(&Workspace::load()?, &args),
         Command::Bench(command) => bench::run(command),
     }
 }

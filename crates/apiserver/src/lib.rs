@@ -18,6 +18,7 @@ mod object;
 mod options;
 mod pki;
 mod present;
+mod protobuf;
 mod registry;
 mod request;
 mod resource;
@@ -35,7 +36,7 @@ pub use authentication::{Keys, KeysError, PeerCertificate, StaticTokens, TokensE
 pub use body::Body;
 pub use clock::{Machine, Still, World};
 pub use listen::{ListenError, Listening};
-pub use media::{Accepted, Format, PatchKind, Shape};
+pub use media::{Accepted, BodyFormat, Format, PatchKind, Shape};
 pub use options::{
     DeleteOptions, FieldValidation, ListOptions, Match, Preconditions, Propagation, Query, WriteKind, WriteOptions,
 };

@@ -1,0 +1,90 @@
+//! Whether we read what Kubernetes' own library writes: its protobuf and its JSON of the same objects, side by side.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::decode;
+
+#[derive(Deserialize)]
+struct Pair {
+    protobuf: String,
+    json: Value,
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.chars().map(|digit| digit.to_digit(16).unwrap() as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+fn pairs() -> Vec<Pair> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/protobuf");
+    let mut pairs = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            let text = fs::read_to_string(&path).unwrap();
+            pairs.extend(text.lines().map(|line| serde_json::from_str::<Pair>(line).unwrap()));
+        }
+    }
+    pairs
+}
+
+/// Without nulls: they are lists and times that are not there, which protobuf cannot say.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}
+
+#[test]
+fn every_object_is_the_one_that_json_says() {
+    let pairs = pairs();
+    assert!(pairs.len() > 100, "{} recorded pairs", pairs.len());
+    for Pair { protobuf, json } in pairs {
+        let decoded = decode(&unhex(&protobuf)).unwrap();
+        let expected = without_nulls(json);
+        let kind = (&*decoded.api_version, &*decoded.kind);
+        assert_eq!(kind, (expected["apiVersion"].as_str().unwrap(), expected["kind"].as_str().unwrap()));
+        assert_eq!(without_nulls(decoded.value), expected, "{kind:?}");
+    }
+}
+
+#[test]
+fn every_kind_of_the_table_is_recorded() {
+    let table = include_str!("../../data/protobuf.txt");
+    let kinds = table.lines().filter_map(|line| line.strip_prefix("kind ")).filter_map(|line| line.split(' ').nth(1));
+    let recorded: Vec<String> = pairs().iter().map(|pair| pair.json["kind"].as_str().unwrap().to_owned()).collect();
+    for kind in kinds {
+        assert!(recorded.iter().any(|recorded| recorded == kind), "{kind} is not recorded");
+    }
+}
+
+#[test]
+fn half_an_object_is_none_and_changed_bytes_never_panic() {
+    for Pair { protobuf, .. } in pairs() {
+        let bytes = unhex(&protobuf);
+        let whole = decode(&bytes).unwrap().value;
+        // Steps that are no multiple of anything, so that long objects are not tried at every byte.
+        let step = 1 + bytes.len() / 31;
+        for at in (0..bytes.len()).step_by(step) {
+            if let Ok(part) = decode(&bytes[..at]) {
+                // The end of the names and the end of the object are ends of a message, too.
+                let is_bare = part.value.as_object().unwrap().len() == 2;
+                assert!(is_bare || part.value == whole, "{at} bytes of {}", bytes.len());
+            }
+            for flip in [0x01, 0x80, 0xff] {
+                let mut changed = bytes.clone();
+                changed[at] ^= flip;
+                let _ = decode(&changed);
+            }
+        }
+    }
+}
