@@ -8,8 +8,8 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 
 use crate::status::Failure;
 
-/// What is said about the formats that the server has.
-const OFFERED: &str = "application/json, application/yaml";
+/// What is said about the formats that the server has for all kinds.
+pub const OFFERED: &str = "application/json, application/yaml";
 
 /// What is said about the formats that a body may have.
 const READ: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";

@@ -5,6 +5,12 @@ use super::message::{DEPTH, MESSAGES};
 /// Why a body is not an object. Nothing of the body's content is in it, because that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
+    /// There are no bytes.
+    #[error("empty data")]
+    NoData,
+    /// There is nothing after the first bytes.
+    #[error("empty body")]
+    NoBody,
     /// The first bytes are not those of an envelope.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     NoMagic,
@@ -15,7 +21,7 @@ pub enum Fault {
     #[error("the envelope has a content encoding; only objects without one are read")]
     Packed,
     /// The envelope names something that is not in the table.
-    #[error("no kind {kind:?} of version {api_version:?} is read from protobuf; send JSON or YAML")]
+    #[error("no kind {kind:?} is registered for version {api_version:?} in protobuf; send JSON or YAML")]
     UnknownKind {
         /// The version.
         api_version: String,

@@ -26,41 +26,33 @@ use self::wire::{Reader, Wire};
 
 /// What every body begins with.
 const MAGIC: &[u8] = b"k8s\0";
+/// What the envelope is called in messages.
+const ENVELOPE: &str = "the envelope";
 
-/// An object that was read.
+/// A body of which only the names are read yet.
 #[derive(Debug, PartialEq)]
-pub struct Decoded {
-    /// The version that the envelope names.
+pub struct Envelope<'b> {
+    /// The version of the object; empty if the client left it to the path.
     pub api_version: String,
-    /// The kind that the envelope names.
+    /// The kind of the object; empty if the client left it to the path.
     pub kind: String,
-    /// The object as JSON, with its version and kind.
-    pub value: Value,
-}
-
-/// Reads a body.
-pub fn decode(bytes: &[u8]) -> Result<Decoded, Fault> {
-    let Envelope { api_version, kind, raw } = Envelope::read(bytes)?;
-    let table = Table::committed();
-    let message = table.message_of(&api_version, &kind);
-    let message = message.ok_or_else(|| Fault::UnknownKind { api_version: api_version.clone(), kind: kind.clone() })?;
-    let mut object = Map::new();
-    object.insert("kind".to_owned(), kind.clone().into());
-    object.insert("apiVersion".to_owned(), api_version.clone().into());
-    Decoder::new(table).fill(&mut object, message, raw)?;
-    Ok(Decoded { api_version, kind, value: Value::Object(object) })
-}
-
-/// What lies around an object.
-struct Envelope<'b> {
-    api_version: String,
-    kind: String,
     raw: &'b [u8],
 }
 
+/// Reads a body that says what it is: an object with its version and kind.
+pub fn decode(bytes: &[u8]) -> Result<Value, Fault> {
+    Envelope::open(bytes)?.object()
+}
+
 impl<'b> Envelope<'b> {
-    fn read(bytes: &'b [u8]) -> Result<Envelope<'b>, Fault> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or(Fault::NoMagic)?;
+    /// Reads the names.
+    pub fn open(bytes: &'b [u8]) -> Result<Envelope<'b>, Fault> {
+        let rest = match (bytes, bytes.strip_prefix(MAGIC)) {
+            ([], _) => return Err(Fault::NoData),
+            (_, None) => return Err(Fault::NoMagic),
+            (_, Some([])) => return Err(Fault::NoBody),
+            (_, Some(rest)) => rest,
+        };
         let mut envelope = Envelope { api_version: String::new(), kind: String::new(), raw: &[] };
         let mut reader = Reader::new(rest);
         while let Some((number, wire)) = reader.next()? {
@@ -69,14 +61,29 @@ impl<'b> Envelope<'b> {
                 (2, Wire::Bytes(raw)) => envelope.raw = raw,
                 // What the object was packed with, if anything. Nothing is known that packs, so this is empty.
                 (3, Wire::Bytes(packing)) if !packing.is_empty() => return Err(Fault::Packed),
-                (1 | 2, _) => return Err(Fault::WireType { message: "the envelope".to_owned(), number }),
+                (1..=3, Wire::Bytes(_)) => {}
+                (1..=3, _) => return Err(Fault::WireType { message: ENVELOPE.to_owned(), number }),
                 _ => {}
             }
         }
-        if envelope.kind.is_empty() || envelope.api_version.is_empty() {
+        Ok(envelope)
+    }
+
+    /// The object as JSON, with its version and kind.
+    pub fn object(&self) -> Result<Value, Fault> {
+        let Envelope { api_version, kind, raw } = self;
+        if kind.is_empty() || api_version.is_empty() {
             return Err(Fault::NoKind);
         }
-        Ok(envelope)
+        let table = Table::committed();
+        let message = table.message_of(api_version, kind);
+        let message =
+            message.ok_or_else(|| Fault::UnknownKind { api_version: api_version.clone(), kind: kind.clone() })?;
+        let mut object = Map::new();
+        object.insert("kind".to_owned(), kind.clone().into());
+        object.insert("apiVersion".to_owned(), api_version.clone().into());
+        Decoder::new(table).fill(&mut object, message, raw)?;
+        Ok(Value::Object(object))
     }
 
     fn read_names(&mut self, bytes: &[u8]) -> Result<(), Fault> {
@@ -88,9 +95,9 @@ impl<'b> Envelope<'b> {
                 _ => continue,
             };
             let Wire::Bytes(text) = wire else {
-                return Err(Fault::WireType { message: "the envelope".to_owned(), number });
+                return Err(Fault::WireType { message: ENVELOPE.to_owned(), number });
             };
-            *place = wire::text(text).ok_or_else(|| Fault::Utf8 { message: "the envelope".to_owned(), number })?;
+            *place = wire::text(text).ok_or_else(|| Fault::Utf8 { message: ENVELOPE.to_owned(), number })?;
         }
         Ok(())
     }
@@ -123,7 +130,7 @@ mod tests {
     }
 
     fn decoded(api_version: &str, kind: &str, raw: &[u8]) -> Result<Value, Fault> {
-        decode(&enveloped(api_version, kind, raw)).map(|decoded| decoded.value)
+        decode(&enveloped(api_version, kind, raw))
     }
 
     #[test]
@@ -143,19 +150,22 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing(b"")]
-    #[case::json(b"{\"kind\":\"Pod\"}")]
-    #[case::half_the_mark(b"k8s")]
-    fn body_without_the_mark_is_refused(#[case] body: &[u8]) {
-        assert_eq!(decode(body).unwrap_err(), Fault::NoMagic);
+    #[case::nothing(b"", Fault::NoData)]
+    #[case::json(b"{\"kind\":\"Pod\"}", Fault::NoMagic)]
+    #[case::half_the_mark(b"k8s", Fault::NoMagic)]
+    #[case::nothing_else(b"k8s\0", Fault::NoBody)]
+    fn body_without_mark_or_content_is_refused(#[case] body: &[u8], #[case] fault: Fault) {
+        assert_eq!(decode(body).unwrap_err(), fault);
     }
 
     #[test]
     fn envelope_must_name_a_kind_that_is_known() {
-        assert_eq!(decode(MAGIC).unwrap_err(), Fault::NoKind);
         assert_eq!(decoded("v1", "", b"").unwrap_err(), Fault::NoKind);
         let fault = decoded("v1", "Boat", b"").unwrap_err();
-        assert_eq!(fault.to_string(), "no kind \"Boat\" of version \"v1\" is read from protobuf; send JSON or YAML");
+        assert_eq!(
+            fault.to_string(),
+            "no kind \"Boat\" is registered for version \"v1\" in protobuf; send JSON or YAML"
+        );
     }
 
     #[test]
