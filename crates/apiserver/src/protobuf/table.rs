@@ -109,6 +109,12 @@ impl Table {
         self.messages.get(at)
     }
 
+    /// All messages.
+    #[cfg(test)]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
     /// Reads the text; the line that is not understood is the error.
     fn parse(text: &'static str) -> Result<Table, &'static str> {
         let lines = || text.lines().filter(|line| !line.starts_with('#'));
