@@ -113,19 +113,21 @@ impl Stream {
         };
         let end = Instant::now() + self.lifetime();
         let mut next_bookmark = Instant::now() + BOOKMARK;
+        let mut told = position;
         loop {
             let batch = tokio::select! {
                 batch = watch.next() => batch,
                 () = self.sender.closed() => return Err(Ended),
                 () = sleep_until(end) => {
                     let newest = watch.progress();
-                    if self.options.bookmarks && newest > position {
+                    if self.options.bookmarks && newest > told {
                         self.bookmark(newest, false).await?;
                     }
                     return Ok(());
                 }
                 () = sleep_until(next_bookmark), if self.options.bookmarks => {
-                    self.bookmark(watch.progress(), false).await?;
+                    told = watch.progress();
+                    self.bookmark(told, false).await?;
                     next_bookmark = Instant::now() + BOOKMARK;
                     continue;
                 }
@@ -134,6 +136,7 @@ impl Stream {
                 Ok(batch) => {
                     for event in &batch.events {
                         self.event(event).await?;
+                        told = event.revision();
                     }
                 }
                 Err(WatchError::Closed) => return Ok(()),
