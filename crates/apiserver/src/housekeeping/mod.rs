@@ -1,5 +1,6 @@
 //! What the server does by itself after a write: definitions come into force, access rules are read anew.
 
+mod aggregation;
 mod defaults;
 mod definitions;
 
@@ -13,6 +14,7 @@ impl Server {
     pub async fn prepare(&self) -> Result<(), seaworthy_store::CommitError> {
         defaults::ensure(self).await?;
         definitions::settle(self).await;
+        aggregation::settle(self).await;
         self.refresh_registry();
         self.refresh_policy();
         Ok(())
@@ -24,6 +26,7 @@ impl Server {
             definitions::settle(self).await;
             self.refresh_registry();
         } else if resource.starts_with("rbac.authorization.k8s.io/") {
+            aggregation::settle(self).await;
             self.refresh_policy();
         }
     }
