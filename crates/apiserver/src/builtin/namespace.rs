@@ -16,6 +16,9 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// What holds a namespace until it is empty. Other finalizers live in `metadata` as everywhere.
 pub const FINALIZER: &str = "kubernetes";
 
+/// Namespaces that cannot be deleted.
+pub const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 /// The kind.
 pub static NAMESPACE: Kind = Kind {
     plural: "namespaces",
