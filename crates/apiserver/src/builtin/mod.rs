@@ -3,7 +3,7 @@
 mod config_map;
 pub mod definition;
 pub mod definitions;
-mod namespace;
+pub mod namespace;
 mod secret;
 
 use crate::kind::Kind;
