@@ -98,8 +98,9 @@ impl Kinship {
         for uid in new_blocked.difference(&old_blocked) {
             self.blockers.entry((*uid).to_owned()).or_default().insert(key.clone());
         }
-        let left = old_owners.difference(&new_owners).chain(old_blocked.difference(&new_blocked));
-        works.extend(left.filter(|uid| self.released(uid).is_some()).map(|uid| Work::Owner((*uid).to_owned())));
+        let left: BTreeSet<&&str> =
+            old_owners.difference(&new_owners).chain(old_blocked.difference(&new_blocked)).collect();
+        works.extend(left.into_iter().filter(|uid| self.released(uid).is_some()).map(|uid| Work::Owner((*uid).to_owned())));
     }
 
     /// Who refers to an owner.
