@@ -75,7 +75,7 @@ impl Accepted {
         }
         let mut failure =
             Failure::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {OFFERED}"));
-        failure.details = Some(crate::status::Details::default());
+        failure.details = Some(Box::default());
         Err(failure)
     }
 }

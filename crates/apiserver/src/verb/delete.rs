@@ -12,7 +12,7 @@ use crate::decode;
 use crate::kind::Generation;
 use crate::media::Format;
 use crate::meta::{FOREGROUND, ORPHAN};
-use crate::object::{self, Metadata, Object};
+use crate::object::{Metadata, Object};
 use crate::options::{DeleteOptions, Propagation};
 use crate::present;
 use crate::resource::Resource;
@@ -97,29 +97,39 @@ pub async fn delete_object(
     if &*resource.storage == "core/namespaces" && IMMORTAL.contains(&&*key.name) {
         return Err(Failure::forbidden(resource.named(), &key.name, "this namespace may not be deleted"));
     }
+    let mut is_under_way = false;
     for attempt in 1.. {
         let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
         let object = served(resource, &found);
-        check_preconditions(resource, &object, options)?;
+        if !is_under_way {
+            check_preconditions(resource, &object, options)?;
+        }
         let next = marked(server, resource, &object, options);
         let is_gone = may_go(&next);
         if !is_gone && next == object {
             return Ok(Deleted::Held(object));
         }
-        let outcome = |next| if is_gone { Deleted::Gone(next) } else { Deleted::Held(next) };
         if options.is_dry_run {
-            return Ok(outcome(next));
+            return Ok(match (is_gone, resource.ways().is_graceful) {
+                (true, true) => Deleted::Gone(next),
+                (true, false) => Deleted::Gone(object),
+                (false, _) => Deleted::Held(next),
+            });
         }
-        // An object that goes at once is last seen as it was: nobody marked it.
-        let encoded = object::encode(if is_gone { &object } else { &next });
+        // What is given time is marked before it goes, even if the time is none. Everything else that goes at once is
+        // last seen as it was: nobody marked it.
+        let is_marked_first = is_gone && resource.ways().is_graceful && next != object;
+        let is_removed = is_gone && !is_marked_first;
+        let encoded = resource.encode(if is_removed { &object } else { &next });
         let body = Stored::new(encoded.bytes, encoded.hole);
         let expected = Expect::Revision(found.revision);
-        let change = match is_gone {
+        let change = match is_removed {
             true => Change::Delete { key: key.clone(), expected, body },
             false => Change::Put { key: key.clone(), expected, body },
         };
         match server.commit(change).await {
-            Ok(_) if is_gone => return Ok(Deleted::Gone(next)),
+            Ok(_) if is_marked_first => is_under_way = true,
+            Ok(record) if is_removed => return Ok(Deleted::Gone(served(resource, &record))),
             Ok(record) => return Ok(Deleted::Held(served(resource, &record))),
             Err(CommitError::Conflict { found: Some(_), .. }) if attempt < TRIES => {}
             Err(CommitError::Conflict { found: None, .. }) => {

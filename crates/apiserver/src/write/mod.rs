@@ -21,7 +21,7 @@ use crate::object::{Metadata, Object};
 use crate::options::{FieldValidation, WriteOptions};
 use crate::resource::Resource;
 use crate::server::key;
-use crate::status::{Details, Failure, Named};
+use crate::status::{Failure, Named};
 
 /// Metadata that only the server sets: an object keeps its own through every change.
 const SERVER_FIELDS: [&str; 6] =
@@ -117,7 +117,7 @@ pub fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
         let place = &path.namespace;
         let why = format!("unable to create new content in namespace {place} because it is being terminated");
         let mut failure = Failure::forbidden(resource.named(), name, &why);
-        failure.details.get_or_insert_with(Details::default).causes.push(crate::status::Cause {
+        failure.details.get_or_insert_with(Box::default).causes.push(crate::status::Cause {
             reason: "NamespaceTerminating",
             message: format!("namespace {place} is being terminated"),
             field: "metadata.namespace".to_owned(),
