@@ -56,6 +56,8 @@ pub struct Tally {
     pub events: u64,
     /// Things that were looked at.
     pub looks: u64,
+    /// Objects that were read for that.
+    pub reads: u64,
     /// Changes that were tried.
     pub deeds: u64,
 }
@@ -206,6 +208,7 @@ impl Keeper {
         let record = server.store().get(key)?;
         let resource = self.registry.of_storage(&key.resource)?.clone();
         let ties = Ties::of(&record);
+        self.tally.reads += 1 + ties.owners().len() as u64;
         let owners = ties.owners().iter();
         let owners: Vec<_> = owners
             .map(|owner| garbage::standing(server.store(), &self.registry, &self.kinship, key, owner))
@@ -248,7 +251,9 @@ impl Keeper {
         let (Some(record), Some(resource)) = (store.get(&key), registry.of_storage(NAMESPACES)) else { return Ok(()) };
         let namespace = decode(&record);
         let mut failures = Vec::new();
-        match namespaces::decide(&namespace, FINALIZER, &self.leaving.members(name, store, &registry)) {
+        let members = self.leaving.members(name, store, &registry);
+        self.tally.reads += members.len() as u64;
+        match namespaces::decide(&namespace, FINALIZER, &members) {
             Step::Forget => return Ok(()),
             Step::Wait | Step::Finalize => {}
             Step::Delete(members) => {
@@ -264,6 +269,7 @@ impl Keeper {
         }
         // What is there now: most of it is gone, and somebody may have been faster than the namespace's end.
         let left = namespaces::members(namespaces::content(name, store, &registry), store, &registry);
+        self.tally.reads += left.len() as u64;
         let messages: Vec<String> = failures.iter().map(|failure| failure.message.clone()).collect();
         let uid = Ties::of(&record).uid;
         let deed = |act| Deed { resource: resource.clone(), key: key.clone(), uid: uid.clone(), act };
@@ -291,19 +297,18 @@ impl Keeper {
         if !self.sweep.decide(now) {
             return;
         }
-        for storage in EVENTS {
-            let Some(resource) = self.registry.of_storage(storage).cloned() else { continue };
-            let records = store.list(storage, None).records;
-            let expired = records.iter().filter(|record| is_expired(&decode(record), now)).map(|record| {
-                // Written again in between, it stays.
-                let act = Act::Delete(Propagation::Background, Some(record.revision));
-                ((), Deed { resource: resource.clone(), key: record.key.clone(), uid: Ties::of(record).uid, act })
-            });
-            let expired: Vec<_> = expired.collect();
-            self.tally.deeds += expired.len() as u64;
-            // What fails is old the next time too.
-            perform(server, expired).await;
-        }
+        let Some(resource) = self.registry.of_storage(EVENTS).cloned() else { return };
+        let records = store.list(EVENTS, None).records;
+        self.tally.reads += records.len() as u64;
+        let expired = records.iter().filter(|record| is_expired(&decode(record), now)).map(|record| {
+            // Written again in between, it stays.
+            let act = Act::Delete(Propagation::Background, Some(record.revision));
+            ((), Deed { resource: resource.clone(), key: record.key.clone(), uid: Ties::of(record).uid, act })
+        });
+        let expired: Vec<_> = expired.collect();
+        self.tally.deeds += expired.len() as u64;
+        // What fails is old the next time too.
+        perform(server, expired).await;
     }
 }
 
@@ -326,4 +331,139 @@ async fn perform<T>(server: &Server, deeds: Vec<(T, Deed)>) -> Vec<(T, Result<()
         }
     }
     results
+}
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_store::{Body, Change, Expect};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::authentication::{Keys, StaticTokens};
+    use crate::clock::Still;
+    use crate::object;
+    use crate::options::DeleteOptions;
+    use crate::server::{Place, Settings};
+    use crate::verb::delete_object;
+
+    const COUNT: u64 = 5_000;
+
+    async fn server() -> Server {
+        let settings = Settings {
+            place: Place::Memory,
+            world: Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap())),
+            tokens: StaticTokens::default(),
+            keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
+        };
+        let server = Server::open(settings).unwrap();
+        server.prepare().await.unwrap();
+        server
+    }
+
+    async fn store(server: &Server, objects: impl Iterator<Item = (&'static str, Value)>) {
+        let changes = objects.map(|(resource, object)| {
+            let metadata = &object["metadata"];
+            let text = |key: &str| metadata[key].as_str().unwrap_or_default();
+            let key = Key::new(resource, text("namespace"), text("name"));
+            let encoded = object::encode(object.as_object().unwrap());
+            Change::Put { key, expected: Expect::Absent, body: Body::new(encoded.bytes, encoded.hole) }
+        });
+        server.store().commit(changes.collect()).await.unwrap();
+    }
+
+    fn config_map(name: &str, owner: Option<&str>, finalizers: &[&str]) -> (&'static str, Value) {
+        let mut metadata = json!({"name": name, "namespace": "default", "uid": name, "finalizers": finalizers});
+        if let Some(owner) = owner {
+            metadata["ownerReferences"] = json!([{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": owner, "blockOwnerDeletion": true,
+            }]);
+        }
+        ("core/configmaps", json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+    }
+
+    async fn tally(server: &Server) -> Tally {
+        server.keeper().lock().await.as_ref().unwrap().tally
+    }
+
+    /// What it takes to delete an owner of [`COUNT`] objects: reads and so on, and commits.
+    async fn cost(propagation: Propagation) -> (Tally, u64, usize) {
+        let server = server().await;
+        let dependents = (0..COUNT).map(|at| config_map(&format!("d{at}"), Some("owner"), &[]));
+        store(&server, std::iter::once(config_map("owner", None, &[])).chain(dependents)).await;
+        server.settle().await;
+        let (before, revision) = (tally(&server).await, server.store().revision());
+        let resource = server.registry().of_storage("core/configmaps").unwrap().clone();
+        let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+        let key = Key::new("core/configmaps", "default", "owner");
+        assert!(delete_object(&server, &resource, &key, &options).await.is_ok());
+        server.settle().await;
+        let after = tally(&server).await;
+        let spent = Tally {
+            events: after.events - before.events,
+            looks: after.looks - before.looks,
+            reads: after.reads - before.reads,
+            deeds: after.deeds - before.deeds,
+        };
+        let left = server.store().list("core/configmaps", Some("default")).records.len();
+        (spent, server.store().revision() - revision, left)
+    }
+
+    #[tokio::test]
+    async fn five_thousand_dependents_cost_a_few_reads_and_one_commit_each() {
+        let (spent, commits, left) = cost(Propagation::Background).await;
+        assert_eq!((spent.deeds, commits, left), (COUNT, COUNT + 1, 0));
+        assert!(spent.looks == COUNT && spent.reads <= 2 * COUNT, "{spent:?}");
+
+        let (spent, commits, left) = cost(Propagation::Foreground).await;
+        assert_eq!((spent.deeds, commits, left), (COUNT + 1, COUNT + 2, 0));
+        assert!(spent.looks <= COUNT + 2 && spent.reads <= 2 * COUNT, "{spent:?}");
+
+        let (spent, commits, left) = cost(Propagation::Orphan).await;
+        assert_eq!((spent.deeds, commits, left as u64), (COUNT + 1, COUNT + 2, COUNT));
+        assert!(spent.looks <= 2 * COUNT + 2 && spent.reads <= 3 * COUNT, "{spent:?}");
+    }
+
+    #[tokio::test]
+    async fn five_thousand_objects_in_a_namespace_are_read_a_few_times_however_late_they_let_go() {
+        let server = server().await;
+        let held = (0..COUNT).map(|at| config_map(&format!("h{at}"), None, &["example.com/hold"])).map(|(key, mut object)| {
+            object["metadata"]["namespace"] = "full".into();
+            (key, object)
+        });
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full", "uid": "full"},
+            "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
+        });
+        store(&server, std::iter::once((NAMESPACES, namespace)).chain(held)).await;
+        let resource = server.registry().of_storage(NAMESPACES).unwrap().clone();
+        let key = Key::new(NAMESPACES, "", "full");
+        assert!(delete_object(&server, &resource, &key, &DeleteOptions::default()).await.is_ok());
+        server.settle().await;
+        let records = server.store().list("core/configmaps", Some("full")).records;
+        assert_eq!((records.len() as u64, records.iter().filter(|r| Ties::of(r).is_deleting()).count()), (COUNT, 5_000));
+        // They let go one by one, and are followed one by one.
+        for record in records {
+            let body = Body::new(record.body.clone(), record.body.len());
+            let change = Change::Delete { key: record.key.clone(), expected: Expect::Any, body };
+            server.store().commit(vec![change]).await.unwrap();
+            let mut slot = server.keeper().lock().await;
+            assert!(slot.as_mut().unwrap().run(&server).await.is_ok());
+        }
+        assert_eq!(server.store().get(&key), None);
+        let spent = tally(&server).await;
+        assert!(spent.reads <= 6 * COUNT && spent.deeds <= COUNT + 8, "{spent:?}");
+    }
+
+    #[tokio::test]
+    async fn object_whose_owner_has_no_kind_is_left_with_the_reason() {
+        let server = server().await;
+        let (resource, mut object) = config_map("a", Some("boat"), &[]);
+        object["metadata"]["ownerReferences"][0]["apiVersion"] = "example.com/v1".into();
+        store(&server, std::iter::once((resource, object))).await;
+        server.settle().await;
+        let slot = server.keeper().lock().await;
+        let left = &slot.as_ref().unwrap().left;
+        let reason = Reason::UnknownKind { api_version: "example.com/v1".to_owned(), kind: "ConfigMap".to_owned() };
+        assert_eq!(left.iter().collect::<Vec<_>>(), [(&Key::new(resource, "default", "a"), &reason)]);
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::object::{Metadata, Object};
 
 /// Where Events are stored, whichever of their two groups they are written in.
-pub const EVENTS: [&str; 2] = ["core/events", "events.k8s.io/events"];
+pub const EVENTS: &str = "core/events";
 
 /// How often history is forgotten.
 const COMPACTION: SignedDuration = SignedDuration::from_mins(5);
