@@ -235,10 +235,7 @@ mod tests {
             "ownerReferences": [{"uid": "o", "blockOwnerDeletion": true}],
         });
         let cut = |metadata: &Value| {
-            decide(
-                &ties(metadata.clone()),
-                Situation { owners: &[Waiting], has_dependents: true, is_in_circle: true },
-            )
+            decide(&ties(metadata.clone()), Situation { owners: &[Waiting], has_dependents: true, is_in_circle: true })
         };
         assert_eq!(cut(&metadata), Verdict::Unblock);
         metadata["ownerReferences"][0]["blockOwnerDeletion"] = false.into();

@@ -210,9 +210,8 @@ impl Keeper {
         let ties = Ties::of(&record);
         self.tally.reads += 1 + ties.owners().len() as u64;
         let owners = ties.owners().iter();
-        let owners: Vec<_> = owners
-            .map(|owner| garbage::standing(server.store(), &self.registry, &self.kinship, key, owner))
-            .collect();
+        let owners: Vec<_> =
+            owners.map(|owner| garbage::standing(server.store(), &self.registry, &self.kinship, key, owner)).collect();
         let verdict = garbage::decide(
             &ties,
             Situation {
@@ -426,10 +425,11 @@ mod tests {
     #[tokio::test]
     async fn five_thousand_objects_in_a_namespace_are_read_a_few_times_however_late_they_let_go() {
         let server = server().await;
-        let held = (0..COUNT).map(|at| config_map(&format!("h{at}"), None, &["example.com/hold"])).map(|(key, mut object)| {
-            object["metadata"]["namespace"] = "full".into();
-            (key, object)
-        });
+        let held =
+            (0..COUNT).map(|at| config_map(&format!("h{at}"), None, &["example.com/hold"])).map(|(key, mut object)| {
+                object["metadata"]["namespace"] = "full".into();
+                (key, object)
+            });
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "full", "uid": "full"},
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
@@ -440,7 +440,10 @@ mod tests {
         assert!(delete_object(&server, &resource, &key, &DeleteOptions::default()).await.is_ok());
         server.settle().await;
         let records = server.store().list("core/configmaps", Some("full")).records;
-        assert_eq!((records.len() as u64, records.iter().filter(|r| Ties::of(r).is_deleting()).count()), (COUNT, 5_000));
+        assert_eq!(
+            (records.len() as u64, records.iter().filter(|r| Ties::of(r).is_deleting()).count()),
+            (COUNT, 5_000)
+        );
         // They let go one by one, and are followed one by one.
         for record in records {
             let body = Body::new(record.body.clone(), record.body.len());

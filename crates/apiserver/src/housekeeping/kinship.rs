@@ -100,7 +100,9 @@ impl Kinship {
         }
         let left: BTreeSet<&&str> =
             old_owners.difference(&new_owners).chain(old_blocked.difference(&new_blocked)).collect();
-        works.extend(left.into_iter().filter(|uid| self.released(uid).is_some()).map(|uid| Work::Owner((*uid).to_owned())));
+        works.extend(
+            left.into_iter().filter(|uid| self.released(uid).is_some()).map(|uid| Work::Owner((*uid).to_owned())),
+        );
     }
 
     /// Who refers to an owner.

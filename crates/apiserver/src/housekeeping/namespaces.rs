@@ -54,7 +54,13 @@ pub enum Step {
 
 impl Leaving {
     /// Follows an event, and says whether to look at a namespace because of it.
-    pub fn follow(&mut self, key: &Key, kind: EventKind, is_leaving: bool, list: impl Fn() -> Vec<Key>) -> Option<Work> {
+    pub fn follow(
+        &mut self,
+        key: &Key,
+        kind: EventKind,
+        is_leaving: bool,
+        list: impl Fn() -> Vec<Key>,
+    ) -> Option<Work> {
         if &*key.resource == NAMESPACES {
             if kind == EventKind::Deleted || !is_leaving {
                 self.members.remove(&key.name);
@@ -136,9 +142,7 @@ pub fn report(namespace: &Object, members: &[Member], failures: &[String], now: 
     let mut next = old.clone();
     for (kind, is_bad, reason, message) in findings(members, failures) {
         let status = if is_bad { "True" } else { "False" };
-        let condition = |time: &Value| {
-            json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time})
-        };
+        let condition = |time: &Value| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time});
         match next.iter_mut().find(|known| known["type"] == kind) {
             None => next.push(condition(&now.into())),
             Some(known) if known["status"] == status => *known = condition(&known["lastTransitionTime"]),
