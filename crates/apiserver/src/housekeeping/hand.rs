@@ -1,4 +1,4 @@
-//! How housekeeping changes objects: by the same verbs as clients, under a name of its own.
+//! How housekeeping changes objects: by the same verbs as clients, under the names that it has in a real cluster.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::verb::{Changed, change, delete_object};
 
 use super::ties::{Owner, Parting};
 
-/// The manager of the fields that housekeeping writes, by the name that it has in a real cluster.
+/// The manager of the fields that housekeeping writes.
 const MANAGER: &str = "kube-controller-manager";
 
 /// One change of one object that housekeeping decided on.
@@ -77,10 +77,10 @@ impl Deed {
     }
 
     async fn change(&self, server: &Server, act: &Act) -> Result<(), Failure> {
-        let subresource = match act {
-            Act::Report(_) => "status",
-            Act::Finalize(_) => "finalize",
-            Act::Delete(..) | Act::Loosen(_) | Act::Unblock | Act::Release(_) => "",
+        let (subresource, account) = match act {
+            Act::Report(_) => ("status", "namespace-controller"),
+            Act::Finalize(_) => ("finalize", "namespace-controller"),
+            Act::Delete(..) | Act::Loosen(_) | Act::Unblock | Act::Release(_) => ("", "generic-garbage-collector"),
         };
         let call = Call {
             server: server.clone(),
@@ -96,7 +96,7 @@ impl Deed {
             },
             query: Query::default(),
             headers: HeaderMap::new(),
-            identity: Identity::authenticated(format!("system:{MANAGER}"), ["system:masters".to_owned()]),
+            identity: Identity::service_account("kube-system", account, ""),
             accepted: Accepted { format: Format::Json, shape: Shape::Whole, aggregated: false, is_beta: false },
             body: Bytes::new(),
         };

@@ -195,9 +195,11 @@ impl Keeper {
         match result {
             Ok(()) => self.queue.succeeded(&work),
             Err(failure) => {
-                // A conflict only means that somebody else was faster.
+                // A conflict only means that somebody else was faster. Messages may quote the object, so they are not
+                // for the log.
                 if failure.code != 409 {
-                    warn!(?work, why = %failure.message, "housekeeping failed, and tries again");
+                    let Failure { code, reason, .. } = failure;
+                    warn!(?work, code, reason, "housekeeping failed, and tries again");
                 }
                 self.queue.failed(work, server.world().now());
             }
@@ -455,6 +457,27 @@ mod tests {
         assert_eq!(server.store().get(&key), None);
         let spent = tally(&server).await;
         assert!(spent.reads <= 6 * COUNT && spent.deeds <= COUNT + 8, "{spent:?}");
+    }
+
+    #[tokio::test]
+    async fn closed_store_ends_the_work() {
+        let server = server().await;
+        let mut keeper = Keeper::new(&server);
+        assert_eq!(keeper.run(&server).await, Ok(()));
+        server.store().close().await;
+        assert_eq!(keeper.run(&server).await, Err(Closed));
+        super::super::keep_in_order(server).await;
+    }
+
+    #[tokio::test]
+    async fn keeper_that_missed_too_much_begins_anew_and_misses_nothing() {
+        let server = server().await;
+        let mut keeper = Keeper::new(&server);
+        store(&server, [config_map("a", Some("nobody"), &[]), config_map("b", None, &[])].into_iter()).await;
+        server.store().compact(server.store().revision()).await.unwrap();
+        assert_eq!(keeper.run(&server).await, Ok(()));
+        let left = server.store().list("core/configmaps", Some("default")).records;
+        assert_eq!(left.iter().map(|record| &*record.key.name).collect::<Vec<_>>(), ["b"]);
     }
 
     #[tokio::test]

@@ -151,13 +151,10 @@ impl Kinship {
     }
 }
 
-/// The owners of an object, and those that wait for it. Itself is not among them.
-//
-// Differs: an object that owns itself is waited for by nobody, because it would wait for ever.
+/// The owners of an object, and those that wait for it.
 fn references(ties: Option<&Ties>) -> (BTreeSet<&str>, BTreeSet<&str>) {
-    let all = ties.into_iter().flat_map(|ties| ties.owners().iter().filter(|owner| owner.uid != ties.uid));
     let (mut owners, mut blocked) = (BTreeSet::new(), BTreeSet::new());
-    for owner in all {
+    for owner in ties.map(Ties::owners).unwrap_or_default() {
         owners.insert(owner.uid.as_str());
         if owner.blocks() {
             blocked.insert(owner.uid.as_str());
@@ -246,10 +243,11 @@ mod tests {
     }
 
     #[test]
-    fn object_that_owns_itself_does_not_wait_for_itself() {
+    fn object_that_owns_itself_is_a_circle() {
         let mut kinship = Kinship::default();
         kinship.set(&key("a"), owned("a", &["a"], FOREGROUND));
-        assert_eq!(kinship.released("a"), Some((&key("a"), Parting::Foreground)));
+        assert_eq!(kinship.released("a"), None);
+        assert!(kinship.is_in_circle(&key("a"), "a"));
     }
 
     #[test]

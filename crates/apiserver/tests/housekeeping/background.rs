@@ -41,12 +41,3 @@ async fn settling_beside_started_housekeeping_waits_for_its_work() {
         assert_eq!(cluster.get(&format!("{CONFIG_MAPS}/child")).await, None);
     }
 }
-
-#[tokio::test]
-async fn closed_store_ends_housekeeping() {
-    let cluster = Cluster::start().await;
-    let housekeeping = cluster.server.start();
-    cluster.server.store().close().await;
-    cluster.server.settle().await;
-    housekeeping.stop().await;
-}
