@@ -11,6 +11,7 @@ mod layering;
 mod lint;
 mod metadata;
 mod openapi;
+mod protobuf;
 mod skips;
 mod step;
 mod suite;
@@ -46,6 +47,8 @@ enum Command {
     Openapi(openapi::OpenapiArgs),
     /// Find or build the real kube-apiserver, etcd and kubectl, or start them.
     Kube(kube::KubeArgs),
+    /// Write down the protobuf form of the kinds that are served.
+    Protobuf(protobuf::ProtobufArgs),
     /// Measure the release binary.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -70,6 +73,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Layering => suite::layering(&Workspace::load()?),
         Command::Openapi(args) => openapi::run(&Workspace::load()?, &args),
         Command::Kube(args) => kube::run(&Workspace::load()?, args),
+        Command::Protobuf(args) => protobuf::run(&Workspace::load()?, &args),
         Command::Bench(command) => bench::run(command),
     }
 }
