@@ -150,10 +150,9 @@ impl Act {
                 }
             }
             Act::Finalize(finalizer) => {
-                if let Some(list) = object.get_mut("spec").and_then(|spec| spec.get_mut("finalizers")) {
-                    if let Some(list) = list.as_array_mut() {
-                        list.retain(|name| name != finalizer);
-                    }
+                let list = object.get_mut("spec").and_then(|spec| spec.get_mut("finalizers"));
+                if let Some(list) = list.and_then(Value::as_array_mut) {
+                    list.retain(|name| name != finalizer);
                 }
             }
         }

@@ -290,10 +290,10 @@ impl Keeper {
     /// Forgets history and Events that are old enough.
     async fn keep_time(&mut self, server: &Server) {
         let (store, now) = (server.store(), server.world().now());
-        if let Some(revision) = self.history.decide(now, store.revision()) {
-            if let Err(error) = store.compact(revision).await {
-                warn!(%error, revision, "history is not forgotten, and will be the next time");
-            }
+        if let Some(revision) = self.history.decide(now, store.revision())
+            && let Err(error) = store.compact(revision).await
+        {
+            warn!(%error, revision, "history is not forgotten, and will be the next time");
         }
         if !self.sweep.decide(now) {
             return;
