@@ -8,7 +8,7 @@ mod impersonation;
 mod service_account;
 mod tokens;
 
-pub use service_account::{Claims, Keys, KeysError, TokenError};
+pub use service_account::{Claims, Keys, KeysError};
 pub use tokens::{StaticTokens, TokensError};
 
 use http::HeaderMap;
