@@ -49,6 +49,8 @@ pub struct Set<'t> {
     pub machine_configs: Vec<MachineConfig<'t>>,
     /// The pools, in the order of their names.
     pub pools: Vec<Pool>,
+    /// Where each pool stands while the pools are read.
+    pool_places: HashMap<String, usize>,
     /// Pools that cannot be used.
     broken_pools: Vec<Finding>,
     /// The ControllerConfig, or the default one.
@@ -225,11 +227,20 @@ impl<'t> Set<'t> {
                 Ok(pool) => {
                     self.note(kinds::MACHINE_CONFIG_POOL, &pool.name, object.origin, path);
                     // Applying manifests one after the other leaves the last one.
-                    if self.pools.iter().any(|known| known.name == pool.name && *known != pool) {
-                        paint::note(&format!("MachineConfigPool {} is given twice; the last one counts", pool.name));
+                    match self.pool_places.get(&pool.name) {
+                        Some(at) if self.pools[*at] == pool => {}
+                        Some(at) => {
+                            paint::note(&format!(
+                                "MachineConfigPool {} is given twice; the last one counts",
+                                pool.name
+                            ));
+                            self.pools[*at] = pool;
+                        }
+                        None => {
+                            self.pool_places.insert(pool.name.clone(), self.pools.len());
+                            self.pools.push(pool);
+                        }
                     }
-                    self.pools.retain(|known| known.name != pool.name);
-                    self.pools.push(pool);
                 }
                 Err(findings) => {
                     for place in findings.iter().flat_map(|finding| &finding.places) {
