@@ -231,7 +231,11 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                 continue;
             }
             let about = if class == 0 { &winner } else { &loser };
-            let (subject, field) = subject_of(about);
+            let (subject, mut field) = subject_of(about);
+            // Of arguments the list is the subject, and each is named in it.
+            if let (Subject::Config(_), EventKind::Removed) = (&subject, event.kind) {
+                field = locator.value(event.loser).and_then(Node::as_str).unwrap_or_default().to_owned();
+            }
             let count = places.len();
             let pair = (winner.input.source.name().to_owned(), loser.input.source.name().to_owned());
             let pair = *places.entry(pair).or_insert(count);
@@ -269,11 +273,14 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                 "partial-override",
                 format!("{subject}: {winner} changes a part of it; the rest{fields} stays from {loser}"),
             ),
-            2 => (
-                Severity::Warning,
-                "replaced-entry",
-                format!("{subject}: {winner} takes it out and puts an entry of another kind in its place"),
-            ),
+            2 => {
+                let what = match subject {
+                    Subject::Config(_) => "says the opposite, so it is taken out here",
+                    _ if !fields.is_empty() => "takes it out",
+                    _ => "takes it out and puts an entry of another kind in its place",
+                };
+                (Severity::Warning, "replaced-entry", format!("{subject}{fields}: {winner} {what}"))
+            }
             _ => (
                 Severity::Info,
                 "replaced-body",
