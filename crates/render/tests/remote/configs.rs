@@ -380,3 +380,21 @@ fn an_input_without_references_is_left_alone() {
     assert_eq!(rounds.len(), 0);
     assert_eq!(outcome.unwrap(), rendered(&worker(), &[ign("00", files(json!([file("/a", "data:,x")])))]));
 }
+
+#[test]
+fn what_another_config_replaces_is_not_fetched() {
+    let web = Web::default()
+        .config("https://h/1", files(json!([file("/a", "data:,1"), file("/b", "https://h/gone-too")])))
+        .config(
+            "https://h/2",
+            json!({"storage": {"files": [file("/b", "https://h/b")], "links": [{"path": "/l", "target": "/t"}]}}),
+        )
+        .with("https://h/b", "b");
+    let local = json!({"files": [file("/a", "https://h/gone"), file("/l", "https://h/gone")]});
+    let (outcome, rounds) = web.try_render(&[referring(&["https://h/1", "https://h/2"], local)]);
+    let outcome = outcome.unwrap_or_else(|findings| panic!("{}", shown(&findings)));
+    assert_eq!(urls(&rounds), [vec!["https://h/1", "https://h/2"], vec!["https://h/b"]]);
+    let sources = sources(&outcome);
+    assert_eq!(sources.keys().collect::<Vec<_>>(), [&"/a", &"/b"]);
+    assert_eq!((sources["/a"], sources["/b"]), ("data:,1", "data:,b"));
+}
