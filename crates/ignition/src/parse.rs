@@ -163,3 +163,31 @@ fn has_map(config: &Node<'_>, path: &Path) -> bool {
     }
     node.as_map().is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(config: serde_json::Value) -> Vec<String> {
+        let mut node = Node::from_json(&config);
+        node.number(0);
+        let problems = parse(&node).unwrap_err();
+        problems.iter().map(|problem| format!("{} {}", problem.path, problem.code)).collect()
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_not_said_to_be_missing_too() {
+        let files = serde_json::json!([{"path": 7}, "x", {"path": "a", "mode": "b"}, {}]);
+        assert_eq!(
+            errors(serde_json::json!({"ignition": {"version": "3.5.0"}, "storage": {"files": files}})),
+            [
+                "storage.files[0].path wrong-type",
+                "storage.files[1] wrong-type",
+                "storage.files[2].mode wrong-type",
+                "storage.files[3] duplicate",
+                "storage.files[2].path path-not-absolute",
+                "storage.files[3].path path-missing",
+            ]
+        );
+    }
+}

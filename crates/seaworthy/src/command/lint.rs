@@ -62,8 +62,13 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         let pool = finding.pool.take();
         match places.get(&finding.to_string()) {
             Some(at) => {
+                // Pools come by name.
                 let known = &mut reports[*at].pools;
-                known.extend(pool.filter(|pool| !known.contains(pool)));
+                if let Some(pool) = pool
+                    && let Err(place) = known.binary_search(&pool)
+                {
+                    known.insert(place, pool);
+                }
             }
             None => {
                 places.insert(finding.to_string(), reports.len());
