@@ -5,13 +5,12 @@ mod text;
 
 use std::io::Write as _;
 
-use seaworthy_ignition::node::Node;
 use seaworthy_render::provenance::{Entry, Overridden};
 use seaworthy_render::remote::Embedded;
 use seaworthy_render::{MachineConfig, render};
 
 use self::question::{Kind, answer, instead, kind_named};
-use super::workspace;
+use super::{value, workspace};
 use crate::cli::{Explain, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::Set;
@@ -129,11 +128,11 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
     let mut json = serde_json::json!({
         "subject": entry.subject.to_string(),
         "field": entry.field,
-        "value": entry.value.to_json(),
+        "value": value::json(&entry.field, &entry.value),
         "setBy": entry.set_by,
         "default": entry.default.is_some(),
         "alsoSetBy": entry.also,
-        "overrode": entry.overrode.iter().map(lost_json).collect::<Vec<_>>(),
+        "overrode": entry.overrode.iter().map(|lost| lost_json(&entry.field, lost)).collect::<Vec<_>>(),
     });
     if let Some(default) = &entry.default {
         json["reason"] = default.reason.into();
@@ -147,12 +146,8 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
     json
 }
 
-fn lost_json(lost: &Overridden<'_>) -> serde_json::Value {
-    // Of what was fetched the value is the URL, as its author wrote it.
-    let value = match (lost.fetched, lost.value.as_ref().and_then(Node::as_str)) {
-        (Some(_), Some(url)) if !url.starts_with("data:") => Some(seaworthy_fetch::redact(url).into()),
-        _ => lost.value.as_ref().map(Node::to_json),
-    };
+fn lost_json(field: &str, lost: &Overridden<'_>) -> serde_json::Value {
+    let value = lost.value.as_ref().map(|node| value::json(field, node));
     let mut json = serde_json::json!({"place": lost.place, "value": value});
     if let Some(fetched) = lost.fetched {
         json["fetched"] = fetched_json(fetched);
