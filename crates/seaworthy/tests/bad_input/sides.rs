@@ -96,3 +96,21 @@ fn a_side_with_nothing_to_compare_is_named() {
     program.file("empty.json", r#"{"apiVersion":"v1","kind":"List","items":[]}"#);
     program.run(["diff", "-f", "manifests.json", "-f", "empty.json"]).expect(2).says(&["empty.json: there is nothing"]);
 }
+
+#[test]
+fn json_for_programs_has_no_secrets() {
+    let program = Program::new();
+    let side = |secret: &str| {
+        machine_config(&format!(
+            r#"{{"config":{{"ignition":{{"version":"3.5.0"}},"passwd":{{"users":[{{"name":"core","passwordHash":"{secret}"}}]}}}}}}"#
+        ))
+    };
+    program.file("old.json", pool("blue") + &side("old-secret"));
+    program.file("new.json", pool("blue") + &side("new-secret"));
+    let diff = program.run(["diff", "-f", "old.json", "-f", "new.json", "-o", "json"]).expect(1);
+    let explained = program.run(["explain", "-f", "old.json", "-o", "json"]).expect(0);
+    for outcome in [diff, explained] {
+        assert!(outcome.stdout.contains("passwordHash"), "{}", outcome.stdout);
+        assert!(!outcome.stdout.contains("-secret"), "{}", outcome.stdout);
+    }
+}
