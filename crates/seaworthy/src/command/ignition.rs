@@ -10,7 +10,7 @@ use seaworthy_ignition::{Problem, Severity, Version, parse, translate_down};
 use crate::cli::{Ignition, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, LOCATE_BUDGET, Part, Text, load};
-use crate::paint;
+use crate::{output, paint};
 
 pub fn run(command: &Ignition) -> Result<u8, Failure> {
     match command {
@@ -84,16 +84,14 @@ fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
         Err(problems) => return Ok(print_problems(&problems, &text)),
     };
     let json = serde_json::to_string_pretty(&translated.to_json()).map_err(Failure::unreadable)?;
-    writeln!(std::io::stdout().lock(), "{json}")?;
+    writeln!(output::plain(), "{json}")?;
     Ok(OK)
 }
 
 fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
     let result = check(file, output);
     // Whoever reads JSON gets JSON, also where nothing could be read.
-    if let (Err(failure), ReportFormat::Json) = (&result, output)
-        && !failure.messages().is_empty()
-    {
+    if let (Err(failure), ReportFormat::Json) = (&result, output) {
         let finding =
             |message: &String| serde_json::json!({"severity": "error", "code": "unreadable", "message": message});
         print_json(None, false, failure.messages().iter().map(finding).collect())?;
@@ -108,7 +106,7 @@ fn print_json(version: Option<Version>, is_valid: bool, findings: Vec<serde_json
         "findings": findings,
     });
     let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
-    writeln!(std::io::stdout().lock(), "{json}")?;
+    writeln!(output::plain(), "{json}")?;
     Ok(())
 }
 
@@ -127,7 +125,7 @@ fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
             print_json(version, is_valid, findings)?;
         }
         ReportFormat::Text => {
-            let mut out = anstream::stdout().lock();
+            let mut out = output::painted();
             for problem in &problems {
                 let style = paint::style(problem.severity);
                 writeln!(

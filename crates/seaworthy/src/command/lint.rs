@@ -10,14 +10,12 @@ use super::workspace;
 use crate::cli::{Lint, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::{Part, Set};
-use crate::{paint, parallel};
+use crate::{output, paint, parallel};
 
 pub fn run(options: &Lint) -> Result<u8, Failure> {
     let result = check(options);
     // Whoever reads JSON gets JSON, also where nothing could be read.
-    if let (Err(failure), ReportFormat::Json) = (&result, options.output)
-        && !failure.messages().is_empty()
-    {
+    if let (Err(failure), ReportFormat::Json) = (&result, options.output) {
         print_json(&unreadable_json(failure), &Scope::default())?;
     }
     result
@@ -157,12 +155,12 @@ fn print_json(findings: &[serde_json::Value], scope: &Scope) -> Result<(), Failu
     });
     let json = serde_json::json!({"findings": findings, "summary": summary});
     let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
-    writeln!(std::io::stdout().lock(), "{json}")?;
+    writeln!(output::plain(), "{json}")?;
     Ok(())
 }
 
 fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = output::painted();
     for Report { finding, pools } in reports {
         let style = paint::style(finding.severity);
         let subject = match finding.subject.as_str() {

@@ -13,6 +13,7 @@ use super::workspace;
 use crate::cli::{ObjectFormat, Render};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::Set;
+use crate::output::Output;
 use crate::{paint, parallel};
 
 /// Of many warnings the first are shown; `lint` has them all.
@@ -31,7 +32,7 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     let context = workspace::context(&set, false);
     let mut failed = set.broken_pools(&options.pool);
     let mut notices = Vec::new();
-    let mut printer = Printer::new(options.output, raw_stdout()?);
+    let mut printer = Printer::new(options.output, Output::new(raw_stdout()?));
     // The name is a digest of everything: as much work as the merge.
     parallel::two_steps(
         &pools,

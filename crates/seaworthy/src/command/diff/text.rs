@@ -14,7 +14,7 @@ use super::super::ssh_key;
 use super::super::value::{HIDDEN, shown, shown_or_unset};
 use super::report::{FieldDifference, Report, noun};
 use crate::failure::Failure;
-use crate::paint;
+use crate::{output, paint};
 
 const INDENT: &str = "    ";
 const BODY_INDENT: &str = "      ";
@@ -27,7 +27,7 @@ const LONGEST_NAME: usize = 200;
 
 /// Writes all differences, and says so when there is none.
 pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = output::painted();
     for (nth, report) in reports.iter().filter(|report| report.differs()).enumerate() {
         if nth > 0 {
             writeln!(out)?;

@@ -15,7 +15,7 @@ use super::workspace;
 use crate::cli::{Explain, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::Set;
-use crate::paint;
+use crate::{output, paint};
 
 /// Of several things that may have been meant this many are named.
 const MOST_NAMED: usize = 3;
@@ -121,7 +121,7 @@ fn print_json(name: &str, pool: &str, entries: &[&Entry<'_>]) -> Result<(), Fail
     let list: Vec<serde_json::Value> = entries.iter().map(|entry| entry_json(entry)).collect();
     let json = serde_json::json!({"rendered": name, "pool": pool, "entries": list});
     // A value always has a JSON form.
-    writeln!(std::io::stdout().lock(), "{}", serde_json::to_string_pretty(&json).unwrap_or_default())?;
+    writeln!(output::plain(), "{}", serde_json::to_string_pretty(&json).unwrap_or_default())?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use seaworthy_render::remote::Embedded;
 use super::super::contents::{self, LARGEST, counted};
 use super::super::value::{is_secret, shown};
 use crate::failure::Failure;
-use crate::paint;
+use crate::{output, paint};
 use crate::table::Table;
 
 /// How many characters of a value a table shows.
@@ -35,7 +35,7 @@ pub fn print_table(entries: &[&Entry<'_>]) -> Result<(), Failure> {
             overrode.join(", "),
         ]);
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = output::painted();
     for line in table.lines() {
         writeln!(out, "{}", paint::plain(line))?;
     }
@@ -76,7 +76,7 @@ fn short(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
 
 /// Every value with everything that is known about it.
 pub fn print_full(entries: &[&Entry<'_>]) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = output::painted();
     let bold = Style::new().bold();
     let mut last = None;
     // What was fetched is told once for each thing, not for each of its fields.
