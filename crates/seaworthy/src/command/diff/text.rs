@@ -49,13 +49,10 @@ pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
 }
 
 fn write_report(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
-    let is_pool = report.old.or(report.new).is_some_and(|outcome| outcome.pool.is_some());
-    let pool = if is_pool { format!("pool {}", report.pool) } else { format!("MachineConfig {}", report.pool) };
+    let pool = format!("pool {}", report.pool);
     let (what, names) = match (report.old, report.new) {
         (Some(old), Some(new)) if old.name == new.name => (pool, String::new()),
-        (Some(old), Some(new)) if old.pool.is_some() && old.pool == new.pool => {
-            (pool, format!(" ({} → {})", old.name, new.name))
-        }
+        (Some(old), Some(new)) if old.pool == new.pool => (pool, format!(" ({} → {})", old.name, new.name)),
         (Some(old), Some(new)) => (format!("{} → {}", old.name, new.name), String::new()),
         (None, Some(new)) => (format!("{pool} is new"), format!(" ({})", new.name)),
         (Some(old), None) => (format!("{pool} is gone"), format!(" ({})", old.name)),

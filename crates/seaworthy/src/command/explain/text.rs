@@ -12,8 +12,8 @@ use seaworthy_render::remote::Embedded;
 use super::super::contents::{self, LARGEST, counted};
 use super::super::value::{is_secret, shown};
 use crate::failure::Failure;
-use crate::{output, paint};
 use crate::table::Table;
+use crate::{output, paint};
 
 /// How many characters of a value a table shows.
 const WIDEST: usize = 36;
