@@ -79,6 +79,10 @@ impl Inspection {
         let known = Known { noun: "metadata section", keys: &METADATA, below: &[] };
         self.unknown_keys(metadata, &path, &known);
         self.check_name(metadata, path.clone().key("name"));
+        if metadata.get("namespace").is_some_and(|namespace| !namespace.is_null()) {
+            let message = format!("a {} is for the whole cluster and in no namespace; take it out", self.kind);
+            self.push(Severity::Info, "namespace", path.clone().key("namespace"), message);
+        }
         for map in ["labels", "annotations"] {
             let here = path.clone().key(map);
             let Some(node) = metadata.get(map).filter(|node| !node.is_null()) else { continue };

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use seaworthy_fetch::Digest;
-use seaworthy_ignition::body::bytes_of;
+use seaworthy_ignition::body::{BodyError, bytes_of};
+use seaworthy_ignition::gzip::GzipError;
 use seaworthy_ignition::merge::Event;
 use seaworthy_ignition::node::{Node, Origin, quote};
 use seaworthy_ignition::{Path, Severity, parse, spelling};
@@ -95,6 +96,7 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
 pub(crate) fn check_config(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
     check_modes(config, found);
     check_sources(config, found);
+    check_keys(config, found);
 }
 
 fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
@@ -167,7 +169,42 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
             }
             _ => {}
         }
+        // Warned of, not refused, for the same reason.
+        if let Some(compression) =
+            resource.get("compression").filter(|compression| compression.as_str() == Some("gzip"))
+            && let Err(BodyError::Gzip(GzipError::Malformed(why))) = bytes_of(resource, LARGEST_BODY)
+        {
+            let message = format!(
+                "compression is gzip, but the embedded content cannot be unpacked ({why}), so no machine can write it; drop \
+                 compression if the content is plain, or pack it with gzip"
+            );
+            found(Severity::Warning, compression, "not-gzip", message);
+        }
     });
+}
+
+/// SSH keys that are none. The bytes of every key begin with the length of its kind's name, which gives four letters A; so
+/// does the text of one with options before it.
+fn check_keys(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
+    for user in config.get("passwd").map(|passwd| passwd.list_of("users")).unwrap_or_default() {
+        for key in user.list_of("sshAuthorizedKeys") {
+            let Some(text) = key.as_str().filter(|text| !text.split_whitespace().any(|word| word.starts_with("AAAA")))
+            else {
+                continue;
+            };
+            // The text itself is not shown: it may be a secret.
+            let what = if text.contains("PRIVATE KEY") {
+                "this is a private key, and everyone who reads the manifest has it: replace the pair"
+            } else {
+                "not an SSH public key, so nobody can log in with it"
+            };
+            let message = format!(
+                "{what}; accepted is a line of a .pub file: the kind of the key, a blank and its bytes, such as \
+                 ssh-ed25519 AAAA…"
+            );
+            found(Severity::Warning, key, "ssh-key", message);
+        }
+    }
 }
 
 fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
@@ -201,6 +238,15 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
             finding.severity = Severity::Warning;
         }
         findings.push(finding);
+    }
+    for argument in source.list("kernelArguments") {
+        let Some(text) = argument.as_str().filter(|text| text.is_empty() || text.trim() != *text) else { continue };
+        let message = if text.trim().is_empty() {
+            "the kernel argument is empty; take it out, or name the argument that was meant".to_owned()
+        } else {
+            format!("the kernel argument {} has blanks at its ends; take them off", quote(text))
+        };
+        findings.push(Finding { severity: Severity::Warning, ..error(source, argument, "blank-argument", message) });
     }
 }
 
