@@ -233,7 +233,7 @@ pub struct Lint {
     /// Check only this pool; may be repeated
     #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
-    /// Fail on any finding, not on errors only
+    /// Fail on any finding, not on errors only, and where there is nothing to check
     #[arg(long)]
     pub strict: bool,
     /// Fetch nothing, as with render; lint never fetches, so this changes nothing

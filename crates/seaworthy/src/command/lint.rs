@@ -39,12 +39,14 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         let report = |finding: &Finding| Report { finding: finding.clone(), pools: of_pools.clone() };
         reports.extend(input.findings.iter().map(report));
     }
-    let about_pools =
-        set.broken_pools(&options.pool).into_iter().chain(pools.iter().flat_map(|pool| pool.findings.clone()));
-    reports.extend(about_pools.map(|finding| {
+    reports.extend(set.broken_pools(&options.pool).into_iter().map(|finding| {
         let pools = finding.places.first().map(|place| place.name.clone()).into_iter().collect();
         Report { finding, pools }
     }));
+    for pool in &pools {
+        let report = |finding: &Finding| Report { finding: finding.clone(), pools: vec![pool.name.clone()] };
+        reports.extend(pool.findings.iter().map(report));
+    }
     if options.pool.is_empty() {
         let unselected = workspace::unselected(&set, &prepared, &pools);
         reports.extend(unselected.into_iter().map(|finding| Report { finding, pools: Vec::new() }));
@@ -88,6 +90,7 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         machine_configs: checked.len(),
         pools: pools.len(),
         not_fetched: checked.iter().filter_map(|input| input.config.as_ref()).map(remote::count).sum(),
+        nothing_checked: (checked.is_empty() && reports.is_empty()).then(|| why_nothing(&set)),
     };
     match options.output {
         ReportFormat::Json => {
@@ -97,7 +100,22 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         ReportFormat::Text => print_text(&reports, &scope, &set)?,
     }
     let is_bad = |report: &Report| options.strict || report.finding.is_error();
-    Ok(if reports.iter().any(is_bad) { WRONG } else { OK })
+    // Whoever is strict wants to know that the manifests are fine, not that there are none.
+    let is_vain = options.strict && scope.nothing_checked.is_some();
+    Ok(if is_vain || reports.iter().any(is_bad) { WRONG } else { OK })
+}
+
+/// Why there is nothing to check.
+fn why_nothing(set: &Set<'_>) -> String {
+    let rendered = set.machine_configs.iter().filter(|machine_config| machine_config.is_rendered()).count();
+    match (set.machine_configs.len(), rendered) {
+        (0, _) => "there is no MachineConfig in the input".to_owned(),
+        (1, 1) => "the only MachineConfig in the input is a rendered one, which is a result and no input".to_owned(),
+        (all, rendered) if all == rendered => {
+            format!("all {rendered} MachineConfigs in the input are rendered ones, which are results and no inputs")
+        }
+        _ => "none of the MachineConfigs in the input is for a pool that was asked for".to_owned(),
+    }
 }
 
 /// What was looked at, so that "no errors" is not taken for more than it says.
@@ -107,6 +125,8 @@ struct Scope {
     pools: usize,
     /// References to remote content, which nobody has looked at.
     not_fetched: usize,
+    /// Why nothing was looked at, where that is so.
+    nothing_checked: Option<String>,
 }
 
 /// The pools that a MachineConfig feeds.
@@ -145,7 +165,7 @@ fn unreadable_json(failure: &Failure) -> Vec<serde_json::Value> {
 
 fn print_json(findings: &[serde_json::Value], scope: &Scope) -> Result<(), Failure> {
     let count = |severity: Severity| findings.iter().filter(|finding| finding["severity"] == severity.as_str()).count();
-    let summary = serde_json::json!({
+    let mut summary = serde_json::json!({
         "errors": count(Severity::Error),
         "warnings": count(Severity::Warning),
         "infos": count(Severity::Info),
@@ -153,6 +173,9 @@ fn print_json(findings: &[serde_json::Value], scope: &Scope) -> Result<(), Failu
         "pools": scope.pools,
         "notFetched": scope.not_fetched,
     });
+    if let Some(why) = &scope.nothing_checked {
+        summary["nothingChecked"] = why.as_str().into();
+    }
     let json = serde_json::json!({"findings": findings, "summary": summary});
     let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
     writeln!(output::plain(), "{json}")?;
@@ -192,16 +215,8 @@ fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Fa
         ));
     }
     let count = |severity: Severity| reports.iter().filter(|report| report.finding.severity == severity).count();
-    if scope.machine_configs == 0 && reports.is_empty() {
-        let rendered = set.machine_configs.len();
-        let found = match rendered {
-            0 => "there is no MachineConfig in the input".to_owned(),
-            1 => "the only MachineConfig in the input is a rendered one, which is a result and no input".to_owned(),
-            _ => {
-                format!("all {rendered} MachineConfigs in the input are rendered ones, which are results and no inputs")
-            }
-        };
-        writeln!(out, "nothing was checked: {found}")?;
+    if let Some(why) = &scope.nothing_checked {
+        writeln!(out, "nothing was checked: {why}")?;
         return Ok(());
     }
     writeln!(

@@ -28,6 +28,12 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     if pools.is_empty() && set.broken_pools(&options.pool).is_empty() {
         return Err(Failure::unreadable(set.lacks_pools()));
     }
+    if set.lacks_images() {
+        paint::note(
+            "there is no ControllerConfig in the input; assuming a default one: osImageURL is empty unless a MachineConfig \
+             sets it, and the names may differ from a cluster's",
+        );
+    }
     let prepared = ManuallyDrop::new(workspace::resolved(&set, &pools, &options.remote)?);
     let context = workspace::context(&set, false);
     let mut failed = set.broken_pools(&options.pool);

@@ -6,6 +6,7 @@
 #[path = "../program/mod.rs"]
 mod program;
 
+mod assumed;
 mod files;
 mod json;
 mod objects;

@@ -63,7 +63,7 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
     match (options.output, kind) {
         (ReportFormat::Json, _) => print_json(&rendered.name, &pool.name, &entries)?,
         (ReportFormat::Text, Kind::Many) => text::print_table(&entries)?,
-        (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries)?,
+        (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries, set.lacks_images())?,
     }
     Ok(OK)
 }
@@ -140,6 +140,9 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
         if let Some(entry) = &default.entry {
             json["defaultFor"] = serde_json::json!(entry);
         }
+    }
+    if !entry.ignored.is_empty() {
+        json["ignored"] = entry.ignored.iter().map(lost_json).collect();
     }
     if let Some(fetched) = entry.fetched {
         json["fetched"] = fetched_json(fetched);
