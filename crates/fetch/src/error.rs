@@ -138,22 +138,28 @@ pub enum FailureKind {
         reason: String,
     },
     /// The server's certificate cannot be trusted.
-    #[error(
-        "the certificate of {host} is not trusted: {reason}; add its authority to {}",
-        if *.is_operators {
-            "the roots of the system: with credentials in play, those of a config do not count"
-        } else {
-            "ignition.security.tls.certificateAuthorities"
-        }
-    )]
+    #[error("the certificate of {host} is not trusted: {reason}; {step}")]
     Certificate {
         /// Whose certificate.
         host: String,
         /// Why.
         reason: String,
+        /// What to do about it.
+        step: &'static str,
         /// Whether the request carries the operator's credentials, so that a config has no say in
         /// whom to trust.
         is_operators: bool,
+    },
+    /// What answers does not speak TLS.
+    #[error(
+        "{host} does not answer with TLS on port {port}; write http:// if the server has no encryption, or correct the \
+         port"
+    )]
+    NotEncrypted {
+        /// Who was asked.
+        host: String,
+        /// Where.
+        port: u16,
     },
     /// No head of a response within the time allowed for it.
     #[error(
@@ -268,6 +274,7 @@ impl FetchError {
             | FailureKind::Refused(_)
             | FailureKind::Redirect { .. }
             | FailureKind::Certificate { .. }
+            | FailureKind::NotEncrypted { .. }
             | FailureKind::TooLarge { .. }
             | FailureKind::TotalTooLarge { .. }
             | FailureKind::Offline

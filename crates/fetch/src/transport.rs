@@ -19,8 +19,8 @@ use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
@@ -313,7 +313,7 @@ impl Transport {
         let connector = TlsConnector::from(link.tls(&self.roots)?);
         match within(TLS_TIMEOUT, connector.connect(name, stream)).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(encryption_failure(link, &target.host, &error)),
+            Err(error) => Err(encryption_failure(link, target, &error)),
         }
     }
 }
@@ -439,15 +439,44 @@ fn transport(reason: String) -> FailureKind {
     FailureKind::Transport { reason }
 }
 
-/// A certificate that does not convince will not do so a moment later; anything else may.
-fn encryption_failure(link: &Link, host: &Host, error: &io::Error) -> FailureKind {
+/// A certificate that does not convince will not do so a moment later, nor will a server learn to encrypt; anything else
+/// may pass.
+fn encryption_failure(link: &Link, target: &Target, error: &io::Error) -> FailureKind {
+    let host = target.host.to_string();
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
-        Some(rustls::Error::InvalidCertificate(reason)) => {
+        Some(rustls::Error::InvalidCertificate(error)) => {
             let is_operators = link.owner == Behalf::Operator;
-            FailureKind::Certificate { host: host.to_string(), reason: reason.to_string(), is_operators }
+            let (reason, step) = certificate_trouble(error, is_operators);
+            FailureKind::Certificate { host, reason, step, is_operators }
         }
+        Some(rustls::Error::InvalidMessage(_)) => FailureKind::NotEncrypted { host, port: target.port },
         _ => transport(format!("no encrypted connection to {host}: {error}")),
+    }
+}
+
+/// What is wrong with a certificate, and what to do about it.
+fn certificate_trouble(error: &CertificateError, is_operators: bool) -> (String, &'static str) {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            (error.to_string(), "renew it, or set the clock of this machine")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            (error.to_string(), "set the clock of this machine, or of the one that issued it")
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            (error.to_string(), "use a name that it is for, or issue one for this name")
+        }
+        // The library below has no words for this one: its own error is passed on as it is.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => (
+            "it is the certificate of an authority, and not one of a server".to_owned(),
+            "issue one for the server, without the mark CA:TRUE (`openssl req -x509` sets it), and sign it with the authority",
+        ),
+        _ if is_operators => (
+            error.to_string(),
+            "add its authority to the roots of the system: with credentials in play, those of a config do not count",
+        ),
+        _ => (error.to_string(), "add its authority to ignition.security.tls.certificateAuthorities"),
     }
 }
 
