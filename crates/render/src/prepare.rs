@@ -24,6 +24,9 @@ pub const EXTENSIONS: [&str; 7] =
 /// The highest mode of a file: the daemon on the machine sets no others.
 const HIGHEST_FILE_MODE: i64 = 0o777;
 
+/// The highest mode that there is, with the setuid, setgid and sticky bits.
+const HIGHEST_MODE: i64 = 0o7777;
+
 /// Embedded bodies are unpacked up to this size to compare their hash.
 const LARGEST_BODY: u64 = 64 * 1024 * 1024;
 
@@ -110,6 +113,7 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
             let meant = i64::from_str_radix(&number.to_string(), 8).ok().filter(|meant| *meant <= HIGHEST_FILE_MODE);
             let hint = match meant {
                 Some(meant) => format!("{number} is a decimal number; write 0{number} in YAML or {meant} in JSON"),
+                None if number > HIGHEST_MODE => "write an octal number such as 0644 in YAML or 420 in JSON".to_owned(),
                 None => "drop the setuid, setgid and sticky bits".to_owned(),
             };
             let message = format!(
@@ -121,13 +125,13 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
     }
 }
 
-/// Takes out what Ignition merely warns of where the same mode is an error here.
+/// Takes out what Ignition says of a mode that is refused here, where less is accepted.
 fn drop_repeated_modes(findings: &mut Vec<Finding>) {
     let refused = findings.iter().filter(|finding| finding.code == "file-mode");
     let refused: HashSet<Place> = refused.flat_map(|finding| finding.places.iter().cloned()).collect();
     if !refused.is_empty() {
         let is_repeated = |finding: &Finding| {
-            matches!(finding.code, "mode-decimal" | "mode-special-bits")
+            matches!(finding.code, "mode" | "mode-decimal" | "mode-special-bits")
                 && finding.places.iter().all(|place| refused.contains(place))
         };
         findings.retain(|finding| !is_repeated(finding));

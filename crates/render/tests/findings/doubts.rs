@@ -106,3 +106,26 @@ fn a_namespace_is_worth_knowing() {
     input["metadata"]["namespace"] = "default".into();
     assert_gist(rendered(&worker(), &[input]).only("namespace"), Severity::Info, "", &["00 metadata.namespace"]);
 }
+
+// === Modes ===
+
+#[test]
+fn a_mode_that_is_none_is_one_error() {
+    let input = ign("00", files(json!([{"path": "/a", "mode": 99999, "contents": {"source": "data:,"}}])));
+    let findings = refused(&worker(), &[input]);
+    let finding = one(&findings);
+    assert_eq!(finding.code, "file-mode");
+    assert!(finding.message.contains("cannot exceed 0777: write an octal number such as 0644 in YAML"), "{finding}");
+}
+
+// === What nobody wrote ===
+
+#[test]
+fn an_error_about_a_default_says_that_it_is_one() {
+    let findings = refused(&worker(), &[ign("00", files(json!([{"path": "/a", "mode": 420}])))]);
+    let finding = one(&findings);
+    assert_eq!(finding.code, "overwrite-without-source");
+    assert!(finding.message.contains("nobody sets overwrite"), "{finding}");
+    let written = ign("00", files(json!([{"path": "/a", "append": [{"source": "data:,"}], "overwrite": false}])));
+    rendered(&worker(), &[written]);
+}

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use seaworthy_ignition::node::Node;
+use seaworthy_ignition::problem::is_about_conversion;
 use seaworthy_ignition::{Problem, Severity, Version, parse, translate_down};
 
 use crate::cli::{Ignition, ReportFormat};
@@ -117,6 +118,12 @@ fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
         Ok(parsed) => (Some(parsed.version), parsed.warnings),
         Err(problems) => (seaworthy_ignition::version_of(&config).ok(), problems),
     };
+    // A config is not invalid because there is no way to say the same in a later version.
+    let demoted = |problem: Problem| match is_about_conversion(problem.code) {
+        true => Problem { severity: problem.severity.min(Severity::Warning), ..problem },
+        false => problem,
+    };
+    let problems: Vec<Problem> = problems.into_iter().map(demoted).collect();
     let budget = Cell::new(LOCATE_BUDGET);
     let is_valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
     match output {

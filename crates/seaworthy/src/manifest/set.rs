@@ -111,10 +111,14 @@ impl<'t> Set<'t> {
         let mut errors = Vec::new();
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         let budget = Cell::new(LOCATE_BUDGET);
+        let mut empty: Vec<&str> = Vec::new();
         for (text, documents) in texts.iter().zip(parallel::map(texts.iter(), 1, Text::documents)) {
             match documents {
                 Err(error) => errors.push(error),
                 Ok(documents) => {
+                    if documents.is_empty() {
+                        empty.push(text.name.as_str());
+                    }
                     for (nth, mut document) in documents {
                         if !is_object(&document) {
                             let message = format!(
@@ -136,6 +140,11 @@ impl<'t> Set<'t> {
         }
         if !errors.is_empty() {
             return Err(Failure::all_unreadable(errors));
+        }
+        if !empty.is_empty() {
+            let more =
+                if empty.len() > MOST_TOLD { format!(" and {} more", empty.len() - MOST_TOLD) } else { String::new() };
+            paint::note(&format!("there is nothing in {}{more}", empty[..empty.len().min(MOST_TOLD)].join(", ")));
         }
         for kind in kinds::GENERATING {
             if let Some(count) = others.remove(kind) {
@@ -169,7 +178,12 @@ impl<'t> Set<'t> {
                 Some(kind) => format!("the kind is {}", kind.describe()),
                 None => "there is no kind".to_owned(),
             };
-            let hint = if object.get("ignition").is_some() {
+            let misspelt = object
+                .as_map()
+                .and_then(|map| map.iter().map(|(key, _)| key).find(|key| spelling::nearest(key, ["kind"]).is_some()));
+            let hint = if let Some(misspelt) = misspelt.filter(|key| *key != "kind") {
+                &format!("; did you mean \"kind\" where it says {misspelt:?}?")
+            } else if object.get("ignition").is_some() {
                 "; an Ignition config goes into spec.config of a MachineConfig, or alone to `seaworthy ignition validate`"
             } else if object.get("variant").is_some() {
                 "; a Butane config is turned into a manifest with `butane` first"
@@ -356,9 +370,21 @@ impl<'t> Set<'t> {
         Ok(pools)
     }
 
+    /// Whether all MachineConfigs in the input are rendered ones.
+    pub fn has_only_results(&self) -> bool {
+        !self.machine_configs.is_empty() && self.machine_configs.iter().all(MachineConfig::is_rendered)
+    }
+
     /// Why there is no pool to work on.
     pub fn lacks_pools(&self) -> String {
         const NAMED: usize = 3;
+        if let Some(first) = self.machine_configs.first().filter(|_| self.has_only_results()) {
+            return format!(
+                "there is nothing to render: {} is the result of rendering, and there is neither a MachineConfigPool nor another \
+                 MachineConfig in the input; give those that it was made of, or compare it with `seaworthy diff`",
+                first.name()
+            );
+        }
         let without: Vec<&str> = self.machine_configs.iter().map(MachineConfig::name).collect();
         let more = if without.len() > NAMED { ", …" } else { "" };
         let found = match without.as_slice() {

@@ -8,6 +8,7 @@ mod program;
 
 mod assumed;
 mod files;
+mod hints;
 mod json;
 mod objects;
 mod output;

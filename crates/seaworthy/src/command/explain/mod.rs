@@ -8,7 +8,7 @@ use std::io::Write as _;
 use seaworthy_ignition::node::Node;
 use seaworthy_render::provenance::{Entry, Overridden};
 use seaworthy_render::remote::Embedded;
-use seaworthy_render::{MachineConfig, render};
+use seaworthy_render::{Pool, render};
 
 use self::question::{Kind, answer, instead, kind_named};
 use super::workspace;
@@ -53,7 +53,10 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
         None => (all.iter().collect(), Kind::Many),
         Some(what) => {
             let place = format!("{} (pool {})", rendered.name, pool.name);
-            let found = answer(&all, what).ok_or_else(|| Failure::unreadable(not_found(&all, what, &place)))?;
+            let found = answer(&all, what).ok_or_else(|| {
+                let elsewhere = of_other_pools(&set, &pool, what);
+                Failure::unreadable(elsewhere.unwrap_or_else(|| not_found(&all, what, &place)))
+            })?;
             if found.kind == Kind::Nearly {
                 paint::note(&format!("there is no {what:?}; showing {}", subjects(&found.entries)));
             }
@@ -72,7 +75,7 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
 fn why_nothing(set: &Set<'_>) -> String {
     let objects = &set.machine_configs;
     match objects.first() {
-        Some(first) if objects.iter().all(MachineConfig::is_rendered) => format!(
+        Some(first) if set.has_only_results() => format!(
             "there are only rendered MachineConfigs in the input ({}), and they do not say what they were made of; give the \
              MachineConfigs that the pool selects, and the MachineConfigPool",
             first.name()
@@ -89,6 +92,29 @@ fn subjects(entries: &[&Entry<'_>]) -> String {
     names.truncate(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", names.join(", "))
+}
+
+/// Says where the MachineConfig is that the question names, if it is in the input and not in the pool.
+fn of_other_pools(set: &Set<'_>, pool: &Pool, what: &str) -> Option<String> {
+    let named = set.machine_configs.iter().find(|machine_config| machine_config.name() == what)?;
+    if named.is_rendered() {
+        return Some(format!("MachineConfig {what} is the result of rendering, which nothing is made of"));
+    }
+    let selects =
+        |pool: &&Pool| pool.selector.as_ref().is_some_and(|selector| !selector.is_empty() && selector.matches(named));
+    if selects(&pool) {
+        return Some(format!(
+            "nothing of MachineConfig {what} is left in pool {}: it says nothing, or others do",
+            pool.name
+        ));
+    }
+    let others: Vec<&str> = set.pools.iter().filter(selects).map(|pool| pool.name.as_str()).collect();
+    let hint = match (others.as_slice(), named.role()) {
+        ([], Some(role)) if set.pools.is_empty() => format!("its role is {role}; choose it with --pool {role}"),
+        ([], _) => "nor does any other; `seaworthy lint` says why".to_owned(),
+        (others, _) => format!("choose one that does with --pool: {}", others.join(", ")),
+    };
+    Some(format!("pool {} does not select MachineConfig {what}; {hint}", pool.name))
 }
 
 /// Says that something is not there, and what is.
