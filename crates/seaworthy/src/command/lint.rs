@@ -12,6 +12,44 @@ use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::{Part, Set};
 use crate::{output, paint, parallel};
 
+/// The codes of all findings that are no errors, and may be allowed.
+const CODES: [&str; 34] = [
+    "blank-argument",
+    "conflict",
+    "extension",
+    "filesystem-wiped",
+    "hard-link-owner",
+    "hash-mismatch",
+    "insecure-proxy",
+    "invalid-name",
+    "key-case",
+    "misspelt-role",
+    "mode-decimal",
+    "mode-special-bits",
+    "namespace",
+    "no-install-section",
+    "nosmt",
+    "not-gzip",
+    "not-selected",
+    "os-image-overridden",
+    "os-image-without-digest",
+    "partial-override",
+    "partitions-overwritten",
+    "path-below-file",
+    "plain-http-without-hash",
+    "repeated-argument",
+    "replaced-body",
+    "replaced-entry",
+    "ssh-key",
+    "too-large",
+    "unit-and-file",
+    "unknown-key",
+    "user-fixed",
+    "v2-dropped",
+    "v2-filesystem-unknown",
+    "version-skew",
+];
+
 pub fn run(options: &Lint) -> Result<u8, Failure> {
     let result = check(options);
     // Whoever reads JSON gets JSON, also where nothing could be read.
@@ -72,10 +110,13 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         }
     }
     for code in &options.allow {
-        if !reports.iter().any(|report| report.finding.code == code) {
-            let near = spelling::nearest(code, reports.iter().map(|report| report.finding.code));
-            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            paint::note(&format!("--allow {code}: no finding has this code{near}"));
+        let is_known = CODES.contains(&code.as_str()) || reports.iter().any(|report| report.finding.code == code);
+        if !is_known {
+            let hint = match spelling::nearest(code, CODES) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("accepted are {}", CODES.join(", ")),
+            };
+            return Err(Failure::unreadable(format!("--allow {code}: there is no finding with this code; {hint}")));
         }
     }
     // An error keeps a pool from being rendered, whatever anyone allows.
@@ -233,4 +274,22 @@ fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Fa
 
 fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CODES;
+
+    #[test]
+    fn every_finding_of_the_documentation_can_be_allowed() {
+        let page = include_str!("../../../../docs/rendering.md");
+        let table = page.split("\n| code | severity | meaning |\n").nth(1).unwrap();
+        let rows = table.lines().take_while(|line| line.starts_with('|')).skip(1);
+        let cells = rows.filter_map(|row| row.split('|').nth(1));
+        let codes: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+        assert!(codes.len() > 20, "{codes:?}");
+        let unknown: Vec<_> = codes.iter().filter(|code| !code.ends_with('…') && !CODES.contains(code)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        assert!(CODES.is_sorted());
+    }
 }

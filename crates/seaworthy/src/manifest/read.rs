@@ -47,6 +47,12 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
         }
         let shown = path.display().to_string();
         match std::fs::metadata(path) {
+            Err(_) if shown.starts_with("http://") || shown.starts_with("https://") => {
+                let url = seaworthy_fetch::redact(&shown);
+                errors.push(format!(
+                    "{url} is a URL, and manifests are read from files only; pipe it: curl … | seaworthy … -f -"
+                ));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 errors.push(format!("there is no file or folder {shown}{}", neighbour(path)));
             }

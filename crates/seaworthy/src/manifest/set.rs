@@ -294,7 +294,7 @@ impl<'t> Set<'t> {
     fn drop_copies(&mut self) {
         let mut first: HashMap<&str, usize> = HashMap::new();
         let mut copies: BTreeSet<usize> = BTreeSet::new();
-        let mut told = 0;
+        let (mut told, mut untold) = (0, 0);
         for (at, machine_config) in self.machine_configs.iter().enumerate() {
             // With the first of its name only: comparing with all would take the square of their number.
             match first.get(machine_config.name()) {
@@ -311,9 +311,12 @@ impl<'t> Set<'t> {
                         paint::note(&format!("two different MachineConfigs are called {name}: {one} and {other}"));
                     }
                 }
-                Some(_) => {}
+                Some(_) => untold += 1,
                 None => drop(first.insert(machine_config.name(), at)),
             }
+        }
+        if untold > 0 {
+            paint::note(&format!("{untold} more MachineConfigs have the name of a different one"));
         }
         if copies.is_empty() {
             return;

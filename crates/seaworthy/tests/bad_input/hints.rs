@@ -94,3 +94,45 @@ fn kernel_arguments_are_found_by_their_short_name_and_by_their_place() {
     assert!(second.starts_with("kernel argument audit=0\n") && !second.contains("quiet"), "{second}");
     program.run(["explain", "-f", "m.json", "--pool", "worker", "kernelArguments[2]"]).expect(2);
 }
+
+#[test]
+fn several_codes_are_allowed_at_once_and_an_unknown_one_is_refused() {
+    let program = Program::new();
+    program.file("m.json", machine_config(r#"{"kernelArguments":["nosmt","nosmt"]}"#));
+    let strict = |allow: &str| program.run(["lint", "-f", "m.json", "--strict", "--allow", allow]);
+    strict("nosmt").expect(1);
+    strict("nosmt,repeated-argument").expect(0);
+    // Nothing has this one today; the next change may.
+    strict("nosmt,repeated-argument,conflict").expect(0);
+    strict("nosmtt").expect(2).says(&["--allow nosmtt: there is no finding with this code; did you mean nosmt?"]);
+    strict("x").expect(2).says(&["accepted are blank-argument, conflict, "]);
+}
+
+#[test]
+fn slips_on_the_command_line_are_told() {
+    let program = Program::new();
+    let config = r#"{"ignition":{"version":"3.5.0","config":{"replace":{"source":"http://127.0.0.1:1/x"}}}}"#;
+    program.file("m.json", machine_config(&format!(r#"{{"config":{config}}}"#)));
+    for word in ["validate", "convert"] {
+        let outcome = program.run([word, "-f", "c.ign"]).expect(2);
+        assert!(!outcome.stderr.contains("lint"), "{}", outcome.stderr);
+        outcome.says(&[&format!("for an Ignition config there is `seaworthy ignition {word}`")]);
+    }
+    let outcome = program.run(["lint", "-f", "https://me:hunter2@files.example.org/m.yaml"]).expect(2);
+    assert!(!outcome.stderr.contains("hunter2"), "{}", outcome.stderr);
+    outcome.says(&["https://files.example.org/m.yaml is a URL, and manifests are read from files only"]);
+    let outcome = program.run(["render", "-f", "m.json", "--snapshots", "m.json"]).expect(2);
+    outcome.says(&["--snapshots m.json is a file; give a folder"]);
+    let script = program.run(["completions", "bash"]).expect(0).stdout;
+    assert!(script.contains("3.5.0 3.4.0 3.3.0 3.2.0 3.1.0 2.2.0"));
+}
+
+#[test]
+fn namesakes_that_are_not_told_are_counted() {
+    let program = Program::new();
+    let text: String = (0..9).map(|nth| machine_config(&format!(r#"{{"kernelArguments":["a{nth}"]}}"#))).collect();
+    program.file("m.json", text);
+    let outcome = program.run(["lint", "-f", "m.json"]).expect(1);
+    assert_eq!(outcome.stderr.matches("two different MachineConfigs are called").count(), 5, "{}", outcome.stderr);
+    outcome.says(&["note: 3 more MachineConfigs have the name of a different one"]);
+}
