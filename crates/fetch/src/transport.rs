@@ -29,7 +29,7 @@ use url::{Position, Url};
 
 use crate::body::Reply;
 use crate::tls::SystemRoots;
-use crate::{FailureKind, Host, Policy, Proxy, Refusal, Resolver, Retry, Settings, redact};
+use crate::{CertificateStep, FailureKind, Host, Policy, Proxy, Refusal, Resolver, Retry, Settings, redact};
 
 /// Per address, so that one that swallows packets leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -456,28 +456,22 @@ fn encryption_failure(link: &Link, target: &Target, error: &io::Error) -> Failur
 }
 
 /// What is wrong with a certificate, and what to do about it.
-fn certificate_trouble(error: &CertificateError, is_operators: bool) -> (String, &'static str) {
-    match error {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            (error.to_string(), "renew it, or set the clock of this machine")
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            (error.to_string(), "set the clock of this machine, or of the one that issued it")
-        }
+fn certificate_trouble(error: &CertificateError, is_operators: bool) -> (String, CertificateStep) {
+    let step = match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateStep::Renew,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => CertificateStep::SetClock,
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            (error.to_string(), "use a name that it is for, or issue one for this name")
+            CertificateStep::MatchName
         }
         // The library below has no words for this one: its own error is passed on as it is.
-        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => (
-            "it is the certificate of an authority, and not one of a server".to_owned(),
-            "issue one for the server, without the mark CA:TRUE (`openssl req -x509` sets it), and sign it with the authority",
-        ),
-        _ if is_operators => (
-            error.to_string(),
-            "add its authority to the roots of the system: with credentials in play, those of a config do not count",
-        ),
-        _ => (error.to_string(), "add its authority to ignition.security.tls.certificateAuthorities"),
-    }
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            let reason = "it is the certificate of an authority, and not one of a server".to_owned();
+            return (reason, CertificateStep::IssueForServer);
+        }
+        _ if is_operators => CertificateStep::AddRoot,
+        _ => CertificateStep::AddAuthority,
+    };
+    (error.to_string(), step)
 }
 
 async fn within<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {

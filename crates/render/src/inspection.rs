@@ -103,7 +103,10 @@ impl Inspection {
             Some(name) if !name.as_str().unwrap_or_default().is_empty() => {
                 let text = name.as_str().unwrap_or_default();
                 let is_accepted = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
-                if !text.chars().all(is_accepted) || text.starts_with(['-', '.']) || text.ends_with(['-', '.']) {
+                if text.contains("{{") {
+                    let message = format!("{text:?} looks like a template; render it first, and give what comes out");
+                    self.warn(path, "invalid-name", message);
+                } else if !text.chars().all(is_accepted) || text.starts_with(['-', '.']) || text.ends_with(['-', '.']) {
                     let message = format!(
                         "no cluster takes the name {}; accepted are lower-case letters, digits, \"-\" and \".\", the \
                          first and last of them a letter or digit",

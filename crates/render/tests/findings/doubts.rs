@@ -129,3 +129,10 @@ fn an_error_about_a_default_says_that_it_is_one() {
     let written = ign("00", files(json!([{"path": "/a", "append": [{"source": "data:,"}], "overwrite": false}])));
     rendered(&worker(), &[written]);
 }
+
+#[test]
+fn a_name_that_a_tool_was_to_fill_in_is_told_from_a_wrong_one() {
+    let outcome = rendered(&worker(), &[mc("{{ .Release.Name }}", json!({"fips": true}))]);
+    let finding = outcome.only("invalid-name");
+    assert!(finding.message.contains("looks like a template; render it first"), "{finding}");
+}

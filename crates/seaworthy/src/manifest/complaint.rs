@@ -14,6 +14,9 @@ pub struct Complaint {
     pub message: String,
 }
 
+/// For a text that a tool was to fill in.
+const TEMPLATE: &str = "this looks like a template; render it first (`helm template`, say), and give what comes out";
+
 /// What is wrong with a YAML text, given what its parser says.
 pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint {
     let lines: Vec<&str> = text.lines().take(line.saturating_add(1)).collect();
@@ -23,8 +26,7 @@ pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint 
     }
     let here = Place { lines: &lines, at: line.saturating_sub(1), column };
     if here.line().contains("{{") {
-        let message = "this looks like a template; render it first (`helm template`, say), and give what comes out";
-        return Complaint { line, column, message: message.to_owned() };
+        return Complaint { line, column, message: TEMPLATE.to_owned() };
     }
     let (line, column, message) = match said {
         "mapping values are not allowed in this context" => here.second_colon(),
@@ -83,7 +85,9 @@ pub fn of_json(text: &str, line: usize, column: usize, said: &str) -> Complaint 
         2.. if column == 0 => (line - 1, text.lines().nth(line - 2).unwrap_or_default().chars().count() + 1, true),
         _ => (line, column, false),
     };
-    let message = if is_at_end && said.starts_with("control character") {
+    let message = if text.trim_start().starts_with("{{") {
+        TEMPLATE.to_owned()
+    } else if is_at_end && said.starts_with("control character") {
         "a text in double quotes is not closed on its line; a line break inside it is written as \\n".to_owned()
     } else {
         json_message(said)
@@ -259,6 +263,7 @@ mod tests {
                 "a:3:1: the key \"apiVersion\" is given twice in one object; is a line --- missing",
             ),
             ("a: b\na: c\n", "a:2:1: the key \"a\" is given twice in one object; keep one of them"),
+            ("{{- if .Values.x }}\na: b\n", "this looks like a template; render it first"),
             ("a: b\n{{- if .Values.x }}\nc: d\n", "a:2:3: this looks like a template; render it first"),
             ("a: ]\n", "a:1:4: the bracket closes nothing"),
             ("a: @b\n", "a:1:4: a text that starts with '@' needs quotes"),
