@@ -92,9 +92,19 @@ async fn the_certificate_of_an_authority_is_not_one_of_a_server() {
 
 #[tokio::test]
 async fn a_server_without_encryption_is_a_failure_at_once() {
-    let server = Server::start(|_, _| ok("content")).await;
-    let error = failure(&fetcher(), &Request::resource(server.url_as("https", "origin.test", "/"))).await;
-    let FailureKind::NotEncrypted { host, .. } = &error.kind else { panic!("{error}") };
-    assert_eq!((host.as_str(), error.attempts), ("origin.test", 1));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // As most servers answer to what is no request.
+    let server = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut hello = [0; 64];
+        assert!(stream.read(&mut hello).await.unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await.unwrap();
+    });
+    let error = failure(&fetcher(), &Request::resource(format!("https://127.0.0.1:{port}/"))).await;
+    assert_eq!(error.kind, FailureKind::NotEncrypted { host: "127.0.0.1".to_owned(), port });
+    assert_eq!(error.attempts, 1);
     assert!(error.to_string().contains("write http:// if the server has no encryption"), "{error}");
+    server.await.unwrap();
 }
