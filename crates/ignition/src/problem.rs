@@ -59,6 +59,11 @@ pub fn is_about_key(code: &str) -> bool {
     matches!(code, "unknown-key" | "key-case" | "key-twice")
 }
 
+/// Whether the rule of this code is about the conversion of a 2.x config to 3.x: such a config may be valid all the same.
+pub fn is_about_conversion(code: &str) -> bool {
+    matches!(code, "v2-networkd" | "v2-partitions" | "v2-filesystem" | "v2-user" | "v2-link-prefix")
+}
+
 /// A place on the way down a tree, kept on the stack so that a valid config costs no allocation.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'p> {

@@ -71,6 +71,8 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         findings.extend(self.without_threads(&locator));
         findings.extend(self.os_image(&locator));
         findings.extend(self.units_and_files(&locator));
+        findings.extend(self.below_files(&locator));
+        findings.extend(self.refused_users(&locator));
         findings.extend(self.builds());
         findings
     }
@@ -183,6 +185,57 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
             findings.push(self.finding(severity, "unit-and-file", format!("file {path}"), places, message));
         }
         findings
+    }
+
+    /// Entries below the path of a file, which is no folder.
+    fn below_files(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+        let entries = |list| self.spec.dig(&["config", "storage", list]).and_then(Node::as_list).unwrap_or_default();
+        let mut folders: HashMap<&str, &Node<'_>> = HashMap::new();
+        for entry in ["files", "directories", "links"].into_iter().flat_map(entries) {
+            let mut path = entry.text_of("path");
+            // Where a folder is known, those above it are.
+            while let Some((folder, _)) = path.rsplit_once('/')
+                && folders.insert(folder, entry).is_none()
+            {
+                path = folder;
+            }
+        }
+        let finding = |file: &Node<'_>| {
+            let path = file.text_of("path");
+            let below = folders.get(path)?;
+            let places = [file, *below].iter().filter_map(|node| locator.place(node.origin)).collect();
+            let message = format!(
+                "{path} is a file, and {} lies below it as if it were a folder: machines cannot write both; move one of them",
+                below.text_of("path")
+            );
+            Some(self.finding(Severity::Warning, "path-below-file", format!("file {path}"), places, message))
+        };
+        entries("files").iter().filter_map(finding).collect()
+    }
+
+    /// Users that new machines get and running ones refuse.
+    fn refused_users(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+        const TAKEN: [&str; 3] = ["name", "passwordHash", "sshAuthorizedKeys"];
+        let users = self.spec.dig(&["config", "passwd", "users"]).and_then(Node::as_list).unwrap_or_default();
+        let finding = |user: &Node<'_>| {
+            let name = user.text_of("name");
+            let others = user.as_map().into_iter().flat_map(|map| map.iter()).map(|(key, _)| key);
+            let others: Vec<&str> = others.filter(|key| !TAKEN.contains(key)).collect();
+            let what = if name != "core" {
+                "only the user core can be changed on running machines".to_owned()
+            } else if !others.is_empty() {
+                format!("only keys and password of core can be changed on running machines, not {}", others.join(", "))
+            } else {
+                return None;
+            };
+            let message = format!(
+                "{what}: new machines take it at first boot, and a cluster that runs already refuses every change of users \
+                 with it; take it out unless it is there from the start"
+            );
+            let places = locator.place(user.origin).into_iter().collect();
+            Some(self.finding(Severity::Warning, "user-fixed", format!("user {name}"), places, message))
+        };
+        users.iter().filter_map(finding).collect()
     }
 
     /// Generated inputs that come from different builds of the platform.

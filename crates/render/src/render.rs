@@ -335,6 +335,14 @@ fn merged_error(
             places.push(place);
         }
     }
+    // What stands for what an object does not say has the object's origin.
+    let is_filled_in = locator.value(problem.origin).is_some_and(|node| node.as_map().is_some());
+    let default = match problem.code {
+        "overwrite-without-source" if is_filled_in => {
+            " (nobody sets overwrite: a rendered file has it unless somebody says false)"
+        }
+        _ => "",
+    };
     let who = if places.len() > 1 { "together they make" } else { "it makes" };
     Finding {
         severity: Severity::Error,
@@ -342,7 +350,7 @@ fn merged_error(
         pool: Some(pool.name.clone()),
         subject: subject_at(config, &problem.path).0.to_string(),
         places,
-        message: format!("{who} an invalid config, and a machine would not boot with it: {}", problem.message),
+        message: format!("{who} an invalid config, and a machine would not boot with it: {}{default}", problem.message),
     }
 }
 

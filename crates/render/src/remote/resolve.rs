@@ -486,7 +486,31 @@ fn read_config(bytes: &[u8], doc: u32) -> Result<Node<'static>, String> {
     if bytes.is_empty() {
         return Err("it is empty; an Ignition config is a JSON object with ignition.version".to_owned());
     }
-    let mut tree = serde_json::from_slice::<Node<'_>>(bytes).map_err(|error| error.to_string())?.into_owned();
+    let tree = serde_json::from_slice::<Node<'_>>(bytes);
+    let mut tree = tree.map_err(|error| instead_of_json(bytes).unwrap_or_else(|| error.to_string()))?.into_owned();
     tree.number(doc);
     Ok(tree)
+}
+
+/// What stands where JSON should, if it does not even begin like it. Only words that are no secrets are quoted.
+fn instead_of_json(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let has_line = |key: &str| text.lines().any(|line| line.starts_with(key));
+    let found = if text.starts_with(['{', '[']) {
+        return None;
+    } else if bytes.starts_with(&[0x1f, 0x8b]) {
+        "bytes packed with gzip were found; set compression to gzip if that is meant".to_owned()
+    } else if text.starts_with('<') {
+        let tag: String =
+            text.chars().skip(1).take_while(|c| c.is_ascii_alphanumeric() || *c == '!').take(20).collect();
+        format!("a page that starts with \"<{tag}\" was found; check the URL, or log in to the server")
+    } else if has_line("variant:") {
+        "a Butane config was found; turn it into an Ignition config with `butane`".to_owned()
+    } else if has_line("ignition:") || has_line("apiVersion:") {
+        "YAML was found; turn it into JSON".to_owned()
+    } else {
+        format!("{} bytes of something else were found; check the URL", bytes.len())
+    };
+    Some(format!("an Ignition config is JSON, and {found}"))
 }

@@ -257,7 +257,15 @@ fn file_of(path: &str) -> Value {
     "path-not-absolute",
     "not valid at Storage.FILES[0].path"
 )]
-#[case::no_json("<html>", "remote-config", "cannot be read")]
+#[case::page(
+    "\n<!DOCTYPE html><title>Log in</title>",
+    "remote-config",
+    "starts with \"<!DOCTYPE\" was found; check the URL"
+)]
+#[case::butane("variant: fcos\nversion: 1.5.0\n", "remote-config", "a Butane config was found")]
+#[case::yaml("ignition:\n  version: 3.5.0\n", "remote-config", "an Ignition config is JSON, and YAML was found")]
+#[case::secret("hunter2", "remote-config", "7 bytes of something else were found")]
+#[case::broken("{", "remote-config", "cannot be read: EOF")]
 #[case::twice(r#"{"ignition":{"version":"3.5.0"},"ignition":{}}"#, "remote-config", "given twice")]
 #[case::empty("", "remote-config", "it is empty")]
 #[case::list("[]", "version-invalid", "not valid at ignition.version")]

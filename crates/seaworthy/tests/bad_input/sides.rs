@@ -114,3 +114,31 @@ fn json_for_programs_has_no_secrets() {
         assert!(!outcome.stdout.contains("-secret"), "{}", outcome.stdout);
     }
 }
+
+#[test]
+fn one_machine_config_is_rendered_for_its_role() {
+    let program = Program::new();
+    program.file("worker.json", arguments("quiet"));
+    program.file("master.json", arguments("quiet").replace("role\":\"worker", "role\":\"master"));
+    let outcome = program.run(["diff", "-f", "worker.json", "-f", "master.json"]).expect(1);
+    assert!(outcome.stdout.contains("pool worker is gone"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("pool master is new"), "{}", outcome.stdout);
+    let json = program.run(["diff", "worker.json", "master.json", "-o", "json"]).expect(1).json();
+    let pools: Vec<&str> =
+        json["pools"].as_array().unwrap().iter().map(|pool| pool["pool"].as_str().unwrap()).collect();
+    assert_eq!(pools, ["worker", "master"]);
+}
+
+#[test]
+fn what_one_machine_config_is_rendered_to_is_no_difference() {
+    let program = Program::new();
+    let config =
+        r#"{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc/x","contents":{"source":"data:,x"}}]}}"#;
+    program.file("one.json", machine_config(&format!(r#"{{"config":{config}}}"#)));
+    let rendered = program.run(["render", "-f", "one.json"]).expect(0);
+    program.file("rendered.yaml", rendered.stdout);
+    for sides in [["one.json", "rendered.yaml"], ["rendered.yaml", "one.json"]] {
+        let outcome = program.run([&["diff"][..], &sides].concat()).expect(0);
+        assert!(outcome.stderr.ends_with("note: no difference\n"), "{}", outcome.stderr);
+    }
+}
