@@ -167,7 +167,7 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
         }
     }
     if !entry.ignored.is_empty() {
-        json["ignored"] = entry.ignored.iter().map(lost_json).collect();
+        json["ignored"] = entry.ignored.iter().map(|lost| lost_json(&entry.field, lost)).collect();
     }
     if let Some(fetched) = entry.fetched {
         json["fetched"] = fetched_json(fetched);
