@@ -45,6 +45,23 @@ pub enum Retry {
     Patiently,
 }
 
+/// What to do about a certificate that is not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CertificateStep {
+    /// Make its authority known where configs name authorities.
+    AddAuthority,
+    /// Make its authority known to the system, because configs have no say.
+    AddRoot,
+    /// Renew it.
+    Renew,
+    /// Set a clock.
+    SetClock,
+    /// Use another name, or issue one for this name.
+    MatchName,
+    /// Issue one for the server: this one is an authority's.
+    IssueForServer,
+}
+
 /// What went wrong in a fetch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -138,22 +155,28 @@ pub enum FailureKind {
         reason: String,
     },
     /// The server's certificate cannot be trusted.
-    #[error(
-        "the certificate of {host} is not trusted: {reason}; add its authority to {}",
-        if *.is_operators {
-            "the roots of the system: with credentials in play, those of a config do not count"
-        } else {
-            "ignition.security.tls.certificateAuthorities"
-        }
-    )]
+    #[error("the certificate of {host} is not trusted: {reason}; {step}")]
     Certificate {
         /// Whose certificate.
         host: String,
         /// Why.
         reason: String,
+        /// What to do about it.
+        step: CertificateStep,
         /// Whether the request carries the operator's credentials, so that a config has no say in
         /// whom to trust.
         is_operators: bool,
+    },
+    /// What answers does not speak TLS.
+    #[error(
+        "{host} does not answer with TLS on port {port}; write http:// if the server has no encryption, or correct the \
+         port"
+    )]
+    NotEncrypted {
+        /// Who was asked.
+        host: String,
+        /// Where.
+        port: u16,
     },
     /// No head of a response within the time allowed for it.
     #[error(
@@ -268,6 +291,7 @@ impl FetchError {
             | FailureKind::Refused(_)
             | FailureKind::Redirect { .. }
             | FailureKind::Certificate { .. }
+            | FailureKind::NotEncrypted { .. }
             | FailureKind::TooLarge { .. }
             | FailureKind::TotalTooLarge { .. }
             | FailureKind::Offline
@@ -316,6 +340,26 @@ impl std::error::Error for FetchError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         // The kind is part of the message; naming it again as the source would print it twice.
         None
+    }
+}
+
+// === impl CertificateStep ===
+
+impl fmt::Display for CertificateStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AddAuthority => "add its authority to ignition.security.tls.certificateAuthorities",
+            Self::AddRoot => {
+                "add its authority to the roots of the system: with credentials in play, those of a config do not count"
+            }
+            Self::Renew => "renew it, or set the clock of this machine",
+            Self::SetClock => "set the clock of this machine, or of the one that issued it",
+            Self::MatchName => "use a name that it is for, or issue one for this name",
+            Self::IssueForServer => {
+                "issue one for the server, without the mark CA:TRUE (`openssl req -x509` sets it), and sign it with the \
+                 authority"
+            }
+        })
     }
 }
 

@@ -34,7 +34,7 @@ mod snapshot;
 
 pub use address::AddressClass;
 pub use digest::{Digest, ParseDigestError};
-pub use error::{Category, FailureKind, FetchError, Retry, TFTP_REFUSAL};
+pub use error::{Category, CertificateStep, FailureKind, FetchError, Retry, TFTP_REFUSAL};
 pub use policy::{Host, HostPattern, ParseHostPatternError, Policy, Refusal};
 pub use proxy::Proxy;
 pub use redact::redact;

@@ -19,8 +19,8 @@ use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
@@ -29,7 +29,7 @@ use url::{Position, Url};
 
 use crate::body::Reply;
 use crate::tls::SystemRoots;
-use crate::{FailureKind, Host, Policy, Proxy, Refusal, Resolver, Retry, Settings, redact};
+use crate::{CertificateStep, FailureKind, Host, Policy, Proxy, Refusal, Resolver, Retry, Settings, redact};
 
 /// Per address, so that one that swallows packets leaves time for the next.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -313,7 +313,7 @@ impl Transport {
         let connector = TlsConnector::from(link.tls(&self.roots)?);
         match within(TLS_TIMEOUT, connector.connect(name, stream)).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(encryption_failure(link, &target.host, &error)),
+            Err(error) => Err(encryption_failure(link, target, &error)),
         }
     }
 }
@@ -439,16 +439,39 @@ fn transport(reason: String) -> FailureKind {
     FailureKind::Transport { reason }
 }
 
-/// A certificate that does not convince will not do so a moment later; anything else may.
-fn encryption_failure(link: &Link, host: &Host, error: &io::Error) -> FailureKind {
+/// A certificate that does not convince will not do so a moment later, nor will a server learn to encrypt; anything else
+/// may pass.
+fn encryption_failure(link: &Link, target: &Target, error: &io::Error) -> FailureKind {
+    let host = target.host.to_string();
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
-        Some(rustls::Error::InvalidCertificate(reason)) => {
+        Some(rustls::Error::InvalidCertificate(error)) => {
             let is_operators = link.owner == Behalf::Operator;
-            FailureKind::Certificate { host: host.to_string(), reason: reason.to_string(), is_operators }
+            let (reason, step) = certificate_trouble(error, is_operators);
+            FailureKind::Certificate { host, reason, step, is_operators }
         }
+        Some(rustls::Error::InvalidMessage(_)) => FailureKind::NotEncrypted { host, port: target.port },
         _ => transport(format!("no encrypted connection to {host}: {error}")),
     }
+}
+
+/// What is wrong with a certificate, and what to do about it.
+fn certificate_trouble(error: &CertificateError, is_operators: bool) -> (String, CertificateStep) {
+    let step = match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateStep::Renew,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => CertificateStep::SetClock,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            CertificateStep::MatchName
+        }
+        // The library below has no words for this one: its own error is passed on as it is.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            let reason = "it is the certificate of an authority, and not one of a server".to_owned();
+            return (reason, CertificateStep::IssueForServer);
+        }
+        _ if is_operators => CertificateStep::AddRoot,
+        _ => CertificateStep::AddAuthority,
+    };
+    (error.to_string(), step)
 }
 
 async fn within<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {

@@ -9,6 +9,8 @@ use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
+use crate::spelling;
+
 /// Why a `data:` URL cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DataUrlError {
@@ -230,6 +232,9 @@ fn split(url: &str) -> Result<(bool, &str), DataUrlError> {
         if let Some(body) = after.strip_prefix(',') {
             return match name {
                 "base64" => Ok((true, body)),
+                _ if spelling::nearest(name, ["base64"]).is_some() => {
+                    Err(DataUrlError::Header("the last word before the comma is misspelt; did you mean base64?"))
+                }
                 _ => Err(DataUrlError::Header("the last word before the comma is not base64")),
             };
         }
@@ -360,6 +365,14 @@ mod tests {
     #[case("data:,aé", "character 2 behind the comma, 'é', must be written as %C3%A9")]
     #[case("data:,éa b", "character 1 behind the comma")]
     #[case("data:,100%", "character 4 behind the comma is a \"%\" without two hexadecimal digits behind it")]
+    #[case(
+        "data:;bas64,aGVsbG8=",
+        "the part before the comma of a data URL is [type/subtype][;parameter=value…][;base64]: the last word before the comma is misspelt; did you mean base64?"
+    )]
+    #[case(
+        "data:text/plain;gzip,x",
+        "the part before the comma of a data URL is [type/subtype][;parameter=value…][;base64]: the last word before the comma is not base64"
+    )]
     #[case("data:;base64,aGVs bG8=", "character 5 behind the comma, ' ', is not base64: write it without blanks")]
     #[case("data:;base64,aGVs\nbG8=\n", "character 5 behind the comma, '\\n', is not base64: write it without blanks")]
     #[case("data:;base64,aGVsbG8=\n", "character 9 behind the comma, '\\n', is not base64")]

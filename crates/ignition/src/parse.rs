@@ -9,7 +9,7 @@ use crate::problem::{Place, Problem, Report, Severity};
 use crate::schema::CONFIG;
 use crate::validate::{Check, validate};
 use crate::version::{Version, VersionError};
-use crate::{shape, v2};
+use crate::{shape, spelling, v2};
 
 /// A config that was read.
 #[derive(Debug)]
@@ -88,6 +88,11 @@ pub fn version_of(config: &Node<'_>) -> Result<Version, Problem> {
         Some((node, _)) if !node.is_null() => (node, VersionError::Invalid { found: node.describe() }),
         _ => (ignition.unwrap_or(config), VersionError::Missing),
     };
+    let hint = match (&error, version) {
+        (VersionError::Missing, _) => misspelt(ignition, "version").or_else(|| misspelt(Some(config), "ignition")),
+        (_, Some(node)) => meant(node),
+        _ => None,
+    };
     let code = match error {
         VersionError::Invalid { .. } | VersionError::Missing => "version-invalid",
         VersionError::Unknown { .. } => "version-unknown",
@@ -98,8 +103,31 @@ pub fn version_of(config: &Node<'_>) -> Result<Version, Problem> {
         path: Place::ROOT.key("ignition").key("version").path(),
         origin: node.origin,
         related: Vec::new(),
-        message: error.to_string(),
+        message: format!("{error}{}", hint.unwrap_or_default()),
     })
+}
+
+/// The key of an object that stands for another one, which is not there.
+fn misspelt(object: Option<&Node<'_>>, key: &str) -> Option<String> {
+    let keys = object?.as_map()?.iter().map(|(key, _)| key);
+    let found = keys
+        .filter(|found| !found.eq_ignore_ascii_case(key))
+        .find(|found| spelling::nearest(found, [key]).is_some())?;
+    Some(format!("; did you mean {key:?} where it says {found:?}?"))
+}
+
+/// The version that a number or two were meant for: 3.4 for 3.4.0.
+fn meant(node: &Node<'_>) -> Option<String> {
+    let text = match &node.value {
+        Value::Str(text) => text.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Int(number) => format!("{number}.0"),
+        _ => return None,
+    };
+    let version = Version::parse(&format!("{}.0", text.trim_start_matches('v')))
+        .or_else(|_| Version::parse(text.trim_start_matches('v')))
+        .ok()?;
+    Some(format!("; did you mean {:?}, in quotes?", version.as_str()))
 }
 
 /// The value under a key, or under the same key in another case, which Ignition's reader takes as well.
@@ -162,4 +190,32 @@ fn has_map(config: &Node<'_>, path: &Path) -> bool {
         }
     }
     node.as_map().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn errors(config: serde_json::Value) -> Vec<String> {
+        let mut node = Node::from_json(&config);
+        node.number(0);
+        let problems = parse(&node).unwrap_err();
+        problems.iter().map(|problem| format!("{} {}", problem.path, problem.code)).collect()
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_not_said_to_be_missing_too() {
+        let files = serde_json::json!([{"path": 7}, "x", {"path": "a", "mode": "b"}, {}]);
+        assert_eq!(
+            errors(serde_json::json!({"ignition": {"version": "3.5.0"}, "storage": {"files": files}})),
+            [
+                "storage.files[0].path wrong-type",
+                "storage.files[1] wrong-type",
+                "storage.files[2].mode wrong-type",
+                "storage.files[3] duplicate",
+                "storage.files[2].path path-not-absolute",
+                "storage.files[3].path path-missing",
+            ]
+        );
+    }
 }

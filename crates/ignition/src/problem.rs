@@ -1,5 +1,6 @@
 //! What is wrong, or worth knowing, about a config: the place, the rule, and the values involved.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::node::{Node, Origin};
@@ -50,9 +51,17 @@ pub struct Problem {
     pub message: String,
 }
 
+/// The code of a value that is no string, number, list or object where one is accepted.
+pub(crate) const WRONG_TYPE: &str = "wrong-type";
+
 /// Whether the rule of this code is about a key rather than the value under it.
 pub fn is_about_key(code: &str) -> bool {
     matches!(code, "unknown-key" | "key-case" | "key-twice")
+}
+
+/// Whether the rule of this code is about the conversion of a 2.x config to 3.x: such a config may be valid all the same.
+pub fn is_about_conversion(code: &str) -> bool {
+    matches!(code, "v2-networkd" | "v2-partitions" | "v2-filesystem" | "v2-user" | "v2-link-prefix")
 }
 
 /// A place on the way down a tree, kept on the stack so that a valid config costs no allocation.
@@ -104,6 +113,9 @@ impl<'p> Place<'p> {
 pub(crate) struct Report {
     problems: Vec<Problem>,
     counts: Vec<Count>,
+    /// The values of the wrong type among the problems. They are left out of the config, but "missing" is not what is
+    /// wrong with them.
+    wrong: HashSet<Path>,
 }
 
 /// How many problems of one code and severity are kept.
@@ -147,6 +159,9 @@ impl Report {
         message: impl Into<String>,
         others: &[&Node<'_>],
     ) {
+        if self.is_of_wrong_type(place) {
+            return;
+        }
         // There are a few dozen codes: a search beats a table.
         let at = self.counts.iter().position(|count| count.severity == severity && count.code == code);
         let at = at.unwrap_or_else(|| {
@@ -160,7 +175,26 @@ impl Report {
             return;
         }
         let related = others.iter().map(|other| other.origin).collect();
-        self.problems.push(Problem { severity, code, path: place.path(), origin, related, message: message.into() });
+        let path = place.path();
+        if code == WRONG_TYPE {
+            self.wrong.insert(path.clone());
+        }
+        self.problems.push(Problem { severity, code, path, origin, related, message: message.into() });
+    }
+
+    /// Whether a value, or one that it lies in, is known to have the wrong type.
+    fn is_of_wrong_type(&self, place: &Place<'_>) -> bool {
+        if self.wrong.is_empty() {
+            return false;
+        }
+        let mut path = place.path();
+        while !path.is_root() {
+            if self.wrong.contains(&path) {
+                return true;
+            }
+            path.0.pop();
+        }
+        false
     }
 
     pub(crate) fn has_errors(&self) -> bool {

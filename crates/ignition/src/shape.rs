@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::node::{Map, Node, Value, quote};
-use crate::problem::{Place, Report};
+use crate::problem::{Place, Report, WRONG_TYPE};
 use crate::schema::{Field, Kind, Object};
 use crate::spelling;
 use crate::version::Version;
@@ -60,7 +60,7 @@ fn conform_value<'t>(
     };
     if !accepted.is_empty() {
         let message = format!("found {}; accepted is {accepted}{}", node.describe(), advice(kind, &node.value));
-        report.error(place, node, "wrong-type", message);
+        report.error(place, node, WRONG_TYPE, message);
     }
     Some(Node { value: value?, origin: node.origin })
 }

@@ -71,6 +71,8 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         findings.extend(self.without_threads(&locator));
         findings.extend(self.os_image(&locator));
         findings.extend(self.units_and_files(&locator));
+        findings.extend(self.below_files(&locator));
+        findings.extend(self.refused_users(&locator));
         findings.extend(self.builds());
         findings
     }
@@ -185,6 +187,57 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
         findings
     }
 
+    /// Entries below the path of a file, which is no folder.
+    fn below_files(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+        let entries = |list| self.spec.dig(&["config", "storage", list]).and_then(Node::as_list).unwrap_or_default();
+        let mut folders: HashMap<&str, &Node<'_>> = HashMap::new();
+        for entry in ["files", "directories", "links"].into_iter().flat_map(entries) {
+            let mut path = entry.text_of("path");
+            // Where a folder is known, those above it are.
+            while let Some((folder, _)) = path.rsplit_once('/')
+                && folders.insert(folder, entry).is_none()
+            {
+                path = folder;
+            }
+        }
+        let finding = |file: &Node<'_>| {
+            let path = file.text_of("path");
+            let below = folders.get(path)?;
+            let places = [file, *below].iter().filter_map(|node| locator.place(node.origin)).collect();
+            let message = format!(
+                "{path} is a file, and {} lies below it as if it were a folder: machines cannot write both; move one of them",
+                below.text_of("path")
+            );
+            Some(self.finding(Severity::Warning, "path-below-file", format!("file {path}"), places, message))
+        };
+        entries("files").iter().filter_map(finding).collect()
+    }
+
+    /// Users that new machines get and running ones refuse.
+    fn refused_users(&self, locator: &Locator<'_, '_>) -> Vec<Finding> {
+        const TAKEN: [&str; 3] = ["name", "passwordHash", "sshAuthorizedKeys"];
+        let users = self.spec.dig(&["config", "passwd", "users"]).and_then(Node::as_list).unwrap_or_default();
+        let finding = |user: &Node<'_>| {
+            let name = user.text_of("name");
+            let others = user.as_map().into_iter().flat_map(|map| map.iter()).map(|(key, _)| key);
+            let others: Vec<&str> = others.filter(|key| !TAKEN.contains(key)).collect();
+            let what = if name != "core" {
+                "only the user core can be changed on running machines".to_owned()
+            } else if !others.is_empty() {
+                format!("only keys and password of core can be changed on running machines, not {}", others.join(", "))
+            } else {
+                return None;
+            };
+            let message = format!(
+                "{what}: new machines take it at first boot, and a cluster that runs already refuses every change of users \
+                 with it; take it out unless it is there from the start"
+            );
+            let places = locator.place(user.origin).into_iter().collect();
+            Some(self.finding(Severity::Warning, "user-fixed", format!("user {name}"), places, message))
+        };
+        users.iter().filter_map(finding).collect()
+    }
+
     /// Generated inputs that come from different builds of the platform.
     fn builds(&self) -> Option<Finding> {
         let mut builds: BTreeMap<&str, &Prepared<'_>> = BTreeMap::new();
@@ -231,7 +284,11 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                 continue;
             }
             let about = if class == 0 { &winner } else { &loser };
-            let (subject, field) = subject_of(about);
+            let (subject, mut field) = subject_of(about);
+            // Of arguments the list is the subject, and each is named in it.
+            if let (Subject::Config(_), EventKind::Removed) = (&subject, event.kind) {
+                field = locator.value(event.loser).and_then(Node::as_str).unwrap_or_default().to_owned();
+            }
             let count = places.len();
             let pair = (winner.input.source.name().to_owned(), loser.input.source.name().to_owned());
             let pair = *places.entry(pair).or_insert(count);
@@ -269,11 +326,14 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                 "partial-override",
                 format!("{subject}: {winner} changes a part of it; the rest{fields} stays from {loser}"),
             ),
-            2 => (
-                Severity::Warning,
-                "replaced-entry",
-                format!("{subject}: {winner} takes it out and puts an entry of another kind in its place"),
-            ),
+            2 => {
+                let what = match subject {
+                    Subject::Config(_) => "says the opposite, so it is taken out here",
+                    _ if !fields.is_empty() => "takes it out",
+                    _ => "takes it out and puts an entry of another kind in its place",
+                };
+                (Severity::Warning, "replaced-entry", format!("{subject}{fields}: {winner} {what}"))
+            }
             _ => (
                 Severity::Info,
                 "replaced-body",

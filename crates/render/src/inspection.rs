@@ -79,6 +79,10 @@ impl Inspection {
         let known = Known { noun: "metadata section", keys: &METADATA, below: &[] };
         self.unknown_keys(metadata, &path, &known);
         self.check_name(metadata, path.clone().key("name"));
+        if metadata.get("namespace").is_some_and(|namespace| !namespace.is_null()) {
+            let message = format!("a {} is for the whole cluster and in no namespace; take it out", self.kind);
+            self.push(Severity::Info, "namespace", path.clone().key("namespace"), message);
+        }
         for map in ["labels", "annotations"] {
             let here = path.clone().key(map);
             let Some(node) = metadata.get(map).filter(|node| !node.is_null()) else { continue };
@@ -99,7 +103,10 @@ impl Inspection {
             Some(name) if !name.as_str().unwrap_or_default().is_empty() => {
                 let text = name.as_str().unwrap_or_default();
                 let is_accepted = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
-                if !text.chars().all(is_accepted) || text.starts_with(['-', '.']) || text.ends_with(['-', '.']) {
+                if text.contains("{{") {
+                    let message = format!("{text:?} looks like a template; render it first, and give what comes out");
+                    self.warn(path, "invalid-name", message);
+                } else if !text.chars().all(is_accepted) || text.starts_with(['-', '.']) || text.ends_with(['-', '.']) {
                     let message = format!(
                         "no cluster takes the name {}; accepted are lower-case letters, digits, \"-\" and \".\", the \
                          first and last of them a letter or digit",

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use seaworthy_fetch::Digest;
-use seaworthy_ignition::body::bytes_of;
+use seaworthy_ignition::body::{BodyError, bytes_of};
+use seaworthy_ignition::gzip::GzipError;
 use seaworthy_ignition::merge::Event;
 use seaworthy_ignition::node::{Node, Origin, quote};
 use seaworthy_ignition::{Path, Severity, parse, spelling};
@@ -22,6 +23,9 @@ pub const EXTENSIONS: [&str; 7] =
 
 /// The highest mode of a file: the daemon on the machine sets no others.
 const HIGHEST_FILE_MODE: i64 = 0o777;
+
+/// The highest mode that there is, with the setuid, setgid and sticky bits.
+const HIGHEST_MODE: i64 = 0o7777;
 
 /// Embedded bodies are unpacked up to this size to compare their hash.
 const LARGEST_BODY: u64 = 64 * 1024 * 1024;
@@ -95,6 +99,7 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
 pub(crate) fn check_config(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
     check_modes(config, found);
     check_sources(config, found);
+    check_keys(config, found);
 }
 
 fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
@@ -108,6 +113,7 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
             let meant = i64::from_str_radix(&number.to_string(), 8).ok().filter(|meant| *meant <= HIGHEST_FILE_MODE);
             let hint = match meant {
                 Some(meant) => format!("{number} is a decimal number; write 0{number} in YAML or {meant} in JSON"),
+                None if number > HIGHEST_MODE => "write an octal number such as 0644 in YAML or 420 in JSON".to_owned(),
                 None => "drop the setuid, setgid and sticky bits".to_owned(),
             };
             let message = format!(
@@ -119,13 +125,13 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
     }
 }
 
-/// Takes out what Ignition merely warns of where the same mode is an error here.
+/// Takes out what Ignition says of a mode that is refused here, where less is accepted.
 fn drop_repeated_modes(findings: &mut Vec<Finding>) {
     let refused = findings.iter().filter(|finding| finding.code == "file-mode");
     let refused: HashSet<Place> = refused.flat_map(|finding| finding.places.iter().cloned()).collect();
     if !refused.is_empty() {
         let is_repeated = |finding: &Finding| {
-            matches!(finding.code, "mode-decimal" | "mode-special-bits")
+            matches!(finding.code, "mode" | "mode-decimal" | "mode-special-bits")
                 && finding.places.iter().all(|place| refused.contains(place))
         };
         findings.retain(|finding| !is_repeated(finding));
@@ -167,7 +173,42 @@ fn check_sources(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &
             }
             _ => {}
         }
+        // Warned of, not refused, for the same reason.
+        if let Some(compression) =
+            resource.get("compression").filter(|compression| compression.as_str() == Some("gzip"))
+            && let Err(BodyError::Gzip(GzipError::Malformed(why))) = bytes_of(resource, LARGEST_BODY)
+        {
+            let message = format!(
+                "compression is gzip, but the embedded content cannot be unpacked ({why}), so no machine can write it; drop \
+                 compression if the content is plain, or pack it with gzip"
+            );
+            found(Severity::Warning, compression, "not-gzip", message);
+        }
     });
+}
+
+/// SSH keys that are none. The bytes of every key begin with the length of its kind's name, which gives four letters A; so
+/// does the text of one with options before it.
+fn check_keys(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
+    for user in config.get("passwd").map(|passwd| passwd.list_of("users")).unwrap_or_default() {
+        for key in user.list_of("sshAuthorizedKeys") {
+            let Some(text) = key.as_str().filter(|text| !text.split_whitespace().any(|word| word.starts_with("AAAA")))
+            else {
+                continue;
+            };
+            // The text itself is not shown: it may be a secret.
+            let what = if text.contains("PRIVATE KEY") {
+                "this is a private key, and everyone who reads the manifest has it: replace the pair"
+            } else {
+                "not an SSH public key, so nobody can log in with it"
+            };
+            let message = format!(
+                "{what}; accepted is a line of a .pub file: the kind of the key, a blank and its bytes, such as \
+                 ssh-ed25519 AAAA…"
+            );
+            found(Severity::Warning, key, "ssh-key", message);
+        }
+    }
 }
 
 fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
@@ -201,6 +242,15 @@ fn check_fields(source: &MachineConfig<'_>, findings: &mut Vec<Finding>) {
             finding.severity = Severity::Warning;
         }
         findings.push(finding);
+    }
+    for argument in source.list("kernelArguments") {
+        let Some(text) = argument.as_str().filter(|text| text.is_empty() || text.trim() != *text) else { continue };
+        let message = if text.trim().is_empty() {
+            "the kernel argument is empty; take it out, or name the argument that was meant".to_owned()
+        } else {
+            format!("the kernel argument {} has blanks at its ends; take them off", quote(text))
+        };
+        findings.push(Finding { severity: Severity::Warning, ..error(source, argument, "blank-argument", message) });
     }
 }
 

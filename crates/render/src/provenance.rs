@@ -29,6 +29,9 @@ pub struct Entry<'r> {
     pub also: Vec<Place>,
     /// Who was overridden, the latest first, with the value that lost.
     pub overrode: Vec<Overridden<'r>>,
+    /// Who gives another value that does not count, because the platform generated it: its images come from the
+    /// ControllerConfig or the pool's OS image stream.
+    pub ignored: Vec<Overridden<'r>>,
     /// What was fetched that the value is from: the body that stands in place of a URL, or the remote config that sets
     /// the value.
     pub fetched: Option<&'r Embedded>,
@@ -190,10 +193,29 @@ impl<'r, 't: 'r> Rendered<'r, 't> {
                         entries.push(history.entry(subject, String::new(), item));
                     }
                 }
-                _ => entries.push(history.entry(Subject::Field(key.to_owned()), String::new(), node)),
+                _ => {
+                    let ignored = self.ignored(key, node, &history);
+                    let entry = history.entry(Subject::Field(key.to_owned()), String::new(), node);
+                    entries.push(Entry { ignored, ..entry });
+                }
             }
         }
         entries
+    }
+
+    /// The images that generated inputs name, where they are not what became of them.
+    fn ignored(&'r self, key: &str, node: &Node<'_>, history: &History<'r, 't>) -> Vec<Overridden<'r>> {
+        if !matches!(key, "osImageURL" | "baseOSExtensionsContainerImage") {
+            return Vec::new();
+        }
+        let generated = self.inputs.iter().filter(|input| input.source.generated_by().is_some());
+        let images = generated.filter_map(|input| input.source.field(key));
+        let ignored = images.filter(|image| image.as_str() != Some("") && image.as_str() != node.as_str());
+        let lost = |image: &'r Node<'t>| {
+            let place = history.locator.place(image.origin)?;
+            Some(Overridden { place, value: Some(image.borrowed()), fetched: None })
+        };
+        ignored.filter_map(lost).collect()
     }
 }
 
@@ -269,7 +291,7 @@ impl<'r, 't: 'r> History<'r, 't> {
             (place, None)
         };
         let fetched = self.fetched(node.origin);
-        Entry { subject, field, value: node.borrowed(), set_by, default, also, overrode, fetched }
+        Entry { subject, field, value: node.borrowed(), set_by, default, also, overrode, ignored: Vec::new(), fetched }
     }
 
     /// What was fetched that a value is from.

@@ -1,5 +1,7 @@
 //! Renders a pool: its MachineConfigs merged into one.
 
+use std::collections::HashSet;
+
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RENDERED_PREFIX};
 use seaworthy_ignition::merge::{Event, Merger};
 use seaworthy_ignition::node::{Node, Origin, Value};
@@ -189,7 +191,7 @@ fn never_resolved(pool: &Pool, config: &Node<'_>, locator: &Locator<'_, '_>) -> 
 /// What was fetched for a pool, as JSON: from where, with which digest, when, for whom.
 fn remote_record(inputs: &[&Prepared<'_>]) -> Option<String> {
     let mut records: Vec<serde_json::Value> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for embedded in inputs.iter().flat_map(|input| &input.embedded) {
         let seconds = embedded.fetched_at.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut record = serde_json::json!({
@@ -305,7 +307,12 @@ fn merge_configs<'r>(inputs: &[&'r Prepared<'_>], events: &mut Vec<Event>) -> No
             }
         }
         // A file of ours replaces what the image brings; without contents that is an error, which the check finds.
-        if map.get("overwrite").is_none() {
+        //
+        // Differs: upstream says so of a file that is only appended to as well, because it never looks; that is a valid
+        // config of its author, which it makes invalid.
+        let only_appends =
+            map.get("append").is_some() && map.get("contents").is_none_or(|body| body.get("source").is_none());
+        if map.get("overwrite").is_none() && !only_appends {
             map.set("overwrite", Node { value: Value::Bool(true), origin });
         }
     }
@@ -328,6 +335,14 @@ fn merged_error(
             places.push(place);
         }
     }
+    // What stands for what an object does not say has the object's origin.
+    let is_filled_in = locator.value(problem.origin).is_some_and(|node| node.as_map().is_some());
+    let default = match problem.code {
+        "overwrite-without-source" if is_filled_in => {
+            " (nobody sets overwrite: a rendered file has it unless somebody says false)"
+        }
+        _ => "",
+    };
     let who = if places.len() > 1 { "together they make" } else { "it makes" };
     Finding {
         severity: Severity::Error,
@@ -335,7 +350,7 @@ fn merged_error(
         pool: Some(pool.name.clone()),
         subject: subject_at(config, &problem.path).0.to_string(),
         places,
-        message: format!("{who} an invalid config, and a machine would not boot with it: {}", problem.message),
+        message: format!("{who} an invalid config, and a machine would not boot with it: {}{default}", problem.message),
     }
 }
 
@@ -344,9 +359,15 @@ fn contributors(config: &Node<'_>, problem: &seaworthy_ignition::Problem, locato
     let Some(entry) = entry_of(config, &problem.path) else {
         return Vec::new();
     };
+    // One value of each is enough, and an entry may hold as many as there are (a disk of a thousand partitions).
+    let mut seen = HashSet::new();
     let mut origins = Vec::new();
-    leaves(entry, &mut |leaf| origins.push(leaf.origin));
-    origins.retain(|origin| locator.input(*origin).is_some());
+    leaves(entry, &mut |leaf| {
+        let Some(input) = locator.input(leaf.origin) else { return };
+        if seen.insert((input.source.name(), leaf.origin.doc)) {
+            origins.push(leaf.origin);
+        }
+    });
     origins
 }
 

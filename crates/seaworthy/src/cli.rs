@@ -1,13 +1,14 @@
 //! The command line.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use clap::builder::StyledStr;
+use clap::builder::{PossibleValue, StringValueParser, StyledStr, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use seaworthy_fetch::HostPattern;
+use seaworthy_ignition::Version;
 
 /// Keeps the machines of a Kubernetes fleet seaworthy: renders, explains, compares and checks what is on every node.
 #[derive(Debug, Parser)]
@@ -24,6 +25,13 @@ impl Cli {
         Cli::try_parse_from(&arguments).unwrap_or_else(|mut error| {
             if let Some(files) = bare_files(&error, &arguments) {
                 let tip = StyledStr::from(format!("files and folders are given with -f: {files}"));
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+            }
+            if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+                && ["validate", "convert"].contains(&word.as_str())
+            {
+                let tip = StyledStr::from(format!("for an Ignition config there is `seaworthy ignition {word}`"));
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::None);
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             }
             error.exit()
@@ -242,14 +250,14 @@ pub struct Lint {
     /// Check only this pool; may be repeated
     #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
-    /// Fail on any finding, not on errors only
+    /// Fail on any finding, not on errors only, and where there is nothing to check
     #[arg(long)]
     pub strict: bool,
     /// Fetch nothing, as with render; lint never fetches, so this changes nothing
     #[arg(long)]
     pub offline: bool,
     /// Do not report findings with this code; may be repeated
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub allow: Vec<String>,
     /// How to print the result
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
@@ -262,10 +270,13 @@ pub enum Ignition {
     ///
     /// Reads a config of version 2.0 to 2.2 or 3.0 to 3.5. What the wanted version cannot say is an error that names the
     /// place.
+    ///
+    /// Exit code: 0 when it is translated; 1 when it is not valid, or the wanted version cannot say the same; 2 when the
+    /// command line or the config cannot be understood.
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert {
         /// The wanted version: 3.5.0, 3.4.0, 3.3.0, 3.2.0, 3.1.0 or 2.2.0
-        #[arg(long, value_name = "VERSION")]
+        #[arg(long, value_name = "VERSION", value_parser = TargetVersion, hide_possible_values = true)]
         to: String,
         /// The config, or - for standard input
         #[arg(short = 'f', long = "filename", value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
@@ -283,6 +294,27 @@ pub enum Ignition {
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
     },
+}
+
+/// Takes any text for a version, as the command knows better words for a wrong one, and offers the right ones to shells.
+#[derive(Clone)]
+struct TargetVersion;
+
+impl TypedValueParser for TargetVersion {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Version::WRITABLE.into_iter().rev().map(|version| PossibleValue::new(version.as_str()))))
+    }
 }
 
 #[derive(Debug, Args)]

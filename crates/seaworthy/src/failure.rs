@@ -44,12 +44,9 @@ impl Failure {
     }
 }
 
-/// Output that cannot be written: a closed pipe is the reader's wish, anything else is said.
+/// Output that cannot be written.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Failure { messages: Vec::new(), code: OK };
-        }
         Failure::unreadable(format!("cannot write the output: {error}"))
     }
 }

@@ -4,6 +4,7 @@ mod cli;
 mod command;
 mod failure;
 mod manifest;
+mod output;
 mod paint;
 mod parallel;
 mod remote;

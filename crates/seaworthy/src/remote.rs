@@ -130,6 +130,10 @@ fn snapshots(options: &cli::Remote) -> Result<Arc<dyn Snapshots>, Failure> {
     let open = |folder: PathBuf| FolderSnapshots::open(folder, MOST_SNAPSHOTS);
     Ok(match (&options.snapshots, default_folder()) {
         _ if options.no_snapshots => memory(),
+        (Some(file), _) if file.is_file() => {
+            let message = format!("--snapshots {} is a file; give a folder, which is made if need be", file.display());
+            return Err(Failure::unreadable(message));
+        }
         (Some(folder), _) => Arc::new(open(folder.clone()).map_err(Failure::unreadable)?),
         // Looking for snapshots must not leave a folder behind.
         (None, Some(folder)) if options.offline && !folder.exists() => memory(),

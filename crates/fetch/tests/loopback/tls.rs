@@ -1,7 +1,7 @@
 //! https: whom it trusts.
 
 use rstest::rstest;
-use seaworthy_fetch::{FailureKind, Request};
+use seaworthy_fetch::{CertificateStep, FailureKind, Request};
 
 use crate::support::certificates::Authority;
 use crate::support::server::{Server, ok};
@@ -56,7 +56,7 @@ async fn a_certificate_for_another_name_is_not_trusted() {
     let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
     request.settings.certificate_authorities = vec![authority.pem()];
     let error = failure(&fetcher(), &request).await;
-    assert!(matches!(error.kind, FailureKind::Certificate { .. }), "{error}");
+    assert!(matches!(error.kind, FailureKind::Certificate { step: CertificateStep::MatchName, .. }), "{error}");
 }
 
 #[rstest]
@@ -78,11 +78,33 @@ async fn a_bundle_that_cannot_be_used_is_named(#[case] bundle: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_server_without_encryption_is_a_failure() {
-    let server = Server::start(|_, _| ok("content")).await;
+async fn the_certificate_of_an_authority_is_not_one_of_a_server() {
+    let authority = Authority::new();
+    let server = Server::start_tls(authority.own_acceptor(), |_, _| ok("content")).await;
     let mut request = Request::resource(server.url_as("https", "origin.test", "/"));
-    request.settings.total_timeout = Some(std::time::Duration::from_millis(100));
+    request.settings.certificate_authorities = vec![authority.pem()];
     let error = failure(&fetcher(), &request).await;
-    let is_expected = matches!(error.kind, FailureKind::Transport { .. } | FailureKind::TotalTimeout { .. });
-    assert!(is_expected, "{error}");
+    assert!(matches!(error.kind, FailureKind::Certificate { step: CertificateStep::IssueForServer, .. }), "{error}");
+    let message = error.to_string();
+    assert!(message.contains("it is the certificate of an authority") && message.contains("CA:TRUE"), "{message}");
+    assert!(!message.contains("certificateAuthorities"), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_without_encryption_is_a_failure_at_once() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // As most servers answer to what is no request.
+    let server = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut hello = [0; 64];
+        assert!(stream.read(&mut hello).await.unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await.unwrap();
+    });
+    let error = failure(&fetcher(), &Request::resource(format!("https://127.0.0.1:{port}/"))).await;
+    assert_eq!(error.kind, FailureKind::NotEncrypted { host: "127.0.0.1".to_owned(), port });
+    assert_eq!(error.attempts, 1);
+    assert!(error.to_string().contains("write http:// if the server has no encryption"), "{error}");
+    server.await.unwrap();
 }

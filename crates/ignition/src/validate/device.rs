@@ -147,14 +147,14 @@ pub(crate) fn filesystem(node: &Node<'_>, place: &Place<'_>, check: &mut Check) 
         }
         return;
     }
-    let is_known = match format {
-        "ext4" | "btrfs" | "xfs" | "swap" | "vfat" => true,
-        "none" => check.version >= Version::V3_3,
-        _ => false,
-    };
-    if !is_known {
+    let mut known = vec!["ext4", "btrfs", "xfs", "swap", "vfat"];
+    if check.version >= Version::V3_3 {
+        known.push("none");
+    }
+    if !known.contains(&format) {
+        let (found, version) = (quote(format), check.version.as_str());
         let message =
-            format!("invalid filesystem format {}; accepted are ext4, btrfs, xfs, swap, vfat, none", quote(format));
+            format!("invalid filesystem format {found}; accepted in version {version} are {}", known.join(", "));
         check.report.error(&place.key("format"), node.get("format").unwrap_or(node), "filesystem-format", message);
         return;
     }
@@ -326,6 +326,20 @@ mod tests {
         let disks = json!([{"device": "/d", "partitions": partitions}]);
         let config = json!({"ignition": {"version": "3.5.0"}, "storage": {"disks": disks}});
         parse(&Node::from_json(&config)).err().into_iter().flatten().map(|problem| problem.code).collect()
+    }
+
+    #[test]
+    fn the_formats_that_are_offered_are_those_of_the_version() {
+        for (version, accepted) in [("3.2.0", "swap, vfat"), ("3.3.0", "swap, vfat, none")] {
+            let filesystems = json!([{"device": "/d", "format": "zfs"}]);
+            let config = json!({"ignition": {"version": version}, "storage": {"filesystems": filesystems}});
+            let problems = parse(&Node::from_json(&config)).unwrap_err();
+            let message = &problems[0].message;
+            assert!(
+                message.ends_with(&format!("accepted in version {version} are ext4, btrfs, xfs, {accepted}")),
+                "{message}"
+            );
+        }
     }
 
     #[test]

@@ -45,6 +45,21 @@ fn row_52_other_versions_are_unknown() {
 }
 
 #[test]
+fn a_version_is_told_from_what_was_meant() {
+    for (config, said) in [
+        (json!({"ignition": {"verison": "3.4.0"}}), "did you mean \"version\" where it says \"verison\"?"),
+        (json!({"ignitoin": {"version": "3.4.0"}}), "did you mean \"ignition\" where it says \"ignitoin\"?"),
+        (json!({"ignition": {"version": 3.4}}), "did you mean \"3.4.0\", in quotes?"),
+        (json!({"ignition": {"version": "3.4"}}), "did you mean \"3.4.0\", in quotes?"),
+        (json!({"ignition": {"version": "v3.4.0"}}), "did you mean \"3.4.0\", in quotes?"),
+    ] {
+        let errors = refused(&config);
+        assert!(errors.len() == 1 && errors[0].ends_with(said), "{config}: {errors:?}");
+    }
+    assert!(!refused(&json!({"ignition": {"version": "9.9"}}))[0].contains("did you mean"));
+}
+
+#[test]
 fn row_53_what_is_no_version_is_invalid() {
     let mut configs: Vec<Value> = ["", "1", "abc"].map(|version| with_version(version, json!({}))).to_vec();
     configs.extend([json!({}), json!({"ignition": {}}), json!({"ignition": {"version": 3}})]);

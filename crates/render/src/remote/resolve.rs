@@ -63,8 +63,14 @@ pub(super) fn resolve(resolver: &mut super::Resolver, input: &mut Prepared<'_>) 
         bodies: 0,
         bytes: 0,
         asked: HashSet::new(),
+        settings: HashMap::new(),
     };
-    let resolved = pass.config(config.clone().into_owned(), &mut Vec::new(), &Settings::default());
+    let doc = input.source.object().origin.doc;
+    let mut resolved = pass.config(config.clone().into_owned(), doc, &mut Vec::new(), &Settings::default());
+    // Only when every config is there is it known which bodies remain: what another config replaces is not fetched.
+    if pass.wanted.is_empty() {
+        pass.bodies(&mut resolved);
+    }
     let Pass { wanted, findings, remotes, embedded, events, next_doc, .. } = pass;
     // What is missing comes before what has failed: a report that is complete is worth a few fetches in vain.
     if !wanted.is_empty() {
@@ -96,6 +102,8 @@ struct Pass<'r> {
     /// How much all contents of this input hold.
     bytes: u64,
     asked: HashSet<SnapshotKey>,
+    /// How the bodies of each config are fetched, by the document that they stand in.
+    settings: HashMap<u32, Settings>,
 }
 
 /// Bytes that stand for a reference.
@@ -114,8 +122,15 @@ impl Content {
 }
 
 impl Pass<'_> {
-    /// Resolves a config whose own settings apply to what it refers to. `chain` has the URLs that led here.
-    fn config(&mut self, mut config: Node<'static>, chain: &mut Vec<String>, inherited: &Settings) -> Node<'static> {
+    /// Resolves the references of a config, the document `doc`, to other configs. Its own settings apply to what it
+    /// refers to. `chain` has the URLs that led here.
+    fn config(
+        &mut self,
+        mut config: Node<'static>,
+        doc: u32,
+        chain: &mut Vec<String>,
+        inherited: &Settings,
+    ) -> Node<'static> {
         // Without its certificates nothing that the config refers to may be asked for: the answer to come would be a
         // refusal, and it would stay.
         let Some(settings) = self.settings(&mut config, inherited) else { return config };
@@ -132,7 +147,7 @@ impl Pass<'_> {
         let merges = references.as_ref().map(|references| references.list_of("merge")).unwrap_or_default();
         let children: Vec<Node<'static>> =
             merges.iter().filter_map(|reference| self.reference(reference, chain, &settings)).collect();
-        self.bodies(&mut config, &settings);
+        self.settings.insert(doc, settings);
         if children.is_empty() {
             return config;
         }
@@ -263,13 +278,13 @@ impl Pass<'_> {
         });
         self.findings.append(&mut more);
         chain.push(url);
-        let resolved = self.config(parsed, chain, settings);
+        let resolved = self.config(parsed, doc, chain, settings);
         chain.pop();
         Some(resolved)
     }
 
     /// Embeds every body and key file of a config.
-    fn bodies(&mut self, config: &mut Node<'static>, settings: &Settings) {
+    fn bodies(&mut self, config: &mut Node<'static>) {
         let Some(storage) = config.as_map_mut().and_then(|map| map.get_mut("storage")).and_then(Node::as_map_mut)
         else {
             return;
@@ -277,22 +292,27 @@ impl Pass<'_> {
         for file in storage.get_mut("files").and_then(Node::as_list_mut).into_iter().flatten() {
             let Some(map) = file.as_map_mut() else { continue };
             if let Some(contents) = map.get_mut("contents") {
-                self.embed_remote(contents, settings);
+                self.embed_remote(contents);
             }
             for body in map.get_mut("append").and_then(Node::as_list_mut).into_iter().flatten() {
-                self.embed_remote(body, settings);
+                self.embed_remote(body);
             }
         }
         for luks in storage.get_mut("luks").and_then(Node::as_list_mut).into_iter().flatten() {
             if let Some(key_file) = luks.as_map_mut().and_then(|map| map.get_mut("keyFile")) {
-                self.embed_remote(key_file, settings);
+                self.embed_remote(key_file);
             }
         }
     }
 
-    fn embed_remote(&mut self, body: &mut Node<'static>, settings: &Settings) {
-        if !is_embedded(body.text_of("source")) {
-            self.embed(body, settings);
+    /// Embeds a body by the settings of the config that names its source.
+    fn embed_remote(&mut self, body: &mut Node<'static>) {
+        let Some(source) = body.get("source").filter(|source| !is_embedded(source.as_str().unwrap_or_default())) else {
+            return;
+        };
+        // A config whose certificates could not be fetched has none, and says so.
+        if let Some(settings) = self.settings.get(&source.origin.doc).cloned() {
+            self.embed(body, &settings);
         }
     }
 
@@ -466,7 +486,31 @@ fn read_config(bytes: &[u8], doc: u32) -> Result<Node<'static>, String> {
     if bytes.is_empty() {
         return Err("it is empty; an Ignition config is a JSON object with ignition.version".to_owned());
     }
-    let mut tree = serde_json::from_slice::<Node<'_>>(bytes).map_err(|error| error.to_string())?.into_owned();
+    let tree = serde_json::from_slice::<Node<'_>>(bytes);
+    let mut tree = tree.map_err(|error| instead_of_json(bytes).unwrap_or_else(|| error.to_string()))?.into_owned();
     tree.number(doc);
     Ok(tree)
+}
+
+/// What stands where JSON should, if it does not even begin like it. Only words that are no secrets are quoted.
+fn instead_of_json(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let has_line = |key: &str| text.lines().any(|line| line.starts_with(key));
+    let found = if text.starts_with(['{', '[']) {
+        return None;
+    } else if bytes.starts_with(&[0x1f, 0x8b]) {
+        "bytes packed with gzip were found; set compression to gzip if that is meant".to_owned()
+    } else if text.starts_with('<') {
+        let tag: String =
+            text.chars().skip(1).take_while(|c| c.is_ascii_alphanumeric() || *c == '!').take(20).collect();
+        format!("a page that starts with \"<{tag}\" was found; check the URL, or log in to the server")
+    } else if has_line("variant:") {
+        "a Butane config was found; turn it into an Ignition config with `butane`".to_owned()
+    } else if has_line("ignition:") || has_line("apiVersion:") {
+        "YAML was found; turn it into JSON".to_owned()
+    } else {
+        format!("{} bytes of something else were found; check the URL", bytes.len())
+    };
+    Some(format!("an Ignition config is JSON, and {found}"))
 }

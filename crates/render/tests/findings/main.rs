@@ -6,6 +6,7 @@
 mod support;
 
 mod base;
+mod doubts;
 mod notices;
 mod overrides;
 

@@ -227,3 +227,15 @@ fn a_new_body_takes_the_old_hash_and_compression_with_it() {
     assert!(finding.message.contains("contents.compression, contents.verification.hash"), "{finding}");
     assert_eq!(outcome.files()[0]["contents"], json!({"source": "data:,new"}));
 }
+
+#[test]
+fn every_argument_that_is_taken_out_is_named() {
+    let arguments = |list: &str, texts: serde_json::Value| json!({"kernelArguments": {list: texts}});
+    let parent = arguments("shouldExist", json!(["a", "stays", "b"]));
+    let child = arguments("shouldNotExist", json!(["b", "a"]));
+    let outcome = rendered(&worker(), &[ign("00", parent), ign("01", child)]);
+    let finding = outcome.only("replaced-entry");
+    assert_eq!(finding.subject, "kernelArguments.shouldExist");
+    assert!(finding.message.contains("kernelArguments.shouldExist (b, a): 01 says the opposite"), "{finding}");
+    assert!(!finding.message.contains("stays"), "{finding}");
+}

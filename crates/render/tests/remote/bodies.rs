@@ -190,8 +190,8 @@ fn a_body_that_cannot_be_had_is_an_error_at_its_place() {
     assert_eq!(
         all,
         [
-            ("RemoteFetchFailed", "00 storage.files[1].contents.source (https://h/r)".to_owned()),
             ("RemoteFetchFailed", "00 spec.config.storage.files[0].contents.source".to_owned()),
+            ("RemoteFetchFailed", "00 storage.files[1].contents.source (https://h/r)".to_owned()),
         ]
     );
     assert!(!shown(&findings).contains("secret"), "{}", shown(&findings));

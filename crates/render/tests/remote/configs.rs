@@ -257,7 +257,15 @@ fn file_of(path: &str) -> Value {
     "path-not-absolute",
     "not valid at Storage.FILES[0].path"
 )]
-#[case::no_json("<html>", "remote-config", "cannot be read")]
+#[case::page(
+    "\n<!DOCTYPE html><title>Log in</title>",
+    "remote-config",
+    "starts with \"<!DOCTYPE\" was found; check the URL"
+)]
+#[case::butane("variant: fcos\nversion: 1.5.0\n", "remote-config", "a Butane config was found")]
+#[case::yaml("ignition:\n  version: 3.5.0\n", "remote-config", "an Ignition config is JSON, and YAML was found")]
+#[case::secret("hunter2", "remote-config", "7 bytes of something else were found")]
+#[case::broken("{", "remote-config", "cannot be read: EOF")]
 #[case::twice(r#"{"ignition":{"version":"3.5.0"},"ignition":{}}"#, "remote-config", "given twice")]
 #[case::empty("", "remote-config", "it is empty")]
 #[case::list("[]", "version-invalid", "not valid at ignition.version")]
@@ -379,4 +387,22 @@ fn an_input_without_references_is_left_alone() {
     let (outcome, rounds) = Web::default().try_render(&[ign("00", files(json!([file("/a", "data:,x")])))]);
     assert_eq!(rounds.len(), 0);
     assert_eq!(outcome.unwrap(), rendered(&worker(), &[ign("00", files(json!([file("/a", "data:,x")])))]));
+}
+
+#[test]
+fn what_another_config_replaces_is_not_fetched() {
+    let web = Web::default()
+        .config("https://h/1", files(json!([file("/a", "data:,1"), file("/b", "https://h/gone-too")])))
+        .config(
+            "https://h/2",
+            json!({"storage": {"files": [file("/b", "https://h/b")], "links": [{"path": "/l", "target": "/t"}]}}),
+        )
+        .with("https://h/b", "b");
+    let local = json!({"files": [file("/a", "https://h/gone"), file("/l", "https://h/gone")]});
+    let (outcome, rounds) = web.try_render(&[referring(&["https://h/1", "https://h/2"], local)]);
+    let outcome = outcome.unwrap_or_else(|findings| panic!("{}", shown(&findings)));
+    assert_eq!(urls(&rounds), [vec!["https://h/1", "https://h/2"], vec!["https://h/b"]]);
+    let sources = sources(&outcome);
+    assert_eq!(sources.keys().collect::<Vec<_>>(), [&"/a", &"/b"]);
+    assert_eq!((sources["/a"], sources["/b"]), ("data:,1", "data:,b"));
 }

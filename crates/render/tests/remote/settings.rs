@@ -19,7 +19,9 @@ fn with_settings(settings: Value, references: &[&str], file_at: &str) -> Value {
     for (key, value) in settings.as_object().unwrap() {
         sections["ignition"][key] = value.clone();
     }
-    sections["storage"]["files"] = json!([file(&format!("/{}", file_at.len()), file_at)]);
+    // Each at a path of its own: what another config replaces is not fetched.
+    let path = &file_at[file_at.rfind('/').unwrap()..];
+    sections["storage"]["files"] = json!([file(path, file_at)]);
     sections
 }
 
@@ -75,22 +77,22 @@ fn settings_of_the_config_referred_to_apply_to_what_is_nested_in_it_and_nowhere_
     let inner = json!({"timeouts": {"httpTotal": 7}, "proxy": {"httpProxy": "http://proxy.inner"}});
     let web = Web::default()
         .config("https://h/r", with_settings(inner, &["https://h/below"], "https://h/inner-file"))
-        .config("https://h/below", with_settings(json!({}), &[], "https://h/below-file-"))
-        .config("https://h/other", with_settings(json!({}), &[], "https://h/other-file--"))
+        .config("https://h/below", with_settings(json!({}), &[], "https://h/below-file"))
+        .config("https://h/other", with_settings(json!({}), &[], "https://h/other-file"))
         .with("https://h/outer-file", "1")
         .with("https://h/inner-file", "2")
-        .with("https://h/below-file-", "3")
-        .with("https://h/other-file--", "4");
+        .with("https://h/below-file", "3")
+        .with("https://h/other-file", "4");
     let (outcome, rounds) =
         web.try_render(&[ign("00", with_settings(outer, &["https://h/r", "https://h/other"], "https://h/outer-file"))]);
     outcome.unwrap();
     let seconds = |number| Some(Duration::from_secs(number));
-    for url in ["https://h/r", "https://h/other", "https://h/outer-file", "https://h/other-file--"] {
+    for url in ["https://h/r", "https://h/other", "https://h/outer-file", "https://h/other-file"] {
         let settings = settings_of(&rounds, url);
         assert_eq!((settings.response_headers_timeout, settings.total_timeout), (seconds(3), seconds(20)), "{url}");
         assert_eq!(settings.proxy, Proxy::default(), "{url}");
     }
-    for url in ["https://h/inner-file", "https://h/below", "https://h/below-file-"] {
+    for url in ["https://h/inner-file", "https://h/below", "https://h/below-file"] {
         let settings = settings_of(&rounds, url);
         // What the inner one does not say it inherits.
         assert_eq!((settings.response_headers_timeout, settings.total_timeout), (seconds(3), seconds(7)), "{url}");
@@ -141,7 +143,7 @@ fn a_remote_authority_is_fetched_before_anything_that_needs_it() {
     let (outcome, rounds) = web.try_render(&[input]);
     assert_eq!(
         urls(&rounds),
-        [vec!["https://public/ca"], vec!["https://private/r", "https://private/file"], vec!["https://private/inner"],]
+        [vec!["https://public/ca"], vec!["https://private/r"], vec!["https://private/file", "https://private/inner"]]
     );
     assert_eq!(trusted(&rounds, "https://public/ca"), Vec::<Vec<u8>>::new());
     for url in ["https://private/r", "https://private/file", "https://private/inner"] {
@@ -165,7 +167,7 @@ fn a_remote_authority_of_a_remote_config_is_fetched_before_what_is_nested_there(
     outcome.unwrap();
     assert_eq!(
         urls(&rounds),
-        [vec!["https://h/r", "https://h/outer"], vec!["https://h/ca"], vec!["https://private/inner"]]
+        [vec!["https://h/r"], vec!["https://h/ca"], vec!["https://h/outer", "https://private/inner"]]
     );
 }
 

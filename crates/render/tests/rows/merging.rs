@@ -366,6 +366,18 @@ fn row_74_fragments_of_two_inputs_are_both_appended() {
 }
 
 #[test]
+fn row_74_a_file_that_is_only_appended_to_does_not_become_one_that_replaces() {
+    let appending = |body: &str| files(json!([{"path": "/a", "append": [{"source": body}]}]));
+    let config = both(appending("data:,x"), appending("data:,y"));
+    let fragments = json!([{"source": "data:,x"}, {"source": "data:,y"}]);
+    assert_eq!(config["storage"]["files"], json!([{"path": "/a", "append": fragments}]));
+    // With a body of its own it replaces, as every other file.
+    let whole = files(json!([{"path": "/a", "contents": {"source": "data:,w"}}]));
+    let config = both(appending("data:,x"), whole);
+    assert_eq!(config["storage"]["files"][0]["overwrite"], true);
+}
+
+#[test]
 fn row_75_an_empty_compression_stays_alone_and_goes_in_company() {
     let input = ign("00", files(json!([{"path": "/a", "contents": {"source": "data:,x", "compression": ""}}])));
     let contents = |inputs: &[Value]| rendered(&worker(), inputs).files()[0]["contents"].clone();
@@ -391,4 +403,24 @@ fn warnings_of_an_input_do_not_keep_it_from_being_rendered() {
     let outcome = rendered(&worker(), &[ign("00", json!({"storage": {"note": "x"}}))]);
     assert_eq!(*outcome.config(), json!({"ignition": {"version": "3.5.0"}}));
     assert_eq!(outcome.only("unknown-key").severity, Severity::Warning);
+}
+
+/// Takes minutes as soon as the place of every value of the disk is looked up for every problem.
+#[test]
+fn many_inputs_of_one_broken_entry_are_named_once_each() {
+    let partition = |at: usize, number: bool| {
+        let label = format!("l{at}");
+        if number { json!({"label": label, "number": at + 1}) } else { json!({"label": label}) }
+    };
+    let disk = |number: bool| {
+        let partitions: Vec<_> = (0..20_000).map(|at| partition(at, number)).collect();
+        json!({"storage": {"disks": [{"device": "/dev/sda", "partitions": partitions}]}})
+    };
+    let findings = refused(&worker(), &[ign("00", disk(false)), ign("01", disk(true))]);
+    let of_labels: Vec<_> = findings.iter().filter(|finding| finding.code == "partition-label-twice").collect();
+    assert!(of_labels.len() >= 100, "{}", of_labels.len());
+    assert_eq!(
+        places(of_labels[0]),
+        ["01 spec.config.storage.disks[0].partitions[0]", "00 spec.config.storage.disks[0].partitions[0]"]
+    );
 }

@@ -9,6 +9,7 @@ use seaworthy_render::yaml;
 
 use crate::cli::{Crds, DefinitionFormat};
 use crate::failure::{Failure, OK};
+use crate::output;
 
 pub fn run(options: &Crds) -> Result<u8, Failure> {
     let definitions = match &options.group {
@@ -29,7 +30,7 @@ pub fn run(options: &Crds) -> Result<u8, Failure> {
     for definition in &definitions {
         objects.push(serde_json::to_value(definition).map_err(Failure::unreadable)?);
     }
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(output::plain());
     match options.output {
         DefinitionFormat::Json => {
             let list = serde_json::json!({"apiVersion": "v1", "items": objects, "kind": "List"});

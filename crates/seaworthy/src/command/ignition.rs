@@ -5,12 +5,13 @@ use std::io::Write as _;
 use std::path::Path;
 
 use seaworthy_ignition::node::Node;
+use seaworthy_ignition::problem::is_about_conversion;
 use seaworthy_ignition::{Problem, Severity, Version, parse, translate_down};
 
 use crate::cli::{Ignition, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, LOCATE_BUDGET, Part, Text, load};
-use crate::paint;
+use crate::{output, paint};
 
 pub fn run(command: &Ignition) -> Result<u8, Failure> {
     match command {
@@ -84,16 +85,14 @@ fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
         Err(problems) => return Ok(print_problems(&problems, &text)),
     };
     let json = serde_json::to_string_pretty(&translated.to_json()).map_err(Failure::unreadable)?;
-    writeln!(std::io::stdout().lock(), "{json}")?;
+    writeln!(output::plain(), "{json}")?;
     Ok(OK)
 }
 
 fn validate(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
     let result = check(file, output);
     // Whoever reads JSON gets JSON, also where nothing could be read.
-    if let (Err(failure), ReportFormat::Json) = (&result, output)
-        && !failure.messages().is_empty()
-    {
+    if let (Err(failure), ReportFormat::Json) = (&result, output) {
         let finding =
             |message: &String| serde_json::json!({"severity": "error", "code": "unreadable", "message": message});
         print_json(None, false, failure.messages().iter().map(finding).collect())?;
@@ -108,7 +107,7 @@ fn print_json(version: Option<Version>, is_valid: bool, findings: Vec<serde_json
         "findings": findings,
     });
     let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
-    writeln!(std::io::stdout().lock(), "{json}")?;
+    writeln!(output::plain(), "{json}")?;
     Ok(())
 }
 
@@ -119,6 +118,12 @@ fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
         Ok(parsed) => (Some(parsed.version), parsed.warnings),
         Err(problems) => (seaworthy_ignition::version_of(&config).ok(), problems),
     };
+    // A config is not invalid because there is no way to say the same in a later version.
+    let demoted = |problem: Problem| match is_about_conversion(problem.code) {
+        true => Problem { severity: problem.severity.min(Severity::Warning), ..problem },
+        false => problem,
+    };
+    let problems: Vec<Problem> = problems.into_iter().map(demoted).collect();
     let budget = Cell::new(LOCATE_BUDGET);
     let is_valid = !problems.iter().any(|problem| problem.severity == Severity::Error);
     match output {
@@ -127,7 +132,7 @@ fn check(file: &Path, output: ReportFormat) -> Result<u8, Failure> {
             print_json(version, is_valid, findings)?;
         }
         ReportFormat::Text => {
-            let mut out = anstream::stdout().lock();
+            let mut out = output::painted();
             for problem in &problems {
                 let style = paint::style(problem.severity);
                 writeln!(

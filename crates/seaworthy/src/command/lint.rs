@@ -10,14 +10,50 @@ use super::workspace;
 use crate::cli::{Lint, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::{Part, Set};
-use crate::{paint, parallel};
+use crate::{output, paint, parallel};
+
+/// The codes of all findings that are no errors, and may be allowed.
+const CODES: [&str; 34] = [
+    "blank-argument",
+    "conflict",
+    "extension",
+    "filesystem-wiped",
+    "hard-link-owner",
+    "hash-mismatch",
+    "insecure-proxy",
+    "invalid-name",
+    "key-case",
+    "misspelt-role",
+    "mode-decimal",
+    "mode-special-bits",
+    "namespace",
+    "no-install-section",
+    "nosmt",
+    "not-gzip",
+    "not-selected",
+    "os-image-overridden",
+    "os-image-without-digest",
+    "partial-override",
+    "partitions-overwritten",
+    "path-below-file",
+    "plain-http-without-hash",
+    "repeated-argument",
+    "replaced-body",
+    "replaced-entry",
+    "ssh-key",
+    "too-large",
+    "unit-and-file",
+    "unknown-key",
+    "user-fixed",
+    "v2-dropped",
+    "v2-filesystem-unknown",
+    "version-skew",
+];
 
 pub fn run(options: &Lint) -> Result<u8, Failure> {
     let result = check(options);
     // Whoever reads JSON gets JSON, also where nothing could be read.
-    if let (Err(failure), ReportFormat::Json) = (&result, options.output)
-        && !failure.messages().is_empty()
-    {
+    if let (Err(failure), ReportFormat::Json) = (&result, options.output) {
         print_json(&unreadable_json(failure), &Scope::default())?;
     }
     result
@@ -41,12 +77,14 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         let report = |finding: &Finding| Report { finding: finding.clone(), pools: of_pools.clone() };
         reports.extend(input.findings.iter().map(report));
     }
-    let about_pools =
-        set.broken_pools(&options.pool).into_iter().chain(pools.iter().flat_map(|pool| pool.findings.clone()));
-    reports.extend(about_pools.map(|finding| {
+    reports.extend(set.broken_pools(&options.pool).into_iter().map(|finding| {
         let pools = finding.places.first().map(|place| place.name.clone()).into_iter().collect();
         Report { finding, pools }
     }));
+    for pool in &pools {
+        let report = |finding: &Finding| Report { finding: finding.clone(), pools: vec![pool.name.clone()] };
+        reports.extend(pool.findings.iter().map(report));
+    }
     if options.pool.is_empty() {
         let unselected = workspace::unselected(&set, &prepared, &pools);
         reports.extend(unselected.into_iter().map(|finding| Report { finding, pools: Vec::new() }));
@@ -62,8 +100,13 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         let pool = finding.pool.take();
         match places.get(&finding.to_string()) {
             Some(at) => {
+                // Pools come by name.
                 let known = &mut reports[*at].pools;
-                known.extend(pool.filter(|pool| !known.contains(pool)));
+                if let Some(pool) = pool
+                    && let Err(place) = known.binary_search(&pool)
+                {
+                    known.insert(place, pool);
+                }
             }
             None => {
                 places.insert(finding.to_string(), reports.len());
@@ -72,10 +115,13 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         }
     }
     for code in &options.allow {
-        if !reports.iter().any(|report| report.finding.code == code) {
-            let near = spelling::nearest(code, reports.iter().map(|report| report.finding.code));
-            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            paint::note(&format!("--allow {code}: no finding has this code{near}"));
+        let is_known = CODES.contains(&code.as_str()) || reports.iter().any(|report| report.finding.code == code);
+        if !is_known {
+            let hint = match spelling::nearest(code, CODES) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("accepted are {}", CODES.join(", ")),
+            };
+            return Err(Failure::unreadable(format!("--allow {code}: there is no finding with this code; {hint}")));
         }
     }
     // An error keeps a pool from being rendered, whatever anyone allows.
@@ -90,6 +136,7 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         machine_configs: checked.len(),
         pools: pools.len(),
         not_fetched: checked.iter().filter_map(|input| input.config.as_ref()).map(remote::count).sum(),
+        nothing_checked: (checked.is_empty() && reports.is_empty()).then(|| why_nothing(&set)),
     };
     match options.output {
         ReportFormat::Json => {
@@ -99,7 +146,22 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         ReportFormat::Text => print_text(&reports, &scope, &set)?,
     }
     let is_bad = |report: &Report| options.strict || report.finding.is_error();
-    Ok(if reports.iter().any(is_bad) { WRONG } else { OK })
+    // Whoever is strict wants to know that the manifests are fine, not that there are none.
+    let is_vain = options.strict && scope.nothing_checked.is_some();
+    Ok(if is_vain || reports.iter().any(is_bad) { WRONG } else { OK })
+}
+
+/// Why there is nothing to check.
+fn why_nothing(set: &Set<'_>) -> String {
+    let rendered = set.machine_configs.iter().filter(|machine_config| machine_config.is_rendered()).count();
+    match (set.machine_configs.len(), rendered) {
+        (0, _) => "there is no MachineConfig in the input".to_owned(),
+        (1, 1) => "the only MachineConfig in the input is a rendered one, which is a result and no input".to_owned(),
+        (all, rendered) if all == rendered => {
+            format!("all {rendered} MachineConfigs in the input are rendered ones, which are results and no inputs")
+        }
+        _ => "none of the MachineConfigs in the input is for a pool that was asked for".to_owned(),
+    }
 }
 
 /// What was looked at, so that "no errors" is not taken for more than it says.
@@ -109,6 +171,8 @@ struct Scope {
     pools: usize,
     /// References to remote content, which nobody has looked at.
     not_fetched: usize,
+    /// Why nothing was looked at, where that is so.
+    nothing_checked: Option<String>,
 }
 
 /// The pools that a MachineConfig feeds.
@@ -147,7 +211,7 @@ fn unreadable_json(failure: &Failure) -> Vec<serde_json::Value> {
 
 fn print_json(findings: &[serde_json::Value], scope: &Scope) -> Result<(), Failure> {
     let count = |severity: Severity| findings.iter().filter(|finding| finding["severity"] == severity.as_str()).count();
-    let summary = serde_json::json!({
+    let mut summary = serde_json::json!({
         "errors": count(Severity::Error),
         "warnings": count(Severity::Warning),
         "infos": count(Severity::Info),
@@ -155,14 +219,17 @@ fn print_json(findings: &[serde_json::Value], scope: &Scope) -> Result<(), Failu
         "pools": scope.pools,
         "notFetched": scope.not_fetched,
     });
+    if let Some(why) = &scope.nothing_checked {
+        summary["nothingChecked"] = why.as_str().into();
+    }
     let json = serde_json::json!({"findings": findings, "summary": summary});
     let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
-    writeln!(std::io::stdout().lock(), "{json}")?;
+    writeln!(output::plain(), "{json}")?;
     Ok(())
 }
 
 fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = output::painted();
     for Report { finding, pools } in reports {
         let style = paint::style(finding.severity);
         let subject = match finding.subject.as_str() {
@@ -194,16 +261,8 @@ fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Fa
         ));
     }
     let count = |severity: Severity| reports.iter().filter(|report| report.finding.severity == severity).count();
-    if scope.machine_configs == 0 && reports.is_empty() {
-        let rendered = set.machine_configs.len();
-        let found = match rendered {
-            0 => "there is no MachineConfig in the input".to_owned(),
-            1 => "the only MachineConfig in the input is a rendered one, which is a result and no input".to_owned(),
-            _ => {
-                format!("all {rendered} MachineConfigs in the input are rendered ones, which are results and no inputs")
-            }
-        };
-        writeln!(out, "nothing was checked: {found}")?;
+    if let Some(why) = &scope.nothing_checked {
+        writeln!(out, "nothing was checked: {why}")?;
         return Ok(());
     }
     writeln!(
@@ -220,4 +279,22 @@ fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Fa
 
 fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CODES;
+
+    #[test]
+    fn every_finding_of_the_documentation_can_be_allowed() {
+        let page = include_str!("../../../../docs/rendering.md");
+        let table = page.split("\n| code | severity | meaning |\n").nth(1).unwrap();
+        let rows = table.lines().take_while(|line| line.starts_with('|')).skip(1);
+        let cells = rows.filter_map(|row| row.split('|').nth(1));
+        let codes: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+        assert!(codes.len() > 20, "{codes:?}");
+        let unknown: Vec<_> = codes.iter().filter(|code| !code.ends_with('…') && !CODES.contains(code)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        assert!(CODES.is_sorted());
+    }
 }

@@ -8,12 +8,13 @@ use clap_mangen::Man;
 
 use crate::cli::Cli;
 use crate::failure::{Failure, OK};
+use crate::output;
 
 /// Prints a completion script.
 pub fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "seaworthy", &mut script);
-    std::io::stdout().lock().write_all(&script)?;
+    output::plain().write_all(&script)?;
     Ok(OK)
 }
 
@@ -31,7 +32,7 @@ pub fn manual(dir: Option<&Path>, of: &[String]) -> Result<u8, Failure> {
             let known = names.join(", ");
             return Err(Failure::unreadable(format!("there is no manual page {wanted}; the pages are: {known}")));
         };
-        std::io::stdout().lock().write_all(page)?;
+        output::plain().write_all(page)?;
         return Ok(OK);
     };
     let cannot =

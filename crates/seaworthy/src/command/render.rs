@@ -13,6 +13,7 @@ use super::workspace;
 use crate::cli::{ObjectFormat, Render};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::Set;
+use crate::output::Output;
 use crate::{paint, parallel};
 
 /// Of many warnings the first are shown; `lint` has them all.
@@ -27,11 +28,17 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     if pools.is_empty() && set.broken_pools(&options.pool).is_empty() {
         return Err(Failure::unreadable(set.lacks_pools()));
     }
+    if set.lacks_images() {
+        paint::note(
+            "there is no ControllerConfig in the input; assuming a default one: osImageURL is empty unless a MachineConfig \
+             sets it, and the names may differ from a cluster's",
+        );
+    }
     let prepared = ManuallyDrop::new(workspace::resolved(&set, &pools, &options.remote)?);
     let context = workspace::context(&set, false);
     let mut failed = set.broken_pools(&options.pool);
     let mut notices = Vec::new();
-    let mut printer = Printer::new(options.output, raw_stdout()?);
+    let mut printer = Printer::new(options.output, Output::new(raw_stdout()?));
     // The name is a digest of everything: as much work as the merge.
     parallel::two_steps(
         &pools,

@@ -43,7 +43,23 @@ pub fn shown(field: &str, node: &Node<'_>) -> String {
     }
 }
 
-/// The same where there may be none.
+/// A value for programs: as it is, but for secrets. What programs print ends up in the logs of pipelines.
+pub fn json(field: &str, node: &Node<'_>) -> serde_json::Value {
+    let names_url = |field: &str| ["source", "httpProxy", "httpsProxy", "url"].iter().any(|name| field.ends_with(name));
+    match &node.value {
+        Value::List(list) => list.iter().map(|item| json(field, item)).collect(),
+        Value::Map(map) => {
+            let below = |key: &str| if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") };
+            map.iter().map(|(key, item)| (key.to_owned(), json(&below(key), item))).collect()
+        }
+        // The name of a header is none.
+        _ if is_secret(field) && !field.ends_with(".name") => HIDDEN.into(),
+        Value::Str(url) if names_url(field) && !url.starts_with("data:") => seaworthy_fetch::redact(url).into(),
+        _ => node.to_json(),
+    }
+}
+
+/// A value in one line, where there may be none.
 pub fn shown_or_unset(field: &str, node: Option<&Node<'_>>) -> String {
     node.map_or_else(|| "(unset)".to_owned(), |node| shown(field, node))
 }
@@ -69,5 +85,23 @@ mod tests {
             "{httpProxy: \"http://h/\", noProxy: [\"a\"]}"
         );
         assert_eq!(shown("sshAuthorizedKeys[0]", json!("no key")), "\"no key\"");
+    }
+
+    #[test]
+    fn values_for_programs_have_no_secrets_either() {
+        let hidden = |field: &str, value: serde_json::Value| super::json(field, &Node::from_json(&value));
+        assert_eq!(hidden("passwordHash", json!("$6$x")), "(hidden)");
+        assert_eq!(hidden("keyFile.source", json!("data:,key")), "(hidden)");
+        let body = json!({"source": "https://u:p@h/a?sig=x", "httpHeaders": [{"name": "A", "value": "Bearer x"}]});
+        assert_eq!(
+            hidden("", json!({"path": "/a", "mode": 420, "contents": body, "keyFile": {"source": "data:,k"}})),
+            json!({
+                "path": "/a",
+                "mode": 420,
+                "contents": {"source": "https://h/a?sig=…", "httpHeaders": [{"name": "A", "value": "(hidden)"}]},
+                "keyFile": {"source": "(hidden)"},
+            })
+        );
+        assert_eq!(hidden("contents.source", json!("data:,a")), "data:,a");
     }
 }

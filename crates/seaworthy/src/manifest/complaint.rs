@@ -14,6 +14,9 @@ pub struct Complaint {
     pub message: String,
 }
 
+/// For a text that a tool was to fill in.
+const TEMPLATE: &str = "this looks like a template; render it first (`helm template`, say), and give what comes out";
+
 /// What is wrong with a YAML text, given what its parser says.
 pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint {
     let lines: Vec<&str> = text.lines().take(line.saturating_add(1)).collect();
@@ -22,6 +25,9 @@ pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint 
         return Complaint { line: at + 1, column: 1, message };
     }
     let here = Place { lines: &lines, at: line.saturating_sub(1), column };
+    if here.line().contains("{{") {
+        return Complaint { line, column, message: TEMPLATE.to_owned() };
+    }
     let (line, column, message) = match said {
         "mapping values are not allowed in this context" => here.second_colon(),
         "simple key expected ':'" | "simple key expect ':'" => (line, column, here.lone_word().into()),
@@ -29,6 +35,11 @@ pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint 
         "while parsing a block collection, did not find expected '-' indicator" => {
             let message = "a key stands among the items of a list; put \"- \" before it, or indent it like the key of the \
                            list";
+            (line, column, message.into())
+        }
+        "while parsing a flow mapping, did not find expected ',' or '}'" => {
+            let message = "a comma or the } is missing before this; a text with a comma or a colon inside { } needs \
+                           quotes, such as \"data:,x\"";
             (line, column, message.into())
         }
         "illegal placement of ':' indicator" => {
@@ -74,7 +85,9 @@ pub fn of_json(text: &str, line: usize, column: usize, said: &str) -> Complaint 
         2.. if column == 0 => (line - 1, text.lines().nth(line - 2).unwrap_or_default().chars().count() + 1, true),
         _ => (line, column, false),
     };
-    let message = if is_at_end && said.starts_with("control character") {
+    let message = if text.trim_start().starts_with("{{") {
+        TEMPLATE.to_owned()
+    } else if is_at_end && said.starts_with("control character") {
         "a text in double quotes is not closed on its line; a line break inside it is written as \\n".to_owned()
     } else {
         json_message(said)
@@ -244,6 +257,14 @@ mod tests {
             ("a:\n  - b\n  c: d\n", "a:3:3: a key stands among the items of a list"),
             ("a: [b\nc: d\n", "a bracket that was opened above is not closed"),
             ("a: {b\n", "the bracket is never closed"),
+            ("a: {source: data:,x}\n", "a text with a comma or a colon inside { } needs quotes, such as \"data:,x\""),
+            (
+                "apiVersion: v1\nkind: A\napiVersion: v1\n",
+                "a:3:1: the key \"apiVersion\" is given twice in one object; is a line --- missing",
+            ),
+            ("a: b\na: c\n", "a:2:1: the key \"a\" is given twice in one object; keep one of them"),
+            ("{{- if .Values.x }}\na: b\n", "this looks like a template; render it first"),
+            ("a: b\n{{- if .Values.x }}\nc: d\n", "a:2:3: this looks like a template; render it first"),
             ("a: ]\n", "a:1:4: the bracket closes nothing"),
             ("a: @b\n", "a:1:4: a text that starts with '@' needs quotes"),
             ("a: \"\\q\"\n", "a backslash in double quotes begins an escape"),

@@ -37,6 +37,9 @@ impl Text {
             Err(error) => {
                 let valid = error.utf8_error().valid_up_to();
                 let bytes = error.into_bytes();
+                if let Some(what) = instead_of_text(&bytes) {
+                    return Err(format!("{name} is {what}"));
+                }
                 let line = bytes[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
                 Err(format!(
                     "{name}:{line}: byte {valid} (0x{:02x}) is not UTF-8; manifests are UTF-8 texts",
@@ -191,6 +194,18 @@ impl Text {
         }
         (location.line() > 0).then(|| (location.line() as usize, location.column() as usize))
     }
+}
+
+/// What bytes are that are no text of ours, and what to do about it, where they begin like something known.
+fn instead_of_text(bytes: &[u8]) -> Option<&'static str> {
+    const LOOKED_AT: usize = 8192;
+    Some(match bytes {
+        [0x1f, 0x8b, ..] => "packed with gzip; unpack it first, such as with `gunzip`",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "written in UTF-16; save it as UTF-8",
+        [b'P', b'K', 3, 4, ..] => "a zip archive; unpack it first",
+        bytes if bytes.iter().take(LOOKED_AT).any(|byte| *byte == 0) => "binary data; manifests are UTF-8 texts",
+        _ => return None,
+    })
 }
 
 /// What of an entry is looked for.

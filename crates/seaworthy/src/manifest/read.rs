@@ -9,7 +9,7 @@ use seaworthy_ignition::spelling;
 
 use super::document::Text;
 use crate::failure::Failure;
-use crate::parallel;
+use crate::{paint, parallel};
 
 /// What to read.
 pub struct Inputs<'i> {
@@ -47,6 +47,12 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
         }
         let shown = path.display().to_string();
         match std::fs::metadata(path) {
+            Err(_) if shown.starts_with("http://") || shown.starts_with("https://") => {
+                let url = seaworthy_fetch::redact(&shown);
+                errors.push(format!(
+                    "{url} is a URL, and manifests are read from files only; pipe it: curl … | seaworthy … -f -"
+                ));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 errors.push(format!("there is no file or folder {shown}{}", neighbour(path)));
             }
@@ -58,6 +64,14 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
                     Ok(()) if listing.files.is_empty() => errors
                         .push(format!("there is no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs))),
                     Ok(()) => {}
+                }
+                for list in &listing.kustomizations {
+                    let folder = list.parent().unwrap_or(path);
+                    paint::note(&format!(
+                        "{} is not applied; for what it makes of the manifests, pipe `kustomize build {}` into -f -",
+                        list.display(),
+                        folder.display()
+                    ));
                 }
                 for file in listing.files {
                     match read_file(&file, limit) {
@@ -151,6 +165,8 @@ fn read(source: impl std::io::Read, name: &str, limit: u64, size: u64) -> Result
 struct Listing {
     recursive: bool,
     files: Vec<PathBuf>,
+    /// What kustomize would make of them.
+    kustomizations: Vec<PathBuf>,
     /// The folders that were looked into: links may lead to the same one again and again.
     seen: HashSet<PathBuf>,
 }
@@ -172,8 +188,12 @@ impl Listing {
         paths.sort();
         for path in paths {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if name.starts_with('.') {
+                continue;
+            }
             // A folder for kustomize has its list of files beside the manifests; it is none itself.
-            if name.starts_with('.') || matches!(name.as_str(), "kustomization.yaml" | "kustomization.yml") {
+            if matches!(name.as_str(), "kustomization.yaml" | "kustomization.yml" | "Kustomization") {
+                self.kustomizations.push(path);
                 continue;
             }
             let is_manifest =

@@ -6,7 +6,7 @@ use std::fmt;
 
 use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::path::Path;
-use seaworthy_ignition::spelling;
+use seaworthy_ignition::{Severity, spelling};
 use seaworthy_render::{ControllerConfig, Finding, MachineConfig, OsImageStreams, Place, Pool, keys};
 
 use super::document::{Part, Text, is_object};
@@ -49,10 +49,14 @@ pub struct Set<'t> {
     pub machine_configs: Vec<MachineConfig<'t>>,
     /// The pools, in the order of their names.
     pub pools: Vec<Pool>,
+    /// Where each pool stands while the pools are read.
+    pool_places: HashMap<String, usize>,
     /// Pools that cannot be used.
     broken_pools: Vec<Finding>,
     /// The ControllerConfig, or the default one.
     pub controller_config: ControllerConfig,
+    /// How many there were to choose from.
+    controller_configs: usize,
     /// The OS images on offer.
     pub streams: Option<OsImageStreams>,
     /// The number of documents that were read: the next free number.
@@ -82,7 +86,6 @@ struct DocumentPlace<'t> {
 /// What is noted while a text is read.
 struct Reading<'r> {
     others: &'r mut BTreeMap<String, usize>,
-    controller_configs: &'r mut usize,
     errors: &'r mut Vec<String>,
     text: &'r Text,
     nth: usize,
@@ -109,12 +112,15 @@ impl<'t> Set<'t> {
         let mut set = Set { budget: Cell::new(LOCATE_BUDGET), ..Set::default() };
         let mut errors = Vec::new();
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
-        let mut controller_configs = 0;
         let budget = Cell::new(LOCATE_BUDGET);
+        let mut empty: Vec<&str> = Vec::new();
         for (text, documents) in texts.iter().zip(parallel::map(texts.iter(), 1, Text::documents)) {
             match documents {
                 Err(error) => errors.push(error),
                 Ok(documents) => {
+                    if documents.is_empty() {
+                        empty.push(text.name.as_str());
+                    }
                     for (nth, mut document) in documents {
                         if !is_object(&document) {
                             let message = format!(
@@ -127,14 +133,8 @@ impl<'t> Set<'t> {
                         document.number(set.documents);
                         set.documents = set.documents.saturating_add(1);
                         set.origins.push(DocumentPlace { text, nth });
-                        let mut reading = Reading {
-                            others: &mut others,
-                            controller_configs: &mut controller_configs,
-                            errors: &mut errors,
-                            text,
-                            nth,
-                            budget: &budget,
-                        };
+                        let mut reading =
+                            Reading { others: &mut others, errors: &mut errors, text, nth, budget: &budget };
                         set.take(document, "", Path::default(), &mut reading);
                     }
                 }
@@ -142,6 +142,11 @@ impl<'t> Set<'t> {
         }
         if !errors.is_empty() {
             return Err(Failure::all_unreadable(errors));
+        }
+        if !empty.is_empty() {
+            let more =
+                if empty.len() > MOST_TOLD { format!(" and {} more", empty.len() - MOST_TOLD) } else { String::new() };
+            paint::note(&format!("there is nothing in {}{more}", empty[..empty.len().min(MOST_TOLD)].join(", ")));
         }
         for kind in kinds::GENERATING {
             if let Some(count) = others.remove(kind) {
@@ -155,8 +160,8 @@ impl<'t> Set<'t> {
             let kinds: Vec<String> = others.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
             paint::note(&format!("ignored objects of other kinds: {}", kinds.join(", ")));
         }
-        if controller_configs > 1 {
-            paint::note(&format!("{controller_configs} ControllerConfigs are given; the last one counts"));
+        if set.controller_configs > 1 {
+            paint::note(&format!("{} ControllerConfigs are given; the last one counts", set.controller_configs));
         }
         set.drop_copies();
         set.pools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -175,7 +180,12 @@ impl<'t> Set<'t> {
                 Some(kind) => format!("the kind is {}", kind.describe()),
                 None => "there is no kind".to_owned(),
             };
-            let hint = if object.get("ignition").is_some() {
+            let misspelt = object
+                .as_map()
+                .and_then(|map| map.iter().map(|(key, _)| key).find(|key| spelling::nearest(key, ["kind"]).is_some()));
+            let hint = if let Some(misspelt) = misspelt.filter(|key| *key != "kind") {
+                &format!("; did you mean \"kind\" where it says {misspelt:?}?")
+            } else if object.get("ignition").is_some() {
                 "; an Ignition config goes into spec.config of a MachineConfig, or alone to `seaworthy ignition validate`"
             } else if object.get("variant").is_some() {
                 "; a Butane config is turned into a manifest with `butane` first"
@@ -225,11 +235,20 @@ impl<'t> Set<'t> {
                 Ok(pool) => {
                     self.note(kinds::MACHINE_CONFIG_POOL, &pool.name, object.origin, path);
                     // Applying manifests one after the other leaves the last one.
-                    if self.pools.iter().any(|known| known.name == pool.name && *known != pool) {
-                        paint::note(&format!("MachineConfigPool {} is given twice; the last one counts", pool.name));
+                    match self.pool_places.get(&pool.name) {
+                        Some(at) if self.pools[*at] == pool => {}
+                        Some(at) => {
+                            paint::note(&format!(
+                                "MachineConfigPool {} is given twice; the last one counts",
+                                pool.name
+                            ));
+                            self.pools[*at] = pool;
+                        }
+                        None => {
+                            self.pool_places.insert(pool.name.clone(), self.pools.len());
+                            self.pools.push(pool);
+                        }
                     }
-                    self.pools.retain(|known| known.name != pool.name);
-                    self.pools.push(pool);
                 }
                 Err(findings) => {
                     for place in findings.iter().flat_map(|finding| &finding.places) {
@@ -239,7 +258,7 @@ impl<'t> Set<'t> {
                 }
             },
             kinds::CONTROLLER_CONFIG if is_current => {
-                *reading.controller_configs += 1;
+                self.controller_configs += 1;
                 match ControllerConfig::read(&object) {
                     Ok(controller_config) => self.controller_config = controller_config,
                     Err(findings) => reading.complain_of(&path, &findings),
@@ -286,7 +305,7 @@ impl<'t> Set<'t> {
     fn drop_copies(&mut self) {
         let mut first: HashMap<&str, usize> = HashMap::new();
         let mut copies: BTreeSet<usize> = BTreeSet::new();
-        let mut told = 0;
+        let (mut told, mut untold) = (0, 0);
         for (at, machine_config) in self.machine_configs.iter().enumerate() {
             // With the first of its name only: comparing with all would take the square of their number.
             match first.get(machine_config.name()) {
@@ -303,9 +322,12 @@ impl<'t> Set<'t> {
                         paint::note(&format!("two different MachineConfigs are called {name}: {one} and {other}"));
                     }
                 }
-                Some(_) => {}
+                Some(_) => untold += 1,
                 None => drop(first.insert(machine_config.name(), at)),
             }
+        }
+        if untold > 0 {
+            paint::note(&format!("{untold} more MachineConfigs have the name of a different one"));
         }
         if copies.is_empty() {
             return;
@@ -362,9 +384,21 @@ impl<'t> Set<'t> {
         Ok(pools)
     }
 
+    /// Whether all MachineConfigs in the input are rendered ones.
+    pub fn has_only_results(&self) -> bool {
+        !self.machine_configs.is_empty() && self.machine_configs.iter().all(MachineConfig::is_rendered)
+    }
+
     /// Why there is no pool to work on.
     pub fn lacks_pools(&self) -> String {
         const NAMED: usize = 3;
+        if let Some(first) = self.machine_configs.first().filter(|_| self.has_only_results()) {
+            return format!(
+                "there is nothing to render: {} is the result of rendering, and there is neither a MachineConfigPool nor another \
+                 MachineConfig in the input; give those that it was made of, or compare it with `seaworthy diff`",
+                first.name()
+            );
+        }
         let without: Vec<&str> = self.machine_configs.iter().map(MachineConfig::name).collect();
         let more = if without.len() > NAMED { ", …" } else { "" };
         let found = match without.as_slice() {
@@ -379,22 +413,45 @@ impl<'t> Set<'t> {
     }
 
     fn assumed_pools(&self) -> Vec<Pool> {
-        let mut roles: Vec<&str> = self
-            .machine_configs
-            .iter()
-            .filter(|machine_config| !machine_config.is_rendered())
-            .filter_map(MachineConfig::role)
-            .collect();
-        roles.sort_unstable();
-        roles.dedup();
-        roles.retain(|role| !role.is_empty());
-        if !roles.is_empty() {
-            paint::note(&format!(
-                "there is no MachineConfigPool in the input; assuming the usual ones for the roles: {}",
-                roles.join(", ")
-            ));
+        let mut roles: BTreeMap<&str, Vec<&MachineConfig<'_>>> = BTreeMap::new();
+        for machine_config in self.machine_configs.iter().filter(|machine_config| !machine_config.is_rendered()) {
+            if let Some(role) = machine_config.role().filter(|role| !role.is_empty()) {
+                roles.entry(role).or_default().push(machine_config);
+            }
         }
-        roles.into_iter().map(Pool::for_role).collect()
+        if roles.is_empty() {
+            return Vec::new();
+        }
+        let misspelt = |role: &str| {
+            // Of two roles that are alike, the one that more MachineConfigs have is the right one.
+            let is_common = |known: &&str| roles[known].len() > roles[role].len();
+            let common = roles.keys().copied().filter(is_common);
+            (!OWN_ROLES.contains(&role)).then(|| spelling::nearest(role, OWN_ROLES.into_iter().chain(common)))?
+        };
+        let names: Vec<&str> = roles.keys().copied().collect();
+        let custom: Vec<&str> =
+            names.iter().copied().filter(|role| !OWN_ROLES.contains(role) && misspelt(role).is_none()).collect();
+        let hint = match custom.as_slice() {
+            [] => String::new(),
+            custom => format!(
+                "; a cluster has no pool {} of its own: give its MachineConfigPool, as what it selects is assumed here",
+                custom.join(" and no pool ")
+            ),
+        };
+        paint::note(&format!(
+            "there is no MachineConfigPool in the input; assuming the usual ones for the roles: {}{hint}",
+            names.join(", ")
+        ));
+        let pool = |(role, machine_configs): (&&str, &Vec<&MachineConfig<'_>>)| {
+            let finding = misspelt(role).map(|near| misspelt_role(role, near, machine_configs));
+            Pool { findings: finding.into_iter().collect(), ..Pool::for_role(role) }
+        };
+        roles.iter().map(pool).collect()
+    }
+
+    /// Whether nothing in the input says which images a pool has that chooses none.
+    pub fn lacks_images(&self) -> bool {
+        self.controller_configs == 0 && self.streams.is_none()
     }
 
     /// The stream that the worker pool asks for.
@@ -415,6 +472,23 @@ impl<'t> Set<'t> {
         let start = self.items.get(&origin).cloned().unwrap_or_default();
         let position = document.text.locate(document.nth, &start.join(path), part, &self.budget);
         Some(FilePlace { file: &document.text.name, position })
+    }
+}
+
+/// The roles that every cluster has a pool for, or may have.
+const OWN_ROLES: [&str; 3] = ["arbiter", "master", "worker"];
+
+/// A role that nobody knows, and another one that it looks like.
+fn misspelt_role(role: &str, near: &str, machine_configs: &[&MachineConfig<'_>]) -> Finding {
+    let path = Path::of(&["metadata", "labels"]).key(keys::ROLE);
+    let places = machine_configs.iter().take(MOST_TOLD);
+    Finding {
+        severity: Severity::Warning,
+        code: "misspelt-role",
+        pool: None,
+        subject: format!("role {role}"),
+        places: places.map(|machine_config| Place::machine_config(machine_config.name(), &path)).collect(),
+        message: format!("there is no MachineConfigPool {role} in the input; did you mean the role {near:?}?"),
     }
 }
 

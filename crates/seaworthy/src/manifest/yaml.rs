@@ -33,15 +33,20 @@ pub fn options(size: usize) -> serde_saphyr::Options {
 pub fn message(error: &Error) -> String {
     match error {
         Error::AliasError { error, .. } => message(error),
+        Error::DuplicateMappingKey { key: Some(key), .. } if matches!(key.as_str(), "apiVersion" | "kind") => {
+            format!("the key {key:?} is given twice in one object; is a line --- missing before the second one?")
+        }
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             format!("the key {key:?} is given twice in one object; keep one of them")
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
         Error::Budget { breach, .. } => match breach {
             BudgetBreach::Documents { .. } => "there are too many documents; split the text".to_owned(),
-            _ => "the text is too large when its aliases (*name) are replaced by what they stand for; write it out, or \
+            _ => {
+                "the text is too large when its aliases (*name) are replaced by what they stand for; write it out, or \
                   split it"
-                .to_owned(),
+                    .to_owned()
+            }
         },
         Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayStackDepthExceeded { .. } => {
             "too many aliases (*name) lead to further ones; write out what they stand for".to_owned()
@@ -56,8 +61,7 @@ pub fn message(error: &Error) -> String {
         }
         Error::NonFiniteFloat { .. } => "not a number that JSON knows; quote it if it is meant as a text".to_owned(),
         Error::Unexpected { expected: "string scalar", .. } => {
-            "found a list or an object where a key or a text is expected; fill in templates such as {{ name }} first, and \
-             quote texts that start with a bracket"
+            "found a list or an object where a key or a text is expected; quote texts that start with a bracket"
                 .to_owned()
         }
         other => match DefaultMessageFormatter.format_message(other).as_ref() {

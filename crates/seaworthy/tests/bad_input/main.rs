@@ -6,7 +6,9 @@
 #[path = "../program/mod.rs"]
 mod program;
 
+mod assumed;
 mod files;
+mod hints;
 mod json;
 mod objects;
 mod output;

@@ -165,3 +165,35 @@ fn what_a_manifest_says_cannot_command_the_terminal() {
         assert_eq!(control, None, "{args:?}: {shown:?}");
     }
 }
+
+/// What a command says and how it ends when nobody reads what it prints.
+fn unread(program: &Program, args: &[&str]) -> Outcome {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    Outcome::of(program.command(args).stdout(writer).output().unwrap())
+}
+
+#[test]
+fn a_verdict_is_the_same_when_nobody_reads_the_output() {
+    let program = prepared();
+    program.file("broken.json", machine_config(BROKEN));
+    program.file("empty.json", machine_config("{}"));
+    program.file("broken.ign", "{}");
+    for (args, code) in [
+        (&["diff", "m.json", "empty.json"][..], 1),
+        (&["diff", "m.json", "empty.json", "-o", "json"], 1),
+        (&["diff", "m.json", "broken.json"], 2),
+        (&["lint", "--strict", "-f", "broken.json"], 1),
+        (&["lint", "-f", "broken.json", "-o", "json"], 1),
+        (&["lint", "-f", "nowhere.json", "-o", "json"], 2),
+        (&["ignition", "validate", "-f", "broken.ign"], 1),
+        (&["render", "-f", "broken.json"], 1),
+        (&["render", "-f", "broken.json", "-o", "name"], 1),
+        (&["explain", "-f", "broken.json"], 1),
+    ] {
+        let read = program.run(args).expect(code);
+        let outcome = unread(&program, args).expect(code);
+        assert_eq!(outcome.stderr, read.stderr, "{args:?}");
+    }
+    unread(&program, &["render", "-f", "broken.json"]).says(&["error[kernel-type]", "kernelType=rt is invalid"]);
+}

@@ -96,3 +96,49 @@ fn a_side_with_nothing_to_compare_is_named() {
     program.file("empty.json", r#"{"apiVersion":"v1","kind":"List","items":[]}"#);
     program.run(["diff", "-f", "manifests.json", "-f", "empty.json"]).expect(2).says(&["empty.json: there is nothing"]);
 }
+
+#[test]
+fn json_for_programs_has_no_secrets() {
+    let program = Program::new();
+    let side = |secret: &str| {
+        machine_config(&format!(
+            r#"{{"config":{{"ignition":{{"version":"3.5.0"}},"passwd":{{"users":[{{"name":"core","passwordHash":"{secret}"}}]}}}}}}"#
+        ))
+    };
+    program.file("old.json", pool("blue") + &side("old-secret"));
+    program.file("new.json", pool("blue") + &side("new-secret"));
+    let diff = program.run(["diff", "-f", "old.json", "-f", "new.json", "-o", "json"]).expect(1);
+    let explained = program.run(["explain", "-f", "old.json", "-o", "json"]).expect(0);
+    for outcome in [diff, explained] {
+        assert!(outcome.stdout.contains("passwordHash"), "{}", outcome.stdout);
+        assert!(!outcome.stdout.contains("-secret"), "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn one_machine_config_is_rendered_for_its_role() {
+    let program = Program::new();
+    program.file("worker.json", arguments("quiet"));
+    program.file("master.json", arguments("quiet").replace("role\":\"worker", "role\":\"master"));
+    let outcome = program.run(["diff", "-f", "worker.json", "-f", "master.json"]).expect(1);
+    assert!(outcome.stdout.contains("pool worker is gone"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("pool master is new"), "{}", outcome.stdout);
+    let json = program.run(["diff", "worker.json", "master.json", "-o", "json"]).expect(1).json();
+    let pools: Vec<&str> =
+        json["pools"].as_array().unwrap().iter().map(|pool| pool["pool"].as_str().unwrap()).collect();
+    assert_eq!(pools, ["worker", "master"]);
+}
+
+#[test]
+fn what_one_machine_config_is_rendered_to_is_no_difference() {
+    let program = Program::new();
+    let config =
+        r#"{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc/x","contents":{"source":"data:,x"}}]}}"#;
+    program.file("one.json", machine_config(&format!(r#"{{"config":{config}}}"#)));
+    let rendered = program.run(["render", "-f", "one.json"]).expect(0);
+    program.file("rendered.yaml", rendered.stdout);
+    for sides in [["one.json", "rendered.yaml"], ["rendered.yaml", "one.json"]] {
+        let outcome = program.run([&["diff"][..], &sides].concat()).expect(0);
+        assert!(outcome.stderr.ends_with("note: no difference\n"), "{}", outcome.stderr);
+    }
+}

@@ -178,8 +178,8 @@ fn a_misspelt_file_pool_code_or_group_is_answered_with_the_nearest() {
         .expect(2)
         .says(&["no file or folder m/a.json: there is no folder m either"]);
     program.run(["render", "-f", "worker.json", "--pool", "wroker"]).expect(2).says(&["did you mean \"worker\"?"]);
-    let outcome = program.run(["lint", "-f", "worker.json", "--allow", "unknown_key"]).expect(0);
-    outcome.says(&["--allow unknown_key: no finding has this code; did you mean unknown-key?"]);
+    let outcome = program.run(["lint", "-f", "worker.json", "--allow", "unknown_key"]).expect(2);
+    outcome.says(&["--allow unknown_key: there is no finding with this code; did you mean unknown-key?"]);
     program.run(["crds", "--group", "kmm"]).expect(2).says(&["did you mean \"kmm.sigs.x-k8s.io\"?"]);
     program
         .run(["man", "rendr"])

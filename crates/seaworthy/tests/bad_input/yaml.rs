@@ -50,7 +50,9 @@ fn a_quote_that_is_not_closed_is_shown_at_the_end() {
 
 #[test]
 fn a_template_that_nobody_filled_in_is_told_apart() {
-    with_spec("  osImageURL: {{ .Values.image }}\n").expect(2).says(&["a.yaml:8:16: ", "fill in templates"]);
+    with_spec("  osImageURL: {{ .Values.image }}\n")
+        .expect(2)
+        .says(&["a.yaml:8:16: ", "this looks like a template; render it first"]);
 }
 
 #[test]

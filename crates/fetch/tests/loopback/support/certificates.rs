@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::TlsAcceptor;
 
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -27,14 +27,23 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(names).unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        TlsAcceptor::from(Arc::new(config))
+        acceptor(certificate.der().clone(), &key)
     }
+
+    /// A server's side of encryption that takes the authority's own certificate for it.
+    pub fn own_acceptor(&self) -> TlsAcceptor {
+        acceptor(self.0.der().clone(), self.0.key())
+    }
+}
+
+fn acceptor(certificate: CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
 }

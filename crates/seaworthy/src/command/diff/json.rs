@@ -5,6 +5,7 @@ use seaworthy_ignition::diff::What;
 use seaworthy_ignition::node::Node;
 use serde_json::{Value, json};
 
+use super::super::value;
 use super::report::{FieldDifference, Report, noun};
 
 pub fn of(reports: &[Report<'_>]) -> Value {
@@ -40,18 +41,16 @@ fn field_json(field: &FieldDifference<'_>) -> Value {
 fn change_json(change: &Change<'_>) -> Value {
     let subject = change.entry.to_string();
     match &change.what {
-        What::Added(node) => json!({"subject": subject, "change": "added", "new": node.to_json()}),
-        What::Removed(node) => json!({"subject": subject, "change": "removed", "old": node.to_json()}),
+        What::Added(node) => json!({"subject": subject, "change": "added", "new": value::json("", node)}),
+        What::Removed(node) => json!({"subject": subject, "change": "removed", "old": value::json("", node)}),
         What::Moved { from, to, old, new } => json!({
-            "subject": subject, "change": "moved", "from": from, "to": to, "old": old.to_json(), "new": new.to_json(),
+            "subject": subject, "change": "moved", "from": from, "to": to, "old": value::json("", old), "new": value::json("", new),
         }),
         What::Changed { fields, .. } => {
             let field = |field: &seaworthy_ignition::diff::FieldChange<'_>| {
-                json!({
-                    "path": field.path.to_string(),
-                    "old": field.old.map(Node::to_json),
-                    "new": field.new.map(Node::to_json),
-                })
+                let path = field.path.to_string();
+                let of = |node: Option<&Node<'_>>| node.map(|node| value::json(&path, node));
+                json!({"path": path, "old": of(field.old), "new": of(field.new)})
             };
             json!({"subject": subject, "change": "changed", "fields": fields.iter().map(field).collect::<Vec<_>>()})
         }

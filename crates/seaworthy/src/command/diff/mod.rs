@@ -12,6 +12,7 @@ use seaworthy_ignition::node::Node;
 use self::report::Report;
 use crate::cli::{Diff, ReportFormat};
 use crate::failure::{Failure, OK, UNREADABLE, WRONG};
+use crate::output;
 
 pub fn run(options: &Diff) -> Result<u8, Failure> {
     let Some((old, new)) = side::both(options)? else { return Ok(UNREADABLE) };
@@ -22,7 +23,7 @@ pub fn run(options: &Diff) -> Result<u8, Failure> {
         ReportFormat::Json => {
             // A value always has a JSON form.
             let json = serde_json::to_string_pretty(&json::of(&reports)).unwrap_or_default();
-            writeln!(std::io::stdout().lock(), "{json}")?;
+            writeln!(output::plain(), "{json}")?;
         }
     }
     Ok(if reports.iter().any(Report::differs) { WRONG } else { OK })

@@ -10,7 +10,7 @@ const SCALARS: [&str; 4] = ["osImageURL", "baseOSExtensionsContainerImage", "ker
 
 /// A pool on both sides.
 pub struct Report<'s> {
-    /// The pool, or the name of an object that is of none.
+    /// The pool.
     pub pool: &'s str,
     pub old: Option<&'s Outcome>,
     pub new: Option<&'s Outcome>,
@@ -51,7 +51,7 @@ impl<'s> Report<'s> {
     /// Both names, when only they differ.
     pub fn renamed(&self) -> Option<(&str, &str)> {
         let (old, new) = (self.old?, self.new?);
-        let is_renamed = old.pool.is_some() && old.pool == new.pool && old.name != new.name;
+        let is_renamed = old.pool == new.pool && old.name != new.name;
         (is_renamed && !self.differs()).then_some((&old.name, &new.name))
     }
 }

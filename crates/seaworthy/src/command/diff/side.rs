@@ -1,4 +1,4 @@
-//! What is compared: two sets of manifests, rendered here, or objects as they are.
+//! What is compared: two sets of manifests, rendered here, or rendered objects as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
@@ -13,28 +13,17 @@ use crate::failure::Failure;
 use crate::manifest::{Inputs, Set, load};
 use crate::paint;
 
-/// What one side puts on machines, by pool (or by name, for single objects).
+/// What one side puts on machines, by pool.
 pub type Side = BTreeMap<String, Outcome>;
 
 /// What a pool's machines get.
 pub struct Outcome {
-    /// The name of the rendered MachineConfig, or of the object.
+    /// The name of the rendered MachineConfig.
     pub name: String,
     /// Its spec, the Ignition config being of spec 3.5.
     pub spec: Node<'static>,
     /// The pool that it is of.
-    pub pool: Option<String>,
-}
-
-/// What a side consists of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Nature {
-    /// Manifests to render.
-    Sources,
-    /// Rendered objects.
-    Rendered,
-    /// One MachineConfig without a pool.
-    Single,
+    pub pool: String,
 }
 
 /// Reads both sides. `None` when a pool cannot be rendered, which is said.
@@ -54,12 +43,9 @@ pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
     };
     let texts = (read(old)?, read(new)?);
     let sets = (Set::read(&texts.0)?, Set::read(&texts.1)?);
-    let natures = (nature(&sets.0), nature(&sets.1));
-    // One object and another one are compared as they are. Beside manifests it is a manifest like them.
-    let are_finished = natures.0 != Nature::Sources && natures.1 != Nature::Sources;
-    let is_finished = |nature: Nature| are_finished || nature == Nature::Rendered;
+    let are_finished = (is_finished(&sets.0), is_finished(&sets.1));
     let mut known = BTreeSet::new();
-    let sides = match (is_finished(natures.0), is_finished(natures.1)) {
+    let sides = match are_finished {
         (true, true) => (finished(&sets.0, options, old, &mut known)?, finished(&sets.1, options, new, &mut known)?),
         (false, false) => {
             let wanted = &options.pool;
@@ -82,25 +68,20 @@ pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
             known.into_iter().collect::<Vec<_>>().join(", ")
         )));
     }
-    if are_finished {
+    if are_finished == (true, true) {
         align(&mut old, &new);
     }
     Ok(Some((old, new)))
 }
 
-fn nature(set: &Set<'_>) -> Nature {
-    let objects = &set.machine_configs;
-    if !set.pools.is_empty() || !set.broken_pools(&[]).is_empty() || objects.is_empty() {
-        return Nature::Sources;
-    }
-    match objects.len() {
-        _ if objects.iter().all(MachineConfig::is_rendered) => Nature::Rendered,
-        1 => Nature::Single,
-        _ => Nature::Sources,
-    }
+/// Whether a side is rendered objects and nothing else. Anything else is to be rendered: what a MachineConfig does to a
+/// machine depends on its role, and on what its references lead to.
+fn is_finished(set: &Set<'_>) -> bool {
+    let has_pools = !set.pools.is_empty() || !set.broken_pools(&[]).is_empty();
+    !has_pools && !set.machine_configs.is_empty() && set.machine_configs.iter().all(MachineConfig::is_rendered)
 }
 
-/// Two single objects are compared with each other, whatever pools they are for.
+/// Two single rendered objects are compared with each other, whatever pools they are for.
 fn align(old: &mut Side, new: &Side) {
     if let (1, 1, Some(from), Some(to)) = (old.len(), new.len(), old.keys().next().cloned(), new.keys().next())
         && let Some(outcome) = old.remove(&from)
@@ -165,7 +146,7 @@ fn rendered(
         match render(pool, &prepared, &context) {
             Ok(rendered) => {
                 let spec = rendered.spec.clone().into_owned();
-                let outcome = Outcome { name: rendered.name.clone(), spec, pool: Some(pool.name.clone()) };
+                let outcome = Outcome { name: rendered.name.clone(), spec, pool: pool.name.clone() };
                 side.insert(pool.name.clone(), outcome);
             }
             Err(findings) => failed.extend(findings),
@@ -175,7 +156,7 @@ fn rendered(
     Ok(failed.is_empty().then_some(side))
 }
 
-/// Objects that are compared as they are.
+/// Rendered objects, which are compared as they are.
 fn finished(
     set: &Set<'_>,
     options: &Diff,
@@ -188,16 +169,15 @@ fn finished(
             workspace::report(&input.findings, set);
             return Ok(None);
         }
-        let pool = input.source.is_rendered().then(|| pool_of(input.source));
-        known.extend(pool.clone());
-        if pool.as_ref().is_some_and(|pool| !options.pool.is_empty() && !options.pool.contains(pool)) {
+        let pool = pool_of(input.source);
+        known.insert(pool.clone());
+        if !options.pool.is_empty() && !options.pool.contains(&pool) {
             continue;
         }
-        let key = pool.clone().unwrap_or_else(|| input.source.name().to_owned());
-        let outcome = Outcome { name: input.source.name().to_owned(), spec: spec_of(&input), pool };
-        if let Some(other) = side.insert(key.clone(), outcome) {
+        let outcome = Outcome { name: input.source.name().to_owned(), spec: spec_of(&input), pool: pool.clone() };
+        if let Some(other) = side.insert(pool.clone(), outcome) {
             return Err(Failure::unreadable(format!(
-                "{} has several rendered MachineConfigs of pool {key}: {} and {}; give one of them",
+                "{} has several rendered MachineConfigs of pool {pool}: {} and {}; give one of them",
                 file.display(),
                 other.name,
                 input.source.name()

@@ -14,7 +14,7 @@ use super::super::ssh_key;
 use super::super::value::{HIDDEN, shown, shown_or_unset};
 use super::report::{FieldDifference, Report, noun};
 use crate::failure::Failure;
-use crate::paint;
+use crate::{output, paint};
 
 const INDENT: &str = "    ";
 const BODY_INDENT: &str = "      ";
@@ -27,7 +27,7 @@ const LONGEST_NAME: usize = 200;
 
 /// Writes all differences, and says so when there is none.
 pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+    let mut out = output::painted();
     for (nth, report) in reports.iter().filter(|report| report.differs()).enumerate() {
         if nth > 0 {
             writeln!(out)?;
@@ -49,13 +49,10 @@ pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
 }
 
 fn write_report(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
-    let is_pool = report.old.or(report.new).is_some_and(|outcome| outcome.pool.is_some());
-    let pool = if is_pool { format!("pool {}", report.pool) } else { format!("MachineConfig {}", report.pool) };
+    let pool = format!("pool {}", report.pool);
     let (what, names) = match (report.old, report.new) {
         (Some(old), Some(new)) if old.name == new.name => (pool, String::new()),
-        (Some(old), Some(new)) if old.pool.is_some() && old.pool == new.pool => {
-            (pool, format!(" ({} → {})", old.name, new.name))
-        }
+        (Some(old), Some(new)) if old.pool == new.pool => (pool, format!(" ({} → {})", old.name, new.name)),
         (Some(old), Some(new)) => (format!("{} → {}", old.name, new.name), String::new()),
         (None, Some(new)) => (format!("{pool} is new"), format!(" ({})", new.name)),
         (Some(old), None) => (format!("{pool} is gone"), format!(" ({})", old.name)),

@@ -5,17 +5,16 @@ mod text;
 
 use std::io::Write as _;
 
-use seaworthy_ignition::node::Node;
 use seaworthy_render::provenance::{Entry, Overridden};
 use seaworthy_render::remote::Embedded;
-use seaworthy_render::{MachineConfig, render};
+use seaworthy_render::{Pool, render};
 
 use self::question::{Kind, answer, instead, kind_named};
-use super::workspace;
+use super::{value, workspace};
 use crate::cli::{Explain, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::Set;
-use crate::paint;
+use crate::{output, paint};
 
 /// Of several things that may have been meant this many are named.
 const MOST_NAMED: usize = 3;
@@ -53,7 +52,10 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
         None => (all.iter().collect(), Kind::Many),
         Some(what) => {
             let place = format!("{} (pool {})", rendered.name, pool.name);
-            let found = answer(&all, what).ok_or_else(|| Failure::unreadable(not_found(&all, what, &place)))?;
+            let found = answer(&all, what).ok_or_else(|| {
+                let elsewhere = of_other_pools(&set, &pool, what);
+                Failure::unreadable(elsewhere.unwrap_or_else(|| not_found(&all, what, &place)))
+            })?;
             if found.kind == Kind::Nearly {
                 paint::note(&format!("there is no {what:?}; showing {}", subjects(&found.entries)));
             }
@@ -63,7 +65,7 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
     match (options.output, kind) {
         (ReportFormat::Json, _) => print_json(&rendered.name, &pool.name, &entries)?,
         (ReportFormat::Text, Kind::Many) => text::print_table(&entries)?,
-        (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries)?,
+        (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries, set.lacks_images())?,
     }
     Ok(OK)
 }
@@ -72,7 +74,7 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
 fn why_nothing(set: &Set<'_>) -> String {
     let objects = &set.machine_configs;
     match objects.first() {
-        Some(first) if objects.iter().all(MachineConfig::is_rendered) => format!(
+        Some(first) if set.has_only_results() => format!(
             "there are only rendered MachineConfigs in the input ({}), and they do not say what they were made of; give the \
              MachineConfigs that the pool selects, and the MachineConfigPool",
             first.name()
@@ -89,6 +91,29 @@ fn subjects(entries: &[&Entry<'_>]) -> String {
     names.truncate(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", names.join(", "))
+}
+
+/// Says where the MachineConfig is that the question names, if it is in the input and not in the pool.
+fn of_other_pools(set: &Set<'_>, pool: &Pool, what: &str) -> Option<String> {
+    let named = set.machine_configs.iter().find(|machine_config| machine_config.name() == what)?;
+    if named.is_rendered() {
+        return Some(format!("MachineConfig {what} is the result of rendering, which nothing is made of"));
+    }
+    let selects =
+        |pool: &&Pool| pool.selector.as_ref().is_some_and(|selector| !selector.is_empty() && selector.matches(named));
+    if selects(&pool) {
+        return Some(format!(
+            "nothing of MachineConfig {what} is left in pool {}: it says nothing, or others do",
+            pool.name
+        ));
+    }
+    let others: Vec<&str> = set.pools.iter().filter(selects).map(|pool| pool.name.as_str()).collect();
+    let hint = match (others.as_slice(), named.role()) {
+        ([], Some(role)) if set.pools.is_empty() => format!("its role is {role}; choose it with --pool {role}"),
+        ([], _) => "nor does any other; `seaworthy lint` says why".to_owned(),
+        (others, _) => format!("choose one that does with --pool: {}", others.join(", ")),
+    };
+    Some(format!("pool {} does not select MachineConfig {what}; {hint}", pool.name))
 }
 
 /// Says that something is not there, and what is.
@@ -121,7 +146,7 @@ fn print_json(name: &str, pool: &str, entries: &[&Entry<'_>]) -> Result<(), Fail
     let list: Vec<serde_json::Value> = entries.iter().map(|entry| entry_json(entry)).collect();
     let json = serde_json::json!({"rendered": name, "pool": pool, "entries": list});
     // A value always has a JSON form.
-    writeln!(std::io::stdout().lock(), "{}", serde_json::to_string_pretty(&json).unwrap_or_default())?;
+    writeln!(output::plain(), "{}", serde_json::to_string_pretty(&json).unwrap_or_default())?;
     Ok(())
 }
 
@@ -129,11 +154,11 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
     let mut json = serde_json::json!({
         "subject": entry.subject.to_string(),
         "field": entry.field,
-        "value": entry.value.to_json(),
+        "value": value::json(&entry.field, &entry.value),
         "setBy": entry.set_by,
         "default": entry.default.is_some(),
         "alsoSetBy": entry.also,
-        "overrode": entry.overrode.iter().map(lost_json).collect::<Vec<_>>(),
+        "overrode": entry.overrode.iter().map(|lost| lost_json(&entry.field, lost)).collect::<Vec<_>>(),
     });
     if let Some(default) = &entry.default {
         json["reason"] = default.reason.into();
@@ -141,18 +166,17 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
             json["defaultFor"] = serde_json::json!(entry);
         }
     }
+    if !entry.ignored.is_empty() {
+        json["ignored"] = entry.ignored.iter().map(|lost| lost_json(&entry.field, lost)).collect();
+    }
     if let Some(fetched) = entry.fetched {
         json["fetched"] = fetched_json(fetched);
     }
     json
 }
 
-fn lost_json(lost: &Overridden<'_>) -> serde_json::Value {
-    // Of what was fetched the value is the URL, as its author wrote it.
-    let value = match (lost.fetched, lost.value.as_ref().and_then(Node::as_str)) {
-        (Some(_), Some(url)) if !url.starts_with("data:") => Some(seaworthy_fetch::redact(url).into()),
-        _ => lost.value.as_ref().map(Node::to_json),
-    };
+fn lost_json(field: &str, lost: &Overridden<'_>) -> serde_json::Value {
+    let value = lost.value.as_ref().map(|node| value::json(field, node));
     let mut json = serde_json::json!({"place": lost.place, "value": value});
     if let Some(fetched) = lost.fetched {
         json["fetched"] = fetched_json(fetched);

@@ -41,6 +41,15 @@ pub fn answer<'e, 'r>(entries: &'e [Entry<'r>], what: &str) -> Option<Answer<'e,
         return None;
     }
     let field = what.strip_prefix("spec.").unwrap_or(what);
+    if let Some((list, index)) = field.strip_suffix(']').and_then(|field| field.rsplit_once('['))
+        && let Ok(index) = index.parse::<usize>()
+    {
+        let word = squeezed(list);
+        let found = entries.iter().filter(|entry| is_spec_list(&entry.subject, &word)).nth(index);
+        if let Some(found) = found {
+            return Some(Answer { entries: vec![found], kind: Kind::Named });
+        }
+    }
     let word = squeezed(field);
     let cleaned = format!("/{}", what.trim_matches('/')).to_lowercase();
     let folder = format!("{}/", cleaned.trim_end_matches('/'));
@@ -65,7 +74,7 @@ pub fn answer<'e, 'r>(entries: &'e [Entry<'r>], what: &str) -> Option<Answer<'e,
 
 /// The lists whose entries are of one kind, as people may call them.
 const KINDS: [(&str, &[&str]); 15] = [
-    ("kernel arguments", &["kernelarguments", "kernelargument", "kargs", "karg"]),
+    ("kernel arguments", &["kernelarguments", "kernelargument", "kernelargs", "kernelarg", "kargs", "karg"]),
     ("extensions", &["extensions", "extension"]),
     ("files", &["files", "file", "storagefiles"]),
     ("directories", &["directories", "directory", "storagedirectories"]),
@@ -168,6 +177,11 @@ fn is_list_of_texts(subject: &Subject, word: &str) -> bool {
         Subject::Extension(_) => kind_named(word) == Some("extensions"),
         _ => false,
     }
+}
+
+/// Whether an entry is one of a list of the spec, whose order is that of the entries.
+fn is_spec_list(subject: &Subject, word: &str) -> bool {
+    !matches!(subject, Subject::Config(_)) && is_list_of_texts(subject, word)
 }
 
 fn is_of_kind(subject: &Subject, word: &str) -> bool {
@@ -287,6 +301,7 @@ mod tests {
             default: None,
             also: Vec::new(),
             overrode: Vec::new(),
+            ignored: Vec::new(),
             fetched: None,
         }
     }

@@ -10,10 +10,10 @@ use seaworthy_render::provenance::{DefaultValue, Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 
 use super::super::contents::{self, LARGEST, counted};
-use super::super::value::{is_secret, shown};
+use super::super::value::{is_secret, shown, shown_or_unset};
 use crate::failure::Failure;
-use crate::paint;
 use crate::table::Table;
+use crate::{output, paint};
 
 /// How many characters of a value a table shows.
 const WIDEST: usize = 36;
@@ -35,7 +35,7 @@ pub fn print_table(entries: &[&Entry<'_>]) -> Result<(), Failure> {
             overrode.join(", "),
         ]);
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = output::painted();
     for line in table.lines() {
         writeln!(out, "{}", paint::plain(line))?;
     }
@@ -74,9 +74,10 @@ fn short(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
     }
 }
 
-/// Every value with everything that is known about it.
-pub fn print_full(entries: &[&Entry<'_>]) -> Result<(), Failure> {
-    let mut out = anstream::stdout().lock();
+/// Every value with everything that is known about it. `lacks_images` is whether nothing in the input says which images a
+/// pool has that chooses none.
+pub fn print_full(entries: &[&Entry<'_>], lacks_images: bool) -> Result<(), Failure> {
+    let mut out = output::painted();
     let bold = Style::new().bold();
     let mut last = None;
     // What was fetched is told once for each thing, not for each of its fields.
@@ -92,6 +93,7 @@ pub fn print_full(entries: &[&Entry<'_>]) -> Result<(), Failure> {
             told.clear();
         }
         write_entry(&mut out, entry, &packed, &mut told)?;
+        write_ignored(&mut out, entry, lacks_images)?;
     }
     Ok(())
 }
@@ -128,6 +130,20 @@ fn write_entry<'r>(
     for lost in &entry.overrode {
         write_lost(out, entry, lost, newer)?;
         newer = lost.value.as_ref().filter(|_| !is_reference(lost)).map(|value| (value, looks_packed(value)));
+    }
+    Ok(())
+}
+
+/// Why an image is another than one would think, or none.
+fn write_ignored(out: &mut impl Write, entry: &Entry<'_>, lacks_images: bool) -> io::Result<()> {
+    for lost in &entry.ignored {
+        let line = format!("    {} names {}", lost.place, shown_or_unset(&entry.field, lost.value.as_ref()));
+        writeln!(out, "{}", paint::plain(line))?;
+        writeln!(out, "{INDENT}ignored, because it is generated: the platform's images are the ControllerConfig's")?;
+    }
+    let is_image = |name: &String| matches!(name.as_str(), "osImageURL" | "baseOSExtensionsContainerImage");
+    if lacks_images && entry.default.is_some() && matches!(&entry.subject, Subject::Field(name) if is_image(name)) {
+        writeln!(out, "    there is no ControllerConfig in the input, which would decide")?;
     }
     Ok(())
 }
