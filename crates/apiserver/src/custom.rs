@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, Column, CustomResource, Document, JsonPath, NodeId, Scale, Schema};
 use serde_json::{Value, json};
 
-use crate::kind::{ALL_VERBS, PART_VERBS, Part, keep_parts_apart_from_the_start};
+use crate::kind::{ALL_VERBS, Deed, PART_VERBS, Part, Replicas, keep_parts_apart_from_the_start};
 use crate::object::{self, Metadata, Object};
 use crate::resource::{Below, Origin, Resource, api_version};
 use crate::table;
@@ -69,11 +69,15 @@ impl Custom {
     /// What lives below its objects.
     pub fn below(&self, resource: &Resource) -> Vec<Below> {
         let own = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
-        let status = Below { name: "status", kind: own, is_foreign: false, verbs: PART_VERBS };
-        let scale = ("autoscaling".into(), "v1".into(), "Scale".into());
-        let scale = Below { name: "scale", kind: scale, is_foreign: true, verbs: PART_VERBS };
-        let status = self.has_status.then_some(status);
-        status.into_iter().chain(self.scale.is_some().then_some(scale)).collect()
+        let status = Below { name: "status", kind: own, is_foreign: false, verbs: PART_VERBS, deed: Deed::Part };
+        let scale = self.scale.as_ref().map(|scale| Below {
+            name: "scale",
+            kind: ("autoscaling".into(), "v1".into(), "Scale".into()),
+            is_foreign: true,
+            verbs: PART_VERBS,
+            deed: Deed::Scale(Replicas::of_custom(scale)),
+        });
+        self.has_status.then_some(status).into_iter().chain(scale).collect()
     }
 
     /// The value of a field that selectors may name.

@@ -1,11 +1,15 @@
 //! A built-in kind as data: what it is called, how it behaves, and the few functions in which it differs from others.
 
 use jiff::Timestamp;
-use seaworthy_schema::Cause;
+use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
-use crate::object::Object;
+use crate::call::Call;
+use crate::object::{Metadata, Object};
+use crate::reach::Reach;
 use crate::request::Verb;
+use crate::status::Failure;
+use crate::table;
 
 /// A kind that the server knows without a definition.
 pub struct Kind {
@@ -48,6 +52,74 @@ pub struct Kind {
     pub columns: &'static [Column],
     /// The cells of those columns, the name included.
     pub cells: fn(&Object, Timestamp) -> Vec<Value>,
+    /// For a kind whose objects are those of another one under other names.
+    pub kept_as: Option<&'static KeptAs>,
+    /// For a kind that is answered and never stored: the answer to an object that was sent.
+    pub review: Option<fn(&Call, Object) -> Result<Object, Failure>>,
+}
+
+/// A kind whose objects are stored as another kind, which calls some of their fields differently.
+pub struct KeptAs {
+    /// The kind that is stored.
+    pub kind: &'static Kind,
+    /// Top-level fields: the name here, the name there.
+    pub renamed: &'static [(&'static str, &'static str)],
+}
+
+impl KeptAs {
+    /// The object as it is stored.
+    pub fn kept(&self, object: &Object, api_version: &str) -> Object {
+        self.turned(object, api_version, |(own, kept)| (own, kept))
+    }
+
+    /// A stored object as this kind shows it.
+    pub fn shown(&self, object: &Object, api_version: &str) -> Object {
+        self.turned(object, api_version, |(own, kept)| (kept, own))
+    }
+
+    fn turned<'k>(
+        &'k self,
+        object: &Object,
+        api_version: &str,
+        direction: impl Fn((&'k str, &'k str)) -> (&'k str, &'k str),
+    ) -> Object {
+        let renamed = |key: &str| {
+            let mut pairs = self.renamed.iter().map(|pair| direction(*pair));
+            pairs.find(|(from, _)| *from == key).map(|(_, to)| to.to_owned())
+        };
+        let turned = object.iter().map(|(key, value)| (renamed(key).unwrap_or_else(|| key.clone()), value.clone()));
+        let mut turned: Object = turned.collect();
+        turned.insert("apiVersion".to_owned(), api_version.into());
+        turned
+    }
+}
+
+impl Kind {
+    /// What most kinds are like: they live in a namespace, can do everything, have no rules beyond their schema, and
+    /// show their name and age. Names and schema are each kind's own.
+    pub const BASE: Kind = Kind {
+        group: "",
+        version: "v1",
+        plural: "",
+        singular: "",
+        kind: "",
+        is_namespaced: true,
+        short_names: &[],
+        categories: &[],
+        verbs: ALL_VERBS,
+        subresources: &[],
+        definition: "",
+        name_rule: names::dns_subdomain,
+        ways: Ways::PLAIN,
+        selectable: &[],
+        defaults: no_defaults,
+        prepare: no_preparation,
+        validate: no_rules,
+        columns: &[Column::NAME, Column::AGE],
+        cells: name_and_age,
+        kept_as: None,
+        review: None,
+    };
 }
 
 /// The part of an object that a write is about.
@@ -62,7 +134,7 @@ pub enum Part {
 }
 
 /// Something below an object.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Subresource {
     /// Its name in the path.
     pub name: &'static str,
@@ -70,6 +142,47 @@ pub struct Subresource {
     pub kind: (&'static str, &'static str, &'static str),
     /// What can be done.
     pub verbs: &'static [Verb],
+    /// What it does.
+    pub deed: Deed,
+}
+
+/// What a subresource does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// It reads and writes a part of the object, as `/status` does.
+    Part,
+    /// It puts a pod on a node.
+    Bind,
+    /// It deletes a pod if its disruption budgets allow it.
+    Evict,
+    /// It makes a token for a service account.
+    Token,
+    /// It shows and sets how many there should be.
+    Scale(Replicas),
+}
+
+/// Where an object keeps its number of replicas: paths of keys with dots between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replicas {
+    /// How many there should be.
+    pub wanted: std::borrow::Cow<'static, str>,
+    /// How many there are.
+    pub found: std::borrow::Cow<'static, str>,
+    /// The selector of what is counted: a text, or a label selector. Empty for none.
+    pub selector: std::borrow::Cow<'static, str>,
+}
+
+impl Replicas {
+    /// Where a definition says they are.
+    pub fn of_custom(scale: &seaworthy_schema::Scale) -> Replicas {
+        // Definitions write paths with a dot before them.
+        let path = |path: &str| path.trim_start_matches('.').to_owned().into();
+        Replicas {
+            wanted: path(&scale.spec_replicas),
+            found: path(&scale.status_replicas),
+            selector: path(scale.selector.as_deref().unwrap_or_default()),
+        }
+    }
 }
 
 /// How a kind behaves where kinds differ.
@@ -112,8 +225,26 @@ impl Ways {
 pub struct Selectable {
     /// What the selector calls it.
     pub label: &'static str,
-    /// Its value in an object, empty if there is none.
-    pub value: fn(&Object) -> String,
+    /// Where it is in the stored object: a path of keys with dots between them.
+    pub at: &'static str,
+    /// What an object has that does not say it.
+    pub otherwise: &'static str,
+}
+
+impl Selectable {
+    /// A text that the selector calls by its path.
+    pub const fn text(path: &'static str) -> Selectable {
+        Selectable { label: path, at: path, otherwise: "" }
+    }
+
+    /// Its value in a stored object.
+    pub fn value(&self, object: &Object) -> String {
+        match object.at(self.at) {
+            Some(Value::String(text)) if !text.is_empty() => text.clone(),
+            Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
+            _ => self.otherwise.to_owned(),
+        }
+    }
 }
 
 /// A column of a table.
@@ -149,6 +280,11 @@ impl Column {
         Column { name, kind: "string", format: "", description, priority: 0 }
     }
 
+    /// A column of numbers.
+    pub const fn count(name: &'static str, description: &'static str) -> Column {
+        Column { name, kind: "integer", format: "", description, priority: 0 }
+    }
+
     /// A column of the wide form.
     pub const fn wide(name: &'static str, description: &'static str) -> Column {
         Column { name, kind: "string", format: "", description, priority: 1 }
@@ -171,7 +307,12 @@ pub const ALL_VERBS: &[Verb] = &[
 pub const PART_VERBS: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
 
 /// The subresource in which a kind reports.
-pub const STATUS: Subresource = Subresource { name: "status", kind: ("", "", ""), verbs: PART_VERBS };
+pub const STATUS: Subresource = Subresource { name: "status", kind: ("", "", ""), verbs: PART_VERBS, deed: Deed::Part };
+
+/// The cells of [`Column::NAME`] and [`Column::AGE`].
+pub fn name_and_age(object: &Object, now: Timestamp) -> Vec<Value> {
+    vec![object.name().into(), table::age(object, now)]
+}
 
 /// For kinds that have no defaults.
 pub fn no_defaults(_: &mut Object) {}

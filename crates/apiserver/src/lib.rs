@@ -1,6 +1,7 @@
 //! A Kubernetes API server as a tower service: the smallest that clients cannot tell from the real one.
 
 mod access;
+mod admission;
 mod authentication;
 mod body;
 mod builtin;
@@ -19,6 +20,8 @@ mod openapi;
 mod options;
 mod pki;
 mod present;
+mod quantity;
+mod reach;
 mod registry;
 mod request;
 mod resource;
@@ -26,6 +29,7 @@ mod selector;
 mod server;
 mod service;
 mod status;
+mod subresource;
 mod table;
 mod verb;
 mod version;

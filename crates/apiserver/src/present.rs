@@ -8,7 +8,7 @@ use seaworthy_store::Record;
 use serde_json::{Value, json};
 
 use crate::media::{Accepted, Format, Shape};
-use crate::object::{Metadata, Object};
+use crate::object::{self, Metadata, Object};
 use crate::options::Query;
 use crate::resource::Resource;
 use crate::server::decode;
@@ -30,6 +30,16 @@ pub fn after_kind(body: &Bytes) -> Bytes {
 pub fn in_version(resource: &Resource, body: &Bytes) -> Bytes {
     if body.starts_with(&resource.prefix) {
         return body.clone();
+    }
+    if let Some(kept_as) = resource.kept_as() {
+        // What was stored is JSON.
+        let kept: Object = serde_json::from_slice(body).unwrap_or_default();
+        let shown = kept_as.shown(&kept, &resource.api_version);
+        let encoded = object::encode(&shown);
+        let mut bytes = BytesMut::from(&encoded.bytes[..encoded.hole]);
+        bytes.put_slice(shown.revision_text().as_bytes());
+        bytes.put_slice(&encoded.bytes[encoded.hole..]);
+        return bytes.freeze();
     }
     let rest = after_kind(body);
     let mut bytes = BytesMut::with_capacity(resource.prefix.len() + rest.len());

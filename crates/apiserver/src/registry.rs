@@ -10,7 +10,8 @@ use crate::resource::Resource;
 #[derive(Default)]
 pub struct Registry {
     by_place: HashMap<Place, Arc<Resource>>,
-    by_storage: HashMap<Arc<str>, Arc<Resource>>,
+    /// All resources whose objects are stored there, the best version first.
+    by_storage: HashMap<Arc<str>, Vec<Arc<Resource>>>,
     groups: BTreeMap<Arc<str>, Vec<Arc<str>>>,
 }
 
@@ -42,10 +43,10 @@ impl Registry {
         }
         let place =
             Place { group: resource.group.clone(), version: resource.version.clone(), plural: resource.plural.clone() };
-        let best = self.by_storage.entry(resource.storage.clone()).or_insert_with(|| resource.clone());
-        if version_order(&resource.version) > version_order(&best.version) {
-            *best = resource.clone();
-        }
+        let sharing = self.by_storage.entry(resource.storage.clone()).or_default();
+        let order = version_order(&resource.version);
+        let at = sharing.iter().position(|other| version_order(&other.version) < order).unwrap_or(sharing.len());
+        sharing.insert(at, resource.clone());
         self.by_place.insert(place, resource);
     }
 
@@ -81,12 +82,17 @@ impl Registry {
 
     /// A resource whose objects are stored there: the best of its versions.
     pub fn of_storage(&self, storage: &str) -> Option<&Arc<Resource>> {
-        self.by_storage.get(storage)
+        self.sharing(storage).first()
+    }
+
+    /// All resources whose objects are stored there.
+    pub fn sharing(&self, storage: &str) -> &[Arc<Resource>] {
+        self.by_storage.get(storage).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// All resources, the best version of each.
     pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.by_storage.values()
+        self.by_storage.values().filter_map(|sharing| sharing.first())
     }
 }
 

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use crate::builtin::definition::FINALIZER;
 use crate::builtin::definitions;
+use crate::call::Call;
 use crate::custom::Custom;
 use crate::housekeeping::DEFINITIONS;
-use crate::kind::{Generation, Kind, Part, Ways};
-use crate::object::{self, Metadata, Object};
+use crate::kind::{Deed, Generation, KeptAs, Kind, Part, Ways};
+use crate::object::{self, Encoded, Metadata, Object};
 use crate::request::Verb;
-use crate::status::Named;
+use crate::status::{Failure, Named};
 
 /// One version of a kind.
 pub struct Resource {
@@ -68,14 +69,18 @@ pub struct Below {
     pub is_foreign: bool,
     /// What can be done.
     pub verbs: &'static [Verb],
+    /// What it does.
+    pub deed: Deed,
 }
 
 impl Resource {
     /// The resource of a built-in kind.
     pub fn built_in(kind: &'static Kind) -> Resource {
-        let group = if kind.group.is_empty() { "core" } else { kind.group };
-        let api_version = api_version(kind.group, kind.version);
-        let prefix: Box<[u8]> = object::prefix(&api_version, kind.kind).into_bytes().into();
+        let kept = kind.kept_as.map_or(kind, |kept_as| kept_as.kind);
+        let group = if kept.group.is_empty() { "core" } else { kept.group };
+        let prefix = |kind: &Kind| -> Box<[u8]> {
+            object::prefix(&api_version(kind.group, kind.version), kind.kind).into_bytes().into()
+        };
         Resource {
             group: kind.group.into(),
             version: kind.version.into(),
@@ -87,10 +92,10 @@ impl Resource {
             short_names: kind.short_names.iter().map(|name| (*name).into()).collect(),
             categories: kind.categories.iter().map(|name| (*name).into()).collect(),
             verbs: kind.verbs,
-            storage: format!("{group}/{}", kind.plural).into(),
-            api_version: api_version.into(),
-            stored_prefix: prefix.clone(),
-            prefix,
+            storage: format!("{group}/{}", kept.plural).into(),
+            api_version: api_version(kind.group, kind.version).into(),
+            stored_prefix: prefix(kept),
+            prefix: prefix(kind),
             origin: Origin::BuiltIn(kind),
         }
     }
@@ -102,12 +107,17 @@ impl Resource {
 
     /// How messages name the resource.
     pub fn named(&self) -> Named<'_> {
-        Named { group: &self.group, word: &self.plural }
+        Named { group: self.named_group(), word: &self.plural }
     }
 
     /// How messages name the kind.
     pub fn named_kind(&self) -> Named<'_> {
-        Named { group: &self.group, word: &self.kind }
+        Named { group: self.named_group(), word: &self.kind }
+    }
+
+    /// Messages call an object by the group that it is stored in.
+    fn named_group(&self) -> &str {
+        self.kept_as().map_or(&self.group, |kept_as| kept_as.kind.group)
     }
 
     /// How it behaves.
@@ -149,7 +159,8 @@ impl Resource {
             true => (group.into(), version.into(), kind.into()),
             false => (self.group.clone(), self.version.clone(), self.kind.clone()),
         };
-        Below { name: below.name, kind, is_foreign: is_foreign && !group.is_empty(), verbs: below.verbs }
+        let is_foreign = is_foreign && !group.is_empty();
+        Below { name: below.name, kind, is_foreign, verbs: below.verbs, deed: below.deed.clone() }
     }
 
     /// What its names look like; the answer is what is wrong.
@@ -169,7 +180,7 @@ impl Resource {
         }
         match &self.origin {
             Origin::BuiltIn(kind) => {
-                kind.selectable.iter().find(|field| field.label == label).map(|field| (field.value)(object))
+                kind.selectable.iter().find(|field| field.label == label).map(|field| field.value(object))
             }
             Origin::Custom(custom) => custom.selectable(object, label),
         }
@@ -206,7 +217,12 @@ impl Resource {
     /// Brings an object into the state in which this write may leave it.
     pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: Part) {
         match &self.origin {
-            Origin::BuiltIn(kind) => (kind.prepare)(object, old, part),
+            Origin::BuiltIn(kind) => {
+                (kind.prepare)(object, old, part);
+                if let Some(schema) = definitions::of(kind) {
+                    definitions::materialise_status(schema, object);
+                }
+            }
             Origin::Custom(custom) => custom.prepare(object, old, part),
         }
     }
@@ -214,8 +230,40 @@ impl Resource {
     /// Fills in what the client left out, in an object that was sent or in one that an apply made.
     pub fn fill_defaults(&self, object: &mut Object, is_applied: bool) {
         match &self.origin {
-            Origin::BuiltIn(kind) => (kind.defaults)(object),
+            Origin::BuiltIn(kind) => {
+                if let Some(schema) = definitions::of(kind) {
+                    definitions::materialise(schema, object);
+                }
+                (kind.defaults)(object);
+            }
             Origin::Custom(custom) => custom.fill_defaults(object, is_applied),
+        }
+    }
+
+    /// For a kind that is answered and never stored: how.
+    pub fn review(&self) -> Option<fn(&Call, Object) -> Result<Object, Failure>> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.review,
+            Origin::Custom(_) => None,
+        }
+    }
+
+    /// An object of this resource as the store keeps it.
+    pub fn encode(&self, object: &Object) -> Encoded {
+        match self.kept_as() {
+            Some(kept_as) => {
+                let version = api_version(kept_as.kind.group, kept_as.kind.version);
+                object::encode(&kept_as.kept(object, &version))
+            }
+            None => object::encode(object),
+        }
+    }
+
+    /// For a kind whose objects are those of another one under other names.
+    pub fn kept_as(&self) -> Option<&'static KeptAs> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.kept_as,
+            Origin::Custom(_) => None,
         }
     }
 

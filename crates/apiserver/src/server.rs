@@ -180,13 +180,11 @@ fn indexer(registry: Arc<RwLock<Arc<Registry>>>) -> Indexer {
         let labels = object.get("metadata").and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
         let labels = labels.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
         let registry = read(&registry);
-        let fields: Vec<(String, String)> = match registry.of_storage(&key.resource) {
-            Some(resource) => {
-                let labels = resource.selectable_labels().into_iter();
-                labels.filter_map(|label| Some((label.to_owned(), resource.selectable(&object, label)?))).collect()
-            }
-            None => Vec::new(),
-        };
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for resource in registry.sharing(&key.resource) {
+            let labels = resource.selectable_labels().into_iter();
+            fields.extend(labels.filter_map(|label| Some((label.to_owned(), resource.selectable(&object, label)?))));
+        }
         Tags::new(labels, fields.iter().map(|(label, value)| (label.as_str(), value.as_str())))
     })
 }

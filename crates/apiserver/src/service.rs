@@ -24,7 +24,7 @@ use crate::request::{ResourcePath, Target, Verb};
 use crate::resource::Resource;
 use crate::server::Server;
 use crate::status::{Failure, Named};
-use crate::{discovery, openapi, verb, version};
+use crate::{discovery, openapi, subresource, verb, version};
 
 /// The server as a tower service.
 impl<B> tower_service::Service<Request<B>> for Server
@@ -173,6 +173,9 @@ fn answered(content_type: &'static str, text: impl Into<Bytes>) -> Response<Body
 }
 
 async fn act(call: Call, verb: Verb) -> Result<Answer, Failure> {
+    if let Some(deed) = subresource::deed(&call) {
+        return subresource::act(&call, verb, &deed).await;
+    }
     match verb {
         Verb::Get => verb::get(&call),
         Verb::List => verb::list(&call),

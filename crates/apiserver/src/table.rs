@@ -6,6 +6,22 @@ use serde_json::{Value, json};
 use crate::kind::Column;
 use crate::object::{Metadata, Object};
 
+/// What a cell says when there is nothing.
+pub const NONE: &str = "<none>";
+
+/// A text as a cell, [`NONE`] if it is empty.
+pub fn or_none(text: &str) -> Value {
+    if text.is_empty() { NONE.into() } else { text.into() }
+}
+
+/// Labels as a cell.
+pub fn labels(labels: Option<&Object>) -> Value {
+    let labels = labels.into_iter().flatten();
+    let terms: Vec<String> =
+        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    or_none(&terms.join(","))
+}
+
 /// A column as the answer defines it.
 pub fn column(column: &Column) -> Value {
     json!({

@@ -190,6 +190,8 @@ impl<'a> Place<'a> {
         match self.what {
             What::Text => Scalar::String,
             What::Schema(schema) => match schema.kind {
+                // Amounts with a unit are numbers or texts.
+                _ if schema.is_int_or_string => Scalar::Any,
                 Some(Type::Integer | Type::Number) => Scalar::Number,
                 Some(Type::Boolean) => Scalar::Boolean,
                 // Formats like date-time and int-or-string say that the text is something else underneath.

@@ -1,10 +1,10 @@
 //! ConfigMap: texts and bytes by key.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
 use serde_json::Value;
 
-use crate::kind::{ALL_VERBS, Column, Kind, Part, Ways, no_defaults, no_preparation};
+use crate::kind::{Column, Kind, Part};
 use crate::object::{Metadata, Object};
 use crate::table;
 
@@ -13,25 +13,15 @@ const MAX_SIZE: usize = 1024 * 1024;
 
 /// The kind.
 pub static CONFIG_MAP: Kind = Kind {
-    group: "",
-    version: "v1",
     plural: "configmaps",
     singular: "configmap",
     kind: "ConfigMap",
-    is_namespaced: true,
     short_names: &["cm"],
-    categories: &[],
-    verbs: ALL_VERBS,
-    subresources: &[],
     definition: "io.k8s.api.core.v1.ConfigMap",
-    name_rule: names::dns_subdomain,
-    ways: Ways::PLAIN,
-    selectable: &[],
-    defaults: no_defaults,
-    prepare: no_preparation,
     validate,
     columns: &[Column::NAME, Column::shown("Data", "How many entries it has."), Column::AGE],
     cells,
+    ..Kind::BASE
 };
 
 fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {

@@ -1,10 +1,10 @@
 //! CustomResourceDefinition: a kind that users bring along.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, default_definition, definition_mistakes, names, remember_stored_version};
+use seaworthy_schema::{Cause, default_definition, definition_mistakes, remember_stored_version};
 use serde_json::Value;
 
-use crate::kind::{ALL_VERBS, Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
+use crate::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
 use crate::object::{Metadata, Object};
 
 /// What holds a definition until its objects are gone.
@@ -13,24 +13,21 @@ pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The kind.
 pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     group: "apiextensions.k8s.io",
-    version: "v1",
     plural: "customresourcedefinitions",
     singular: "customresourcedefinition",
     kind: "CustomResourceDefinition",
     is_namespaced: false,
     short_names: &["crd", "crds"],
     categories: &["api-extensions"],
-    verbs: ALL_VERBS,
     subresources: &[STATUS],
     definition: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
-    name_rule: names::dns_subdomain,
     ways: Ways { updates_unconditionally: false, generation: Generation::Wishes, ..Ways::PLAIN },
-    selectable: &[],
     defaults,
     prepare,
     validate,
     columns: &[Column::NAME, Column::shown("Created At", "When it was created.")],
     cells,
+    ..Kind::BASE
 };
 
 fn defaults(object: &mut Object) {

@@ -1,11 +1,15 @@
 //! The schemas of the built-in kinds, read from the OpenAPI data when a kind is first used.
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use seaworthy_schema::{Document, Schema};
+use seaworthy_schema::{Document, NodeId, Schema};
 use serde_json::{Map, Value};
 
 use crate::kind::Kind;
+use crate::object::Object;
+
+use super::zeros::{KEPT_TEXTS, MICRO_TIME, ZEROS};
 
 /// The definitions of one version of a group.
 struct Source {
@@ -13,6 +17,43 @@ struct Source {
     version: &'static str,
     text: &'static [u8],
     document: OnceLock<Document>,
+    marks: OnceLock<Marks>,
+}
+
+/// What the schemas do not say about their fields.
+#[derive(Default)]
+pub struct Marks {
+    zeros: HashSet<NodeId>,
+    kept_texts: HashSet<NodeId>,
+    micro_time: Option<NodeId>,
+}
+
+impl Marks {
+    fn of(document: &Document) -> Marks {
+        let marked = |table: &[(&str, &[&str])]| {
+            let fields = table.iter().filter_map(|(name, fields)| Some((document.named(name)?, fields)));
+            let fields =
+                fields.flat_map(|(schema, fields)| fields.iter().filter_map(move |name| schema.property(name)));
+            fields.map(Schema::id).collect()
+        };
+        let micro_time = document.named(MICRO_TIME).map(Schema::id);
+        Marks { zeros: marked(ZEROS), kept_texts: marked(KEPT_TEXTS), micro_time }
+    }
+
+    /// Whether a field that is zero or false is as good as none.
+    pub fn drops_zero(&self, field: Schema<'_>) -> bool {
+        self.zeros.contains(&field.id())
+    }
+
+    /// Whether a field that is an empty text is not as good as none.
+    pub fn keeps_empty(&self, field: Schema<'_>) -> bool {
+        self.kept_texts.contains(&field.id())
+    }
+
+    /// Whether a time has microseconds.
+    pub fn is_micro_time(&self, field: Schema<'_>) -> bool {
+        self.micro_time == Some(field.id())
+    }
 }
 
 macro_rules! source {
@@ -22,6 +63,7 @@ macro_rules! source {
             version: $version,
             text: include_bytes!(concat!("../../data/", $file)),
             document: OnceLock::new(),
+            marks: OnceLock::new(),
         }
     };
 }
@@ -53,6 +95,56 @@ pub fn object_meta() -> Option<Schema<'static>> {
     document("", "v1")?.named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }
 
+/// What is known about a kind's fields beyond its schema.
+pub fn marks(group: &str, version: &str) -> Option<&'static Marks> {
+    let document = document(group, version)?;
+    let source = SOURCES.iter().find(|source| source.group == group && source.version == version)?;
+    Some(source.marks.get_or_init(|| Marks::of(document)))
+}
+
+/// Puts in what objects of this kind always have, empty or not: structures, and required fields that may be zero. The
+/// real server reads objects into typed structures and writes them out again; these parts of them cannot be missing.
+pub fn materialise(schema: Schema<'_>, object: &mut Object) {
+    for (name, field) in schema.properties() {
+        let Some(default) = field.default.as_ref() else { continue };
+        let is_structure = default.as_object().is_some_and(Map::is_empty);
+        let is_required = || schema.required.iter().any(|required| **required == *name);
+        let is_zero = || matches!(default, Value::Bool(false)) || default == 0 || default == "";
+        if !object.contains_key(name) && (is_structure || (is_required() && is_zero())) {
+            object.insert(name.to_owned(), default.clone());
+        }
+    }
+    for (name, value) in object.iter_mut() {
+        if let Some(field) = schema.field(name) {
+            materialise_value(field, value);
+        }
+    }
+}
+
+/// The same for the status alone, which a write may have taken away.
+pub fn materialise_status(schema: Schema<'_>, object: &mut Object) {
+    const STATUS: &str = "status";
+    let Some(field) = schema.property(STATUS) else { return };
+    if let (false, Some(default)) = (object.contains_key(STATUS), field.default.as_ref()) {
+        object.insert(STATUS.to_owned(), default.clone());
+    }
+    if let Some(status) = object.get_mut(STATUS) {
+        materialise_value(field, status);
+    }
+}
+
+fn materialise_value(schema: Schema<'_>, value: &mut Value) {
+    match value {
+        Value::Object(object) => materialise(schema, object),
+        Value::Array(items) => {
+            if let Some(each) = schema.items() {
+                items.iter_mut().for_each(|item| materialise_value(each, item));
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The definitions of one version of a group, as they were published.
 pub fn text(group: &str, version: &str) -> Option<&'static [u8]> {
     SOURCES.iter().find(|source| source.group == group && source.version == version).map(|source| source.text)
@@ -78,5 +170,16 @@ mod tests {
             assert!(of(kind).is_some(), "{} {}", kind.group, kind.definition);
         }
         assert!(object_meta().is_some());
+    }
+
+    #[test]
+    fn every_marked_field_exists() {
+        for (name, fields) in ZEROS.iter().chain(KEPT_TEXTS) {
+            let found = SOURCES.iter().find_map(|source| document(source.group, source.version)?.named(name));
+            let schema = found.unwrap_or_else(|| panic!("{name} is in no document"));
+            for field in *fields {
+                assert!(schema.property(field).is_some(), "{name} has no field {field}");
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
-use crate::kind::{Column, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart, no_rules};
+use crate::kind::{Column, Deed, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart, no_rules};
 use crate::object::{Metadata, Object};
 use crate::request::Verb;
 use crate::table;
@@ -17,25 +17,26 @@ pub const FINALIZER: &str = "kubernetes";
 
 /// The kind.
 pub static NAMESPACE: Kind = Kind {
-    group: "",
-    version: "v1",
     plural: "namespaces",
     singular: "namespace",
     kind: "Namespace",
     is_namespaced: false,
     short_names: &["ns"],
-    categories: &[],
     verbs: &[Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch],
-    subresources: &[Subresource { name: "finalize", kind: ("", "", ""), verbs: &[Verb::Update] }, STATUS],
+    subresources: &[
+        Subresource { name: "finalize", kind: ("", "", ""), verbs: &[Verb::Update], deed: Deed::Part },
+        STATUS,
+    ],
     definition: "io.k8s.api.core.v1.Namespace",
     name_rule: names::dns_label,
     ways: Ways { answers_deleted: true, ..Ways::PLAIN },
-    selectable: &[Selectable { label: "status.phase", value: phase }],
+    selectable: &[Selectable::text("status.phase")],
     defaults,
     prepare,
     validate,
     columns: &[Column::NAME, Column::shown("Status", "Whether it is in use or on its way out."), Column::AGE],
     cells,
+    ..Kind::BASE
 };
 
 fn phase(object: &Object) -> String {

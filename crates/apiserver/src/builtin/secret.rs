@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, names};
+use seaworthy_schema::Cause;
 use serde_json::{Map, Value};
 
-use crate::kind::{ALL_VERBS, Column, Kind, Part, Selectable, Ways, no_preparation};
+use crate::kind::{Column, Kind, Part, Selectable};
 use crate::object::{Metadata, Object};
 use crate::table;
 
@@ -19,22 +19,12 @@ const OPAQUE: &str = "Opaque";
 
 /// The kind.
 pub static SECRET: Kind = Kind {
-    group: "",
-    version: "v1",
     plural: "secrets",
     singular: "secret",
     kind: "Secret",
-    is_namespaced: true,
-    short_names: &[],
-    categories: &[],
-    verbs: ALL_VERBS,
-    subresources: &[],
     definition: "io.k8s.api.core.v1.Secret",
-    name_rule: names::dns_subdomain,
-    ways: Ways::PLAIN,
-    selectable: &[Selectable { label: "type", value: |object| kind_of(object).to_owned() }],
+    selectable: &[Selectable::text("type")],
     defaults,
-    prepare: no_preparation,
     validate,
     columns: &[
         Column::NAME,
@@ -43,6 +33,7 @@ pub static SECRET: Kind = Kind {
         Column::AGE,
     ],
     cells,
+    ..Kind::BASE
 };
 
 fn kind_of(object: &Object) -> &str {

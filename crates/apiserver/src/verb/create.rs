@@ -3,12 +3,14 @@
 use http::StatusCode;
 use seaworthy_store::{Body as Stored, Change, CommitError, Expect};
 
+use crate::admission;
+use crate::builtin::review;
 use crate::call::{Answer, Call};
 use crate::clock;
 use crate::decode;
 use crate::kind::Part;
 use crate::media::Format;
-use crate::object::{self, Metadata, Object};
+use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
 use crate::present;
 use crate::server::decode as decode_record;
@@ -25,6 +27,12 @@ pub async fn create(call: &Call) -> Result<Answer, Failure> {
     let (object, duplicates) = decode::object(&call.body, format, &call.resource)?;
     let Conformed { object, unknown } = write::conform(&call.resource, object)?;
     let warnings = write::judge_oddities(&call.resource, &options, &unknown, &duplicates)?;
+    if let Some(how) = call.resource.review() {
+        let review = review::answer(call, object, how)?;
+        let body = present::shaped(&call.resource, review, call.accepted, &call.query, call.server.world().now())?;
+        let format = call.accepted.format;
+        return Ok(Answer { status: StatusCode::CREATED, format, body: body.into(), warnings });
+    }
     let mut answer = create_object(call, object, &options, false).await?;
     answer.warnings.extend(warnings);
     Ok(answer)
@@ -55,6 +63,7 @@ pub async fn create_object(
             object = write::own_written(call, None, object, &options.manager);
         }
         resource.prepare(&mut object, None, Part::Main);
+        admission::admit(call, &object, None)?;
         write::judge(resource, &object, None, Part::Main)?;
 
         let key = write::own_key(call, &name);
@@ -70,7 +79,7 @@ pub async fn create_object(
             let body = present::shaped(resource, object, call.accepted, &call.query, now)?;
             return Ok(Answer { status: StatusCode::CREATED, ..Answer::ok(call.accepted.format, body) });
         }
-        let encoded = object::encode(&object);
+        let encoded = resource.encode(&object);
         let body = Stored::new(encoded.bytes, encoded.hole);
         match call.server.commit(Change::Put { key, expected: Expect::Absent, body }).await {
             Ok(record) => {

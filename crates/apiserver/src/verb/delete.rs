@@ -12,7 +12,7 @@ use crate::decode;
 use crate::kind::Generation;
 use crate::media::Format;
 use crate::meta::{FOREGROUND, ORPHAN};
-use crate::object::{self, Metadata, Object};
+use crate::object::{Metadata, Object};
 use crate::options::{DeleteOptions, Propagation};
 use crate::present;
 use crate::resource::Resource;
@@ -105,7 +105,7 @@ pub async fn delete_object(
             return Ok(outcome(next));
         }
         // An object that goes at once is last seen as it was: nobody marked it.
-        let encoded = object::encode(if is_gone { &object } else { &next });
+        let encoded = resource.encode(if is_gone { &object } else { &next });
         let body = Stored::new(encoded.bytes, encoded.hole);
         let expected = Expect::Revision(found.revision);
         let change = match is_gone {

@@ -237,7 +237,10 @@ fn joined(resource: &Resource, records: &[Arc<Record>], metadata: &Value) -> Bod
         if at > 0 {
             piece.put_u8(b',');
         }
-        let rest = present::after_kind(&record.body);
+        let rest = match resource.kept_as() {
+            Some(_) => present::after_kind(&present::in_version(resource, &record.body)),
+            None => present::after_kind(&record.body),
+        };
         if resource.is_custom() {
             piece.put_slice(&resource.prefix);
         } else {

@@ -1,15 +1,15 @@
 //! Changing an object: by replacing it or by a patch, the rest is the same.
 
-use std::sync::Arc;
-
+use bytes::Bytes;
 use http::StatusCode;
 use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Record};
 use serde_json::Value;
 
+use crate::admission;
 use crate::call::{Answer, Call};
 use crate::decode;
 use crate::media::Format;
-use crate::object::{self, Metadata, Object};
+use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
 use crate::present;
 use crate::server::decode as decode_record;
@@ -72,7 +72,32 @@ fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
 pub async fn change(
     call: &Call,
     options: &WriteOptions,
+    make: impl FnMut(&Object) -> Result<Changed, Failure>,
+) -> Result<Answer, Failure> {
+    change_and_show(call, options, make, |outcome| {
+        let now = call.server.world().now();
+        match outcome {
+            Outcome::Stored(record) => present::one(&call.resource, record, call.accepted, &call.query, now),
+            Outcome::Unstored(object) => present::shaped(&call.resource, object, call.accepted, &call.query, now),
+        }
+    })
+    .await
+}
+
+/// What a change comes to.
+pub enum Outcome<'r> {
+    /// The stored object.
+    Stored(&'r Record),
+    /// An object that is not, or no longer, stored.
+    Unstored(Object),
+}
+
+/// Changes the stored object, and shows what came of it in another way.
+pub async fn change_and_show(
+    call: &Call,
+    options: &WriteOptions,
     mut make: impl FnMut(&Object) -> Result<Changed, Failure>,
+    show: impl Fn(Outcome<'_>) -> Result<Bytes, Failure>,
 ) -> Result<Answer, Failure> {
     let resource = &*call.resource;
     let key = write::own_key(call, &call.path.name);
@@ -85,7 +110,7 @@ pub async fn change(
             changed.object.revision_text() == old.revision_text() || changed.object.revision_text().is_empty();
         let (next, is_same) = next_state(call, options, &old, changed.object, changed.is_owned)?;
         let answer = |record: &Record| -> Result<Answer, Failure> {
-            let body = present::one(resource, record, call.accepted, &call.query, call.server.world().now())?;
+            let body = show(Outcome::Stored(record))?;
             let warnings = changed.warnings.clone();
             Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings })
         };
@@ -94,11 +119,11 @@ pub async fn change(
         }
         let is_released = next.is_deleting() && may_go(&next);
         if options.is_dry_run {
-            let body = present::shaped(resource, next, call.accepted, &call.query, call.server.world().now())?;
+            let body = show(Outcome::Unstored(next))?;
             let warnings = changed.warnings;
             return Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings });
         }
-        let encoded = object::encode(&next);
+        let encoded = resource.encode(&next);
         let body = Stored::new(encoded.bytes, encoded.hole);
         let expected = Expect::Revision(found.revision);
         let step = match is_released {
@@ -108,7 +133,7 @@ pub async fn change(
         match call.server.commit(step).await {
             // The write that lets an object go answers its last state at the revision that it had.
             Ok(_) if is_released => {
-                let body = present::shaped(resource, next, call.accepted, &call.query, call.server.world().now())?;
+                let body = show(Outcome::Unstored(next))?;
                 let warnings = changed.warnings;
                 return Ok(Answer {
                     status: StatusCode::OK,
@@ -128,7 +153,7 @@ pub async fn change(
 }
 
 /// The stored object in the version of the call.
-fn in_version(call: &Call, record: &Arc<Record>) -> Object {
+pub fn in_version(call: &Call, record: &Record) -> Object {
     let served = present::in_version(&call.resource, &record.body);
     serde_json::from_slice(&served).unwrap_or_else(|_| decode_record(record))
 }
@@ -180,6 +205,7 @@ fn next_state(
     resource.prepare(&mut object, Some(old), part);
     write::count_wish(resource, &mut object, old);
     let (object, is_same) = write::settled(old, object);
+    admission::admit(call, &object, Some(old))?;
     write::judge(resource, &object, Some(old), part)?;
     Ok((object, is_same))
 }

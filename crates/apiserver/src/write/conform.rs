@@ -6,8 +6,10 @@
 use seaworthy_schema::{Additional, Pruning, Schema, Type};
 use serde_json::Value;
 
-use crate::builtin::definitions;
+use crate::builtin::definitions::{self, Marks};
+use crate::clock;
 use crate::object::Object;
+use crate::quantity::{self, Quantity};
 use crate::resource::{Origin, Resource};
 use crate::status::Failure;
 
@@ -30,7 +32,8 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
                 let mut path = "metadata".to_owned();
-                typed(metadata, own, &mut path, &mut Vec::new()).map_err(|mismatch| refused(resource, &mismatch))?;
+                let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
+                typing.value(metadata, own, &mut path).map_err(|mismatch| refused(resource, &mismatch))?;
             }
             if let Some(metadata) = metadata {
                 typed_embedded(schema, metadata, &mut value, true).map_err(|mismatch| refused(resource, &mismatch))?;
@@ -38,8 +41,11 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             unknown = Pruning { metadata }.object(schema, &mut value);
         }
         (Origin::BuiltIn(_), Some(schema)) => {
-            typed(schema, &mut value, &mut String::new(), &mut unknown)
-                .map_err(|mismatch| refused(resource, &mismatch))?;
+            let marks = definitions::marks(&resource.group, &resource.version);
+            let mut typing = Typing { marks, unknown };
+            let typed = typing.value(schema, &mut value, &mut String::new());
+            typed.map_err(|mismatch| refused(resource, &mismatch))?;
+            unknown = typing.unknown;
         }
     }
     match value {
@@ -55,7 +61,11 @@ fn typed_embedded(schema: Schema<'_>, metadata: Schema<'_>, value: &mut Value, i
         && !is_root
         && let Some(own) = value.get_mut("metadata")
     {
-        typed(metadata, own, &mut "metadata".to_owned(), &mut Vec::new())?;
+        Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() }.value(
+            metadata,
+            own,
+            &mut "metadata".to_owned(),
+        )?;
     }
     match value {
         Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {
@@ -83,103 +93,147 @@ fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
     let why = match *found {
         "base64" => format!("illegal base64 data in {kind}.{path}"),
         "time" => format!("parsing time in {kind}.{path} as RFC 3339 failed"),
+        "micro time" => format!("parsing time in {kind}.{path} as RFC 3339 with six digits of a second failed"),
+        "quantity" => quantity::MISTAKE.to_owned(),
         found => format!("json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"),
     };
     Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version))
 }
 
-/// Checks and cleans a value as reading it into a typed structure would.
-fn typed(schema: Schema<'_>, value: &mut Value, path: &mut String, unknown: &mut Vec<String>) -> Result<(), Mismatch> {
-    if value.is_null() {
-        return Ok(());
-    }
-    if schema.is_int_or_string {
-        return match value {
-            Value::String(_) | Value::Number(_) => Ok(()),
-            other => Err(mismatch(other, path, "string")),
-        };
-    }
-    match (schema.kind, &mut *value) {
-        (Some(Type::Object), Value::Object(map)) => {
-            let is_open = schema.properties().len() == 0 && schema.additional == Additional::Unsaid;
-            if is_open || schema.preserves_unknown {
-                return Ok(());
-            }
-            let mut result = Ok(());
-            map.retain(|key, value| {
-                if result.is_err() {
-                    return true;
+/// Reads values as typed structures would.
+struct Typing<'m> {
+    marks: Option<&'m Marks>,
+    /// The paths of what was dropped because the kind does not have it.
+    unknown: Vec<String>,
+}
+
+impl Typing<'_> {
+    /// Checks and cleans a value.
+    fn value(&mut self, schema: Schema<'_>, value: &mut Value, path: &mut String) -> Result<(), Mismatch> {
+        if value.is_null() {
+            return Ok(());
+        }
+        if schema.is_int_or_string {
+            return match value {
+                // Numbers are amounts here: the only other thing that is a number or a text is one.
+                Value::String(_) | Value::Number(_) if schema.kind == Some(Type::Number) => amount(value, path),
+                Value::String(_) | Value::Number(_) => Ok(()),
+                other => Err(mismatch(other, path, "string")),
+            };
+        }
+        match (schema.kind, &mut *value) {
+            (Some(Type::Object), Value::Object(map)) => self.map(schema, map, path),
+            (Some(Type::Array), Value::Array(items)) => {
+                let Some(each) = schema.items() else { return Ok(()) };
+                for (at, item) in items.iter_mut().enumerate() {
+                    let length = path.len();
+                    path.push_str(&format!("[{at}]"));
+                    self.value(each, item, path)?;
+                    path.truncate(length);
                 }
-                let length = path.len();
-                if !path.is_empty() {
-                    path.push('.');
+                Ok(())
+            }
+            (Some(Type::String), Value::String(text)) => match schema.format.as_deref() {
+                Some("byte") if !is_base64(text) => Err(Mismatch { path: path.clone(), found: "base64", wanted: "" }),
+                Some("date-time") => {
+                    let is_micro = self.marks.is_some_and(|marks| marks.is_micro_time(schema));
+                    let found = if is_micro { "micro time" } else { "time" };
+                    *text = time(text, is_micro).ok_or_else(|| Mismatch { path: path.clone(), found, wanted: "" })?;
+                    Ok(())
                 }
-                path.push_str(key);
-                let is_kept = match schema.field(key) {
-                    None => {
-                        unknown.push(path.clone());
-                        false
+                _ => Ok(()),
+            },
+            (Some(Type::Integer), Value::Number(number)) => {
+                if number.is_f64() && number.as_f64().is_some_and(|float| float.fract() != 0.0) {
+                    return Err(mismatch(value, path, "int32"));
+                }
+                if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
+                    // 1.0 is read as 1, and written so.
+                    *value = Value::from(float as i64);
+                }
+                Ok(())
+            }
+            (Some(Type::Number), Value::Number(_)) | (Some(Type::Boolean), Value::Bool(_)) | (None, _) => Ok(()),
+            (Some(kind), other) => Err(mismatch(other, path, wanted(kind))),
+        }
+    }
+
+    fn map(&mut self, schema: Schema<'_>, map: &mut Object, path: &mut String) -> Result<(), Mismatch> {
+        let is_open = schema.properties().len() == 0 && schema.additional == Additional::Unsaid;
+        if is_open || schema.preserves_unknown {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        map.retain(|key, value| {
+            if result.is_err() {
+                return true;
+            }
+            let length = path.len();
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(key);
+            let is_kept = match schema.field(key) {
+                None => {
+                    self.unknown.push(path.clone());
+                    false
+                }
+                Some(field) => {
+                    result = self.value(field, value, path);
+                    // An empty list of owners means: forget them all.
+                    if key == "managedFields" && !value.is_null() {
+                        path.truncate(length);
+                        return true;
                     }
-                    Some(field) => {
-                        result = typed(field, value, path, unknown);
-                        // An empty list of owners means: forget them all.
-                        if key == "managedFields" && !value.is_null() {
-                            path.truncate(length);
-                            return true;
-                        }
-                        let is_declared = schema.property(key).is_some();
-                        let is_required = schema.required.iter().any(|required| **required == **key);
-                        !is_declared && !value.is_null() || is_required && !value.is_null() || !is_empty(field, value)
-                    }
-                };
-                path.truncate(length);
-                is_kept
-            });
-            result
+                    let is_declared = schema.property(key).is_some();
+                    let is_required = schema.required.iter().any(|required| **required == **key);
+                    let is_certain = !is_declared || is_required;
+                    if is_certain { !value.is_null() } else { !self.is_empty(field, value) }
+                }
+            };
+            path.truncate(length);
+            is_kept
+        });
+        result
+    }
+
+    /// Whether an optional field of this type is left out when it has this value.
+    fn is_empty(&self, schema: Schema<'_>, value: &Value) -> bool {
+        let is_marked = |mark: fn(&Marks, Schema<'_>) -> bool| self.marks.is_some_and(|marks| mark(marks, schema));
+        match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty() && !is_marked(Marks::keeps_empty),
+            Value::Array(items) => items.is_empty(),
+            // A structure that is there is there, even with nothing in it; a map with nothing in it is not.
+            Value::Object(map) => map.is_empty() && schema.properties().len() == 0 && schema.additional().is_some(),
+            Value::Bool(flag) => !flag && is_marked(Marks::drops_zero),
+            Value::Number(number) => number.as_i64() == Some(0) && is_marked(Marks::drops_zero),
         }
-        (Some(Type::Array), Value::Array(items)) => {
-            let Some(each) = schema.items() else { return Ok(()) };
-            for (at, item) in items.iter_mut().enumerate() {
-                let length = path.len();
-                path.push_str(&format!("[{at}]"));
-                typed(each, item, path, unknown)?;
-                path.truncate(length);
-            }
-            Ok(())
-        }
-        (Some(Type::String), Value::String(text)) => match schema.format.as_deref() {
-            Some("byte") if !is_base64(text) => Err(Mismatch { path: path.clone(), found: "base64", wanted: "" }),
-            Some("date-time") if text.parse::<jiff::Timestamp>().is_err() && !text.is_empty() => {
-                Err(Mismatch { path: path.clone(), found: "time", wanted: "" })
-            }
-            _ => Ok(()),
-        },
-        (Some(Type::Integer), Value::Number(number)) => {
-            if number.is_f64() && number.as_f64().is_some_and(|float| float.fract() != 0.0) {
-                return Err(mismatch(value, path, "int32"));
-            }
-            if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
-                // 1.0 is read as 1, and written so.
-                *value = Value::from(float as i64);
-            }
-            Ok(())
-        }
-        (Some(Type::Number), Value::Number(_)) | (Some(Type::Boolean), Value::Bool(_)) | (None, _) => Ok(()),
-        (Some(kind), other) => Err(mismatch(other, path, wanted(kind))),
     }
 }
 
-/// Whether an optional field of this type is left out when it has this value. Numbers and truth values are kept: which
-/// of them the real server's types leave out cannot be told from the schema.
-fn is_empty(schema: Schema<'_>, value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        // A structure that is there is there, even with nothing in it; a map with nothing in it is not.
-        Value::Object(map) => map.is_empty() && schema.properties().len() == 0 && schema.additional().is_some(),
-        Value::Bool(_) | Value::Number(_) => false,
+/// Brings an amount into its one spelling.
+fn amount(value: &mut Value, path: &str) -> Result<(), Mismatch> {
+    let text = match &*value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let wrong = || Mismatch { path: path.to_owned(), found: "quantity", wanted: "" };
+    *value = Quantity::parse(&text).ok_or_else(wrong)?.canonical().into();
+    Ok(())
+}
+
+/// Brings a time into its one spelling: in UTC, with whole seconds or with six digits of them.
+fn time(text: &str, is_micro: bool) -> Option<String> {
+    if text.is_empty() {
+        return Some(String::new());
     }
+    let time = text.parse::<jiff::Timestamp>().ok()?;
+    if !is_micro {
+        return Some(clock::written(time));
+    }
+    let digits = text.split_once('.').map(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
+    (digits == Some(6)).then(|| time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }
 
 fn is_base64(text: &str) -> bool {

@@ -1,0 +1,208 @@
+//! Job: pods that come to an end. Stored and served; no controller of ours acts on it.
+
+use jiff::Timestamp;
+use seaworthy_schema::Cause;
+use serde_json::{Value, json};
+
+use crate::kind::{Column, Generation, Kind, Part, STATUS, Selectable, Ways, keep_parts_apart_from_the_start};
+use crate::object::{Metadata, Object};
+use crate::reach::{Reach, fill, map_mut};
+use crate::table;
+
+use super::pod_rules::not_negative;
+use super::pod_spec::fill_condition_times;
+use super::workload::{fill_template, judge_same_selector, judge_selector, judge_template, wide_cells};
+
+const CONTROLLER: &str = "batch.kubernetes.io/controller-uid";
+
+/// The kind.
+pub static JOB: Kind = Kind {
+    group: "batch",
+    plural: "jobs",
+    singular: "job",
+    kind: "Job",
+    categories: &["all"],
+    subresources: &[STATUS],
+    definition: "io.k8s.api.batch.v1.Job",
+    ways: Ways { generation: Generation::Wishes, ..Ways::PLAIN },
+    selectable: &[Selectable { label: "status.successful", at: "status.succeeded", otherwise: "0" }],
+    defaults,
+    prepare,
+    validate,
+    columns: &[
+        Column::NAME,
+        Column::shown("Status", "Whether it runs or how it ended."),
+        Column::shown("Completions", "How many of the wanted pods came to a good end."),
+        Column::shown("Duration", "How long it took or takes."),
+        Column::AGE,
+        Column::wide("Containers", "The names of the containers."),
+        Column::wide("Images", "The images of the containers."),
+        Column::wide("Selector", "Which pods are its own."),
+    ],
+    cells,
+    ..Kind::BASE
+};
+
+fn defaults(object: &mut Object) {
+    fill_template(object);
+    if let Some(spec) = map_mut(object, "spec") {
+        if spec.get("completions").is_none() && spec.get("parallelism").is_none() {
+            fill(spec, "completions", 1);
+        }
+        fill(spec, "parallelism", 1);
+        fill(spec, "backoffLimit", 6);
+        fill(spec, "completionMode", "NonIndexed");
+        fill(spec, "suspend", false);
+        let has_policy = spec.get("podFailurePolicy").is_some();
+        fill(spec, "podReplacementPolicy", if has_policy { "Failed" } else { "TerminatingOrFailed" });
+    }
+    fill_condition_times(object, &["lastProbeTime", "lastTransitionTime"]);
+}
+
+/// A new job finds its pods by its own uid, unless it brings a selector along.
+fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
+    keep_parts_apart_from_the_start(object, old, part);
+    if old.is_some() || object.flag("spec.manualSelector") {
+        return;
+    }
+    let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
+    let Some(spec) = map_mut(object, "spec") else { return };
+    if spec.get("selector").is_none() {
+        spec.insert("selector".to_owned(), json!({"matchLabels": {CONTROLLER: uid}}));
+    }
+    let template = spec.entry("template").or_insert_with(|| json!({}));
+    if let Some(template) = template.as_object_mut() {
+        let metadata = template.entry("metadata").or_insert_with(|| json!({}));
+        if let Some(metadata) = metadata.as_object_mut() {
+            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                for (key, value) in [
+                    (CONTROLLER, &uid),
+                    ("batch.kubernetes.io/job-name", &name),
+                    ("controller-uid", &uid),
+                    ("job-name", &name),
+                ] {
+                    labels.insert(key.to_owned(), value.as_str().into());
+                }
+            }
+        }
+    }
+}
+
+fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+    if part == Part::Status {
+        return Vec::new();
+    }
+    let mut causes: Vec<Cause> = judge_same_selector(object, old).into_iter().collect();
+    if object.at("spec.selector").is_none() {
+        causes.push(Cause::required("spec.selector", ""));
+    }
+    causes.extend(judge_selector(object.at("spec.selector"), "spec.selector"));
+    causes.extend(judge_template(object));
+    if !matches!(object.text("spec.template.spec.restartPolicy"), "OnFailure" | "Never") {
+        causes.push(Cause::required("spec.template.spec.restartPolicy", "valid values: \"OnFailure\", \"Never\""));
+    }
+    for key in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
+        let field = format!("spec.{key}");
+        causes.extend(not_negative(&field, object.number(&field)));
+    }
+    if object.text("spec.completionMode") == "Indexed" && object.number("spec.completions").is_none() {
+        causes.push(Cause::required("spec.completions", "when completion mode is Indexed"));
+    }
+    if let Some(old) = old {
+        for key in ["completions", "completionMode", "podFailurePolicy"] {
+            let field = format!("spec.{key}");
+            if object.at(&field) != old.at(&field) {
+                let shown = object.at(&field).unwrap_or(&Value::Null);
+                causes.push(Cause::invalid(&field, shown, "field is immutable"));
+            }
+        }
+        // A job that waits may still be changed.
+        if !old.flag("spec.suspend") && object.at("spec.template") != old.at("spec.template") {
+            let shown = seaworthy_schema::Shown::OMITTED;
+            causes.push(Cause::invalid("spec.template", shown, "field is immutable"));
+        }
+    }
+    causes
+}
+
+fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
+    let done = object.number("status.succeeded").unwrap_or(0);
+    let completions = match (object.number("spec.completions"), object.number("spec.parallelism").unwrap_or(1)) {
+        (Some(wanted), _) => format!("{done}/{wanted}"),
+        (None, parallel) if parallel > 1 => format!("{done}/1 of {parallel}"),
+        (None, _) => format!("{done}/1"),
+    };
+    let holds = |kind: &str| {
+        let conditions = object.list("status.conditions").iter();
+        conditions.into_iter().any(|one| one.text("type") == kind && one.text("status") == "True")
+    };
+    let state = match () {
+        () if holds("Complete") => "Complete",
+        () if holds("Failed") => "Failed",
+        () if object.is_deleting() => "Terminating",
+        () if holds("Suspended") => "Suspended",
+        () if holds("FailureTarget") => "FailureTarget",
+        () if holds("SuccessCriteriaMet") => "SuccessCriteriaMet",
+        () => "Running",
+    };
+    let (start, end) = (object.text("status.startTime"), object.text("status.completionTime"));
+    let duration = match (start, end.parse::<Timestamp>()) {
+        ("", _) => String::new(),
+        (start, Ok(end)) => table::since(start, end),
+        (start, Err(_)) => table::since(start, now),
+    };
+    let mut cells =
+        vec![object.name().into(), state.into(), completions.into(), duration.into(), table::age(object, now)];
+    cells.extend(wide_cells(object));
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn made(changes: Value) -> Object {
+        let mut object = json!({"metadata": {"name": "a", "uid": "u"}, "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "containers": [{"name": "a", "image": "i"}]
+        }}}});
+        for (key, value) in changes.as_object().unwrap() {
+            object["spec"][key] = value.clone();
+        }
+        let mut object = object.as_object().unwrap().clone();
+        prepare(&mut object, None, Part::Main);
+        defaults(&mut object);
+        object
+    }
+
+    #[test]
+    fn job_finds_its_pods_by_its_uid() {
+        let job = made(json!({}));
+        assert_eq!(job["spec"]["selector"], json!({"matchLabels": {CONTROLLER: "u"}}));
+        assert_eq!(job.text("spec.template.metadata.labels.job-name"), "a");
+        assert!(validate(&job, None, Part::Main).is_empty());
+    }
+
+    #[rstest]
+    #[case(json!({"parallelism": -1}), "spec.parallelism")]
+    #[case(json!({"completionMode": "Indexed", "parallelism": 2}), "spec.completions")]
+    #[case(
+        json!({"template": {"spec": {"containers": [{"name": "a", "image": "i"}]}}}),
+        "spec.template.spec.restartPolicy"
+    )]
+    fn mistakes_are_named_by_field(#[case] changes: Value, #[case] field: &str) {
+        let causes = validate(&made(changes), None, Part::Main);
+        let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(found, [field]);
+    }
+
+    #[test]
+    fn template_of_a_job_at_work_cannot_change() {
+        let old = made(json!({}));
+        let mut new = old.clone();
+        new["spec"]["template"]["spec"]["containers"][0]["image"] = "other".into();
+        assert_eq!(validate(&new, Some(&old), Part::Main)[0].field, "spec.template");
+    }
+}

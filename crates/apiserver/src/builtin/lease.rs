@@ -1,0 +1,60 @@
+//! Lease: who leads, or lives, and until when.
+
+use jiff::Timestamp;
+use seaworthy_schema::Cause;
+use serde_json::Value;
+
+use crate::kind::{Column, Kind, Part, Ways};
+use crate::object::{Metadata, Object};
+use crate::reach::Reach;
+use crate::table;
+
+use super::pod_rules::not_negative;
+
+/// The kind.
+pub static LEASE: Kind = Kind {
+    group: "coordination.k8s.io",
+    plural: "leases",
+    singular: "lease",
+    kind: "Lease",
+    definition: "io.k8s.api.coordination.v1.Lease",
+    ways: Ways { updates_unconditionally: false, creates_on_update: true, ..Ways::PLAIN },
+    validate,
+    columns: &[Column::NAME, Column::shown("Holder", "Who has it."), Column::AGE],
+    cells,
+    ..Kind::BASE
+};
+
+fn validate(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if let Some(seconds) = object.number("spec.leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
+        causes.push(Cause::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
+    }
+    causes.extend(not_negative("spec.leaseTransitions", object.number("spec.leaseTransitions")));
+    if !object.text("spec.preferredHolder").is_empty() && object.text("spec.strategy").is_empty() {
+        causes.push(Cause::forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"));
+    }
+    causes
+}
+
+fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
+    vec![object.name().into(), object.text("spec.holderIdentity").into(), table::age(object, now)]
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(json!({"leaseDurationSeconds": 15, "leaseTransitions": 0}), &[])]
+    #[case(json!({"leaseDurationSeconds": 0, "leaseTransitions": -1}), &["spec.leaseDurationSeconds", "spec.leaseTransitions"])]
+    fn times_and_counts_make_sense(#[case] spec: Value, #[case] fields: &[&str]) {
+        let object = json!({"spec": spec}).as_object().unwrap().clone();
+        let causes = validate(&object, None, Part::Main);
+        let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(found, fields);
+    }
+}

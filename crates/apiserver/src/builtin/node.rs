@@ -1,0 +1,208 @@
+//! Node: a machine that pods run on.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use seaworthy_schema::{Cause, names};
+use serde_json::{Value, json};
+
+use crate::kind::{Column, Kind, Part, STATUS, Selectable, keep_parts_apart};
+use crate::object::{Metadata, Object};
+use crate::reach::{Reach, map_mut};
+use crate::table::{self, NONE};
+
+use super::pod_rules::one_of;
+use super::pod_spec::fill_condition_times;
+
+/// Labels that name what a node is for begin with this.
+const ROLE: &str = "node-role.kubernetes.io/";
+
+/// The kind.
+pub static NODE: Kind = Kind {
+    plural: "nodes",
+    singular: "node",
+    kind: "Node",
+    is_namespaced: false,
+    short_names: &["no"],
+    subresources: &[STATUS],
+    definition: "io.k8s.api.core.v1.Node",
+    selectable: &[Selectable { label: "spec.unschedulable", at: "spec.unschedulable", otherwise: "false" }],
+    defaults,
+    prepare: keep_parts_apart,
+    validate,
+    columns: &[
+        Column::NAME,
+        Column::shown("Status", "Whether it is ready, and whether new pods may come."),
+        Column::shown("Roles", "What it is for."),
+        Column::AGE,
+        Column::shown("Version", "The version of its kubelet."),
+        Column::wide("Internal-IP", "Its address inside."),
+        Column::wide("External-IP", "Its address outside."),
+        Column::wide("OS-Image", "Its operating system."),
+        Column::wide("Kernel-Version", "Its kernel."),
+        Column::wide("Container-Runtime", "What runs its containers."),
+    ],
+    cells,
+    ..Kind::BASE
+};
+
+fn defaults(object: &mut Object) {
+    if let Some(spec) = map_mut(object, "spec") {
+        // One range of addresses has an old and a new name.
+        let (old, new) = (spec.text("podCIDR").to_owned(), spec.list("podCIDRs").to_vec());
+        match (old.as_str(), new.as_slice()) {
+            ("", [first, ..]) => {
+                spec.insert("podCIDR".to_owned(), first.clone());
+            }
+            ("", []) => {}
+            (old, [] | [_]) => {
+                spec.insert("podCIDRs".to_owned(), json!([old]));
+            }
+            _ => {}
+        }
+    }
+    fill_condition_times(object, &["lastHeartbeatTime", "lastTransitionTime"]);
+}
+
+fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if part == Part::Status {
+        return causes;
+    }
+    let mut taken = HashSet::new();
+    for (at, taint) in object.list("spec.taints").iter().enumerate() {
+        // The real server looks for taints in the metadata, where they were once.
+        let field = format!("metadata.taints[{at}]");
+        let (key, value, effect) = (taint.text("key"), taint.text("value"), taint.text("effect"));
+        causes.extend(names::qualified_name(key).iter().map(|why| Cause::invalid(format!("{field}.key"), key, why)));
+        let values = names::label_value(value);
+        causes.extend(values.iter().map(|why| Cause::invalid(format!("{field}.value"), value, why)));
+        causes.extend(one_of(&format!("{field}.effect"), effect, &["NoSchedule", "PreferNoSchedule", "NoExecute"]));
+        if !taken.insert((key, effect)) {
+            let mut cause = Cause::duplicate(field, taint);
+            cause.message.push_str(": taints must be unique by key and effect pair");
+            causes.push(cause);
+        }
+    }
+    let ranges = object.list("spec.podCIDRs");
+    for (at, range) in ranges.iter().enumerate() {
+        if !is_range(range.as_str().unwrap_or_default()) {
+            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            causes.push(Cause::invalid(format!("spec.podCIDRs[{at}]"), range, why));
+        }
+    }
+    if let Some(old) = old {
+        let had = old.list("spec.podCIDRs");
+        if !had.is_empty() && had != ranges {
+            let why = "node updates may not change podCIDR except from \"\" to valid";
+            causes.push(Cause::forbidden("spec.podCIDRs", why));
+        }
+        let had = old.text("spec.providerID");
+        if !had.is_empty() && had != object.text("spec.providerID") {
+            causes.push(Cause::invalid("spec.providerID", &Value::Null, "field cannot be modified once set"));
+        }
+    }
+    causes
+}
+
+/// Whether a text is a range of addresses.
+fn is_range(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else { return false };
+    let Ok(address) = address.parse::<std::net::IpAddr>() else { return false };
+    length.parse::<u8>().is_ok_and(|length| length <= if address.is_ipv4() { 32 } else { 128 })
+}
+
+fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
+    let ready = object.list("status.conditions").iter().find(|condition| condition.text("type") == "Ready");
+    let mut state = match ready.map(|condition| condition.text("status")) {
+        Some("True") => "Ready",
+        Some(_) => "NotReady",
+        None => "Unknown",
+    }
+    .to_owned();
+    if object.flag("spec.unschedulable") {
+        state.push_str(",SchedulingDisabled");
+    }
+    let labels = object.metadata().map("labels").into_iter().flatten();
+    let mut roles: Vec<&str> = labels
+        .filter_map(|(key, value)| match key.as_str() {
+            "kubernetes.io/role" => value.as_str(),
+            key => key.strip_prefix(ROLE),
+        })
+        .filter(|role| !role.is_empty())
+        .collect();
+    roles.sort_unstable();
+    let address = |kind: &str| {
+        let mut addresses = object.list("status.addresses").iter();
+        addresses.find(|address| address.text("type") == kind).map_or(NONE, |address| address.text("address"))
+    };
+    let information = |key: &str| match object.text(&format!("status.nodeInfo.{key}")) {
+        "" => "<unknown>".to_owned(),
+        text => text.to_owned(),
+    };
+    vec![
+        object.name().into(),
+        state.into(),
+        table::or_none(&roles.join(",")),
+        table::age(object, now),
+        object.text("status.nodeInfo.kubeletVersion").into(),
+        address("InternalIP").into(),
+        address("ExternalIP").into(),
+        information("osImage").into(),
+        information("kernelVersion").into(),
+        information("containerRuntimeVersion").into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn node(spec: Value) -> Object {
+        json!({"metadata": {"name": "n"}, "spec": spec}).as_object().unwrap().clone()
+    }
+
+    #[rstest]
+    #[case(json!({"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoExecute"}]}), &[])]
+    #[case(json!({"taints": [{"key": "a", "effect": "Sometimes"}]}), &["metadata.taints[0].effect"])]
+    #[case(
+        json!({"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "value": "b", "effect": "NoSchedule"}]}),
+        &["metadata.taints[1]"]
+    )]
+    #[case(json!({"podCIDRs": ["10.0.0.0/40"]}), &["spec.podCIDRs[0]"])]
+    fn mistakes_are_named_by_field(#[case] spec: Value, #[case] fields: &[&str]) {
+        let causes = validate(&node(spec), None, Part::Main);
+        let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(found, fields);
+    }
+
+    #[rstest]
+    #[case(json!({}), json!({"podCIDRs": ["10.0.0.0/24"], "providerID": "p"}), &[])]
+    #[case(json!({"podCIDRs": ["10.0.0.0/24"]}), json!({"podCIDRs": ["10.1.0.0/24"]}), &["spec.podCIDRs"])]
+    #[case(json!({"providerID": "p"}), json!({"providerID": "q"}), &["spec.providerID"])]
+    fn what_a_node_is_called_elsewhere_is_said_once(#[case] old: Value, #[case] new: Value, #[case] fields: &[&str]) {
+        let causes = validate(&node(new), Some(&node(old)), Part::Main);
+        let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(found, fields);
+    }
+
+    #[test]
+    fn range_is_known_by_both_its_names() {
+        let mut node = node(json!({"podCIDR": "10.0.0.0/24"}));
+        defaults(&mut node);
+        assert_eq!(node["spec"], json!({"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}));
+    }
+
+    #[test]
+    fn row_says_what_the_node_is_for_and_how_it_is() {
+        let mut node = node(json!({"unschedulable": true}));
+        node.set_meta("labels", json!({"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/pilot": ""}));
+        node.insert("status".to_owned(), json!({"conditions": [{"type": "Ready", "status": "True"}]}));
+        let cells = cells(&node, Timestamp::UNIX_EPOCH);
+        assert_eq!(cells[1], "Ready,SchedulingDisabled");
+        assert_eq!(cells[2], "pilot,worker");
+        assert_eq!(cells[5], NONE);
+    }
+}

@@ -1,0 +1,39 @@
+//! RuntimeClass: what runs the containers of a pod.
+
+use jiff::Timestamp;
+use seaworthy_schema::{Cause, names};
+use serde_json::Value;
+
+use crate::kind::{Column, Kind, Part, Ways};
+use crate::object::{Metadata, Object};
+use crate::reach::Reach;
+use crate::table;
+
+/// The kind.
+pub static RUNTIME_CLASS: Kind = Kind {
+    group: "node.k8s.io",
+    plural: "runtimeclasses",
+    singular: "runtimeclass",
+    kind: "RuntimeClass",
+    is_namespaced: false,
+    definition: "io.k8s.api.node.v1.RuntimeClass",
+    ways: Ways { updates_unconditionally: false, ..Ways::PLAIN },
+    validate,
+    columns: &[Column::NAME, Column::shown("Handler", "What the node calls it."), Column::AGE],
+    cells,
+    ..Kind::BASE
+};
+
+fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
+    let handler = object.text("handler");
+    let problems = names::dns_label(handler);
+    let mut causes: Vec<Cause> = problems.iter().map(|why| Cause::invalid("handler", handler, why)).collect();
+    if old.is_some_and(|old| old.text("handler") != handler) {
+        causes.push(Cause::invalid("handler", handler, "field is immutable"));
+    }
+    causes
+}
+
+fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
+    vec![object.name().into(), object.text("handler").into(), table::age(object, now)]
+}

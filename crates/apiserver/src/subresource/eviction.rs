@@ -1,0 +1,177 @@
+//! `pods/eviction`: deletes a pod, if the budgets of those who rely on it allow that.
+
+use seaworthy_store::{Key, Record};
+use serde_json::{Value, json};
+
+use crate::call::{Answer, Call};
+use crate::clock;
+use crate::object::{Metadata, Object};
+use crate::options::DeleteOptions;
+use crate::reach::{Reach, map_mut};
+use crate::selector::LabelSelector;
+use crate::server::decode;
+use crate::status::{Cause, Failure};
+use crate::verb::delete_object;
+use crate::write;
+
+use super::{amend, done, sent, set_condition};
+
+const BUDGETS: &str = "policy/poddisruptionbudgets";
+
+/// A budget remembers the pods that it let go until they are gone. More than this, and nobody removes them.
+const REMEMBERED: usize = 2000;
+
+const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+
+/// Evicts the pod.
+pub async fn evict(call: &Call) -> Result<Answer, Failure> {
+    let eviction = sent(call, "Eviction", &["policy/v1", "policy/v1beta1"])?;
+    let name = &call.path.name;
+    if !eviction.name().is_empty() && eviction.name() != name {
+        return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
+    }
+    let options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
+    let key = write::own_key(call, name);
+    let pod = call.server.store().get(&key).map(|record| decode(&record));
+    let pod = pod.ok_or_else(|| Failure::not_found(call.resource.named(), name))?;
+    if !is_dispensable(&pod) {
+        claim(call, &pod, &options).await?;
+    }
+    if !options.is_dry_run && !pod.is_deleting() {
+        let now = clock::written(call.server.world().now());
+        amend(&call.server, &call.resource, &key, |pod| {
+            let generation = pod.generation();
+            let condition = json!({
+                "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting", "observedGeneration": generation, "lastProbeTime": null,
+            });
+            set_condition(pod, condition, &now);
+            Ok(())
+        })
+        .await?;
+    }
+    delete_object(&call.server, &call.resource, &key, &options).await?;
+    Ok(done(call))
+}
+
+/// A pod that serves nobody: no budget counts it.
+fn is_dispensable(pod: &Object) -> bool {
+    pod.is_deleting() || matches!(pod.text("status.phase"), "Succeeded" | "Failed" | "Pending")
+}
+
+fn is_ready(pod: &Object) -> bool {
+    let conditions = pod.list("status.conditions");
+    conditions.iter().any(|condition| condition.text("type") == "Ready" && condition.text("status") == "True")
+}
+
+/// Takes one disruption from the pod's budget, if it has one.
+async fn claim(call: &Call, pod: &Object, options: &DeleteOptions) -> Result<(), Failure> {
+    let server = &call.server;
+    let records = server.store().list(BUDGETS, Some(&call.path.namespace)).records;
+    let budgets: Vec<Object> = records.iter().map(|record: &std::sync::Arc<Record>| decode(record)).collect();
+    let mut budgets = budgets.iter().filter(|budget| concerns(budget, pod));
+    let Some(budget) = budgets.next() else { return Ok(()) };
+    if budgets.next().is_some() {
+        return Err(Failure::internal(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+        ));
+    }
+    if !is_ready(pod) {
+        // A pod that does not work is no loss, as long as enough others do.
+        let (healthy, wanted) = (count(budget, "currentHealthy"), count(budget, "desiredHealthy"));
+        let policy = budget.text("spec.unhealthyPodEvictionPolicy");
+        if policy == "AlwaysAllow" || (healthy >= wanted && wanted > 0) {
+            return Ok(());
+        }
+    }
+    let registry = server.registry();
+    let resource = registry.of_storage(BUDGETS).ok_or_else(|| Failure::internal("there are no budgets"))?;
+    let key = Key::new(BUDGETS, call.path.namespace.as_str(), budget.name());
+    let now = clock::written(server.world().now());
+    if options.is_dry_run {
+        return spend(&mut budget.clone(), pod.name(), &now);
+    }
+    amend(server, resource, &key, |budget| spend(budget, pod.name(), &now)).await.map(|_| ())
+}
+
+fn concerns(budget: &Object, pod: &Object) -> bool {
+    let selector = budget.at("spec.selector").and_then(LabelSelector::of_object);
+    let labels = pod.metadata().map("labels");
+    selector.is_some_and(|selector| selector.matches(|key| labels.and_then(|labels| labels.get(key)?.as_str())))
+}
+
+fn count(budget: &Object, key: &str) -> i64 {
+    budget.number(&format!("status.{key}")).unwrap_or(0)
+}
+
+/// Counts one disruption in a budget, or refuses it.
+fn spend(budget: &mut Object, pod: &str, now: &str) -> Result<(), Failure> {
+    let name = budget.name().to_owned();
+    if count(budget, "observedGeneration") < budget.generation() {
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(refused(why, Some(10)));
+    }
+    let allowed = count(budget, "disruptionsAllowed");
+    if allowed < 0 || budget.map("status.disruptedPods").is_some_and(|pods| pods.len() > REMEMBERED) {
+        let why = if allowed < 0 { "pdb disruptions allowed is negative" } else { "DisruptedPods map too big" };
+        let named = crate::status::Named { group: "policy", word: "poddisruptionbudgets" };
+        return Err(Failure::forbidden(named, &name, why));
+    }
+    if allowed == 0 {
+        let (wanted, healthy) = (count(budget, "desiredHealthy"), count(budget, "currentHealthy"));
+        let why = format!("The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently");
+        return Err(refused(why, None));
+    }
+    let generation = count(budget, "observedGeneration");
+    if let Some(status) = map_mut(budget, "status") {
+        status.insert("disruptionsAllowed".to_owned(), (allowed - 1).into());
+        let remembered = status.entry("disruptedPods").or_insert_with(|| json!({}));
+        if let Some(remembered) = remembered.as_object_mut() {
+            remembered.insert(pod.to_owned(), Value::from(now));
+        }
+    }
+    let (status, reason) = if allowed > 1 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+    let condition = json!({
+        "type": "DisruptionAllowed", "status": status, "reason": reason, "message": "",
+        "observedGeneration": generation,
+    });
+    set_condition(budget, condition, now);
+    Ok(())
+}
+
+fn refused(why: String, seconds: Option<u32>) -> Failure {
+    let mut failure = Failure::too_many_requests(REFUSED, 0);
+    failure.retry_after = seconds;
+    let cause = Cause { reason: "DisruptionBudget", message: why, field: String::new() };
+    failure.details.get_or_insert_default().causes.push(cause);
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn budget(status: Value) -> Object {
+        json!({"metadata": {"name": "b", "generation": 1}, "status": status}).as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn disruption_is_counted_and_its_pod_remembered() {
+        let mut budget = budget(json!({"observedGeneration": 1, "disruptionsAllowed": 1}));
+        spend(&mut budget, "p", "now").unwrap();
+        assert_eq!(count(&budget, "disruptionsAllowed"), 0);
+        assert_eq!(budget.text("status.disruptedPods.p"), "now");
+        assert_eq!(budget.list("status.conditions")[0]["status"], "False");
+        assert_eq!(spend(&mut budget, "q", "now").unwrap_err().code, 429);
+    }
+
+    #[rstest]
+    #[case(json!({"observedGeneration": 0, "disruptionsAllowed": 1}), 429)]
+    #[case(json!({"observedGeneration": 1, "disruptionsAllowed": 0}), 429)]
+    #[case(json!({"observedGeneration": 1, "disruptionsAllowed": -1}), 403)]
+    fn budget_that_is_used_up_or_unknown_refuses(#[case] status: Value, #[case] code: u16) {
+        assert_eq!(spend(&mut budget(status), "p", "now").unwrap_err().code, code);
+    }
+}

@@ -1,0 +1,158 @@
+//! `/scale`: how many there should be, in the same words for every kind that can be counted.
+
+use seaworthy_fields::{json_patch, merge_patch};
+use seaworthy_schema::Cause;
+use serde_json::{Map, Value, json};
+
+use crate::builtin::workload::selector_text;
+use crate::call::{Answer, Call};
+use crate::decode;
+use crate::kind::Replicas;
+use crate::media::{Format, PatchKind};
+use crate::object::{Metadata, Object};
+use crate::options::{WriteKind, WriteOptions};
+use crate::present;
+use crate::reach::Reach;
+use crate::status::Failure;
+use crate::verb::{Changed, Outcome, change_and_show, in_version};
+use crate::write;
+
+use super::sent;
+
+/// The object as a `Scale`.
+fn shown(object: &Object, paths: &Replicas) -> Value {
+    let mut metadata = Map::new();
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.metadata().get(key) {
+            metadata.insert(key.to_owned(), value.clone());
+        }
+    }
+    let mut spec = json!({});
+    // None is as good as zero here: the field is left out.
+    if let Some(wanted) = object.number(&paths.wanted).filter(|wanted| *wanted != 0) {
+        spec["replicas"] = wanted.into();
+    }
+    let mut status = json!({"replicas": object.number(&paths.found).unwrap_or(0)});
+    let selector = match object.at(&paths.selector) {
+        Some(Value::String(text)) => text.clone(),
+        Some(selector @ Value::Object(_)) => selector_text(selector),
+        _ => String::new(),
+    };
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
+}
+
+/// Answers the scale.
+pub fn get(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
+    let found = call.server.store().get(&write::own_key(call, &call.path.name));
+    let found = found.ok_or_else(|| Failure::not_found(call.resource.named(), &call.path.name))?;
+    let scale = shown(&in_version(call, &found), paths);
+    let format = call.accepted.format;
+    Ok(Answer::ok(format, present::text(&scale, format)))
+}
+
+/// Replaces the scale.
+pub async fn update(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
+    let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Update)?;
+    let scale = Value::Object(sent(call, "Scale", &["autoscaling/v1"])?);
+    set(call, paths, &options, |_| Ok(scale.clone())).await
+}
+
+/// Patches the scale.
+pub async fn patch(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
+    let kind = PatchKind::of_body(&call.headers)?;
+    let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Patch(kind))?;
+    if kind == PatchKind::Strategic && call.resource.is_custom() {
+        return Err(Failure::unsupported_patch());
+    }
+    let format = if kind == PatchKind::Apply { Format::Yaml } else { Format::Json };
+    let patch = decode::read(&call.body, format).map_err(|_| Failure::bad_request("invalid JSON patch"))?.value;
+    set(call, paths, &options, |old| {
+        let patched = match kind {
+            PatchKind::Json => json_patch(old, &patch),
+            // Differs: an apply takes the number from whoever had it, because a scale has one field to own.
+            PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => merge_patch(old, patch.clone()),
+        };
+        patched.map_err(|error| Failure::unprocessable(error.to_string()))
+    })
+    .await
+}
+
+async fn set(
+    call: &Call,
+    paths: &Replicas,
+    options: &WriteOptions,
+    make: impl Fn(Value) -> Result<Value, Failure>,
+) -> Result<Answer, Failure> {
+    let change = |old: &Object| {
+        let scale = make(shown(old, paths))?;
+        let wanted = scale.number("spec.replicas").unwrap_or(0);
+        if wanted < 0 {
+            let cause = Cause::invalid(format!(".{}", paths.wanted), wanted, "should be a non-negative integer");
+            return Err(Failure::invalid(call.resource.named_kind(), &call.path.name, vec![cause]));
+        }
+        let mut object = old.clone();
+        match scale.text("metadata.resourceVersion") {
+            "" => object.metadata_mut().remove("resourceVersion"),
+            revision => object.metadata_mut().insert("resourceVersion".to_owned(), revision.into()),
+        };
+        if object.revision_text().is_empty() {
+            // Whatever is there is scaled.
+            object.set_meta("resourceVersion", old.revision_text());
+        }
+        put(&mut object, &paths.wanted, wanted.into());
+        Ok(Changed { object, is_owned: false, warnings: Vec::new() })
+    };
+    change_and_show(call, options, change, |outcome| {
+        let object = match outcome {
+            Outcome::Stored(record) => in_version(call, record),
+            Outcome::Unstored(object) => object,
+        };
+        Ok(present::text(&shown(&object, paths), call.accepted.format))
+    })
+    .await
+}
+
+/// Sets the value at a path, making what leads there.
+fn put(object: &mut Object, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            object.insert(path.to_owned(), value);
+        }
+        Some((first, rest)) => {
+            let below = object.entry(first).or_insert_with(|| json!({}));
+            if let Some(below) = below.as_object_mut() {
+                put(below, rest, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deployment_is_shown_by_its_numbers_and_its_selector() {
+        let object = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"replicas": 2,
+            "selector": {"matchLabels": {"app": "a"}}}, "status": {"replicas": 1}});
+        let paths = Replicas {
+            wanted: "spec.replicas".into(),
+            found: "status.replicas".into(),
+            selector: "spec.selector".into(),
+        };
+        let scale = shown(object.as_object().unwrap(), &paths);
+        assert_eq!(scale["metadata"], json!({"name": "a"}));
+        assert_eq!(scale["spec"], json!({"replicas": 2}));
+        assert_eq!(scale["status"], json!({"replicas": 1, "selector": "app=a"}));
+    }
+
+    #[test]
+    fn number_is_put_where_the_path_leads() {
+        let mut object = Object::new();
+        put(&mut object, "spec.size.wanted", 3.into());
+        assert_eq!(Value::Object(object), json!({"spec": {"size": {"wanted": 3}}}));
+    }
+}
