@@ -15,6 +15,7 @@ use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 
 use crate::access::{Action, Identity};
+use crate::authentication::impersonation;
 use crate::body::Body;
 use crate::call::{Answer, Call};
 use crate::decode::MAX_BODY;
@@ -74,6 +75,7 @@ impl Server {
             Target::Other(path) => {
                 let verb = parts.method.as_str().to_ascii_lowercase();
                 let action = Action { verb: &verb, path: Some(&path), ..Action::default() };
+                let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
                 self.authorise(&identity, &action)?;
                 self.other(&parts.method, &path, &parts.headers)
             }
@@ -81,7 +83,9 @@ impl Server {
                 let query = Query::parse(parts.uri.query());
                 let is_watch = query.flag("watch").unwrap_or(false);
                 let verb = path.verb(&parts.method, is_watch);
-                self.authorise(&identity, &action(verb, &path))?;
+                let action = action(verb, &path);
+                let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
+                self.authorise(&identity, &action)?;
                 let resource = self.find(&path, verb)?;
                 let accepted = Accepted::choose(&parts.headers, true)?;
                 let body = match verb {

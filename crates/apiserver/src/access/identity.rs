@@ -15,6 +15,8 @@ pub struct Identity {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+/// The user who sends no credentials.
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group that may do everything, whatever the rules say: the way back in.
 pub const MASTERS: &str = "system:masters";
 /// The group of everyone with valid credentials.
@@ -35,7 +37,7 @@ impl Identity {
     /// Whoever sends no credentials.
     pub fn anonymous() -> Identity {
         Identity {
-            user: "system:anonymous".to_owned(),
+            user: ANONYMOUS.to_owned(),
             groups: vec![UNAUTHENTICATED.to_owned()],
             ..Identity::default()
         }

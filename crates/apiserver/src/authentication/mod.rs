@@ -4,6 +4,7 @@
 //! - Secrets are compared in constant time, and never written anywhere.
 
 mod bootstrap;
+pub mod impersonation;
 mod service_account;
 mod tokens;
 
