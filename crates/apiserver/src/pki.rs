@@ -3,10 +3,11 @@
 //! Only the authority and the key for service accounts last. Certificates for the server and the administrator are
 //! made anew at every start: they cost a millisecond and cannot expire unnoticed.
 
+use std::fmt;
 use std::fs;
 use std::io::Write as _;
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,12 +57,19 @@ pub enum PkiError {
 }
 
 /// A certificate and its key, as PEM.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Certified {
     /// The certificate.
     pub certificate: String,
     /// Its key.
     pub key: String,
+}
+
+/// Without the key: what can be printed is printed one day.
+impl fmt::Debug for Certified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certified").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
 }
 
 /// The authority and what the server needs of it.
@@ -77,6 +85,8 @@ impl Pki {
     pub fn load(folder: &Path, now: Timestamp) -> Result<Pki, PkiError> {
         let file = |path: &Path, cause| PkiError::File { path: path.to_owned(), cause };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|cause| file(folder, cause))?;
+        // A folder that was there before, or came out of a backup, may be open to others.
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(|cause| file(folder, cause))?;
         let key_path = folder.join("ca.key");
         let pair = match read(&key_path)? {
             Some(text) => KeyPair::from_pem(&String::from_utf8_lossy(&text))
@@ -190,8 +200,10 @@ fn set_validity(params: &mut CertificateParams, now: Timestamp, days: i64) {
     params.not_after = date(now + SignedDuration::from_hours(24 * (days + 1)));
 }
 
+/// Reads a file, and makes sure that only its owner can.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, PkiError> {
-    match fs::read(path) {
+    let private = || fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+    match fs::read(path).and_then(|bytes| private().map(|()| bytes)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(PkiError::File { path: path.to_owned(), cause }),

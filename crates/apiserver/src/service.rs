@@ -101,7 +101,7 @@ impl Server {
         }
     }
 
-    fn authorise(&self, identity: &Identity, action: &Action<'_>) -> Result<(), Failure> {
+    pub(crate) fn authorise(&self, identity: &Identity, action: &Action<'_>) -> Result<(), Failure> {
         if self.policy().allows(identity, action) {
             return Ok(());
         }
@@ -190,6 +190,13 @@ async fn act(call: Call, verb: Verb) -> Result<Answer, Failure> {
         Verb::Delete => verb::delete(&call).await,
         Verb::DeleteCollection => verb::delete_collection(&call).await,
         Verb::Other => Err(Failure::method_not_allowed()),
+    }
+}
+
+impl Call {
+    /// Whether who changes something that is missing may also create it: a change alone takes another right.
+    pub fn check_creation(&self) -> Result<(), Failure> {
+        self.server.authorise(&self.identity, &action(Verb::Create, &self.path))
     }
 }
 

@@ -36,11 +36,7 @@ impl Identity {
 
     /// Whoever sends no credentials.
     pub fn anonymous() -> Identity {
-        Identity {
-            user: ANONYMOUS.to_owned(),
-            groups: vec![UNAUTHENTICATED.to_owned()],
-            ..Identity::default()
-        }
+        Identity { user: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Identity::default() }
     }
 
     /// A service account.

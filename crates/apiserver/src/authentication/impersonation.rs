@@ -115,9 +115,9 @@ pub fn acting(
     action: &Action<'_>,
 ) -> Result<Identity, Failure> {
     let Some(wanted) = wanted(headers)? else { return Ok(sender) };
-    let may = rights(&wanted).into_iter().all(|(right, below)| {
-        policy.allows(&sender, &Action { subresource: below.unwrap_or_default(), ..right })
-    });
+    let may = rights(&wanted)
+        .into_iter()
+        .all(|(right, below)| policy.allows(&sender, &Action { subresource: below.unwrap_or_default(), ..right }));
     if may {
         return Ok(completed(wanted));
     }

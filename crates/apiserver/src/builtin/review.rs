@@ -4,7 +4,7 @@ use seaworthy_schema::Cause;
 use serde_json::{Map, Value, json};
 
 use crate::access::{Action, Identity};
-use crate::authentication::AUDIENCE;
+use crate::authentication::{AUDIENCE, Accepted};
 use crate::call::Call;
 use crate::kind::Kind;
 use crate::object::{Metadata, Object};
@@ -124,7 +124,7 @@ fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
     let wanted: Vec<&str> = review.list("spec.audiences").iter().filter_map(Value::as_str).collect();
     let audiences = if wanted.is_empty() { vec![AUDIENCE] } else { wanted };
     let status = match call.server.identify(token, &audiences) {
-        Some(identity) => {
+        Some(Accepted { identity, audiences }) => {
             json!({"authenticated": true, "user": user_info(&identity), "audiences": audiences})
         }
         None => json!({"user": {}, "error": "the token belongs to nobody"}),

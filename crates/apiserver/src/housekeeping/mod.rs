@@ -17,6 +17,7 @@ impl Server {
         definitions::settle(self).await;
         self.refresh_registry();
         self.refresh_policy();
+        self.refresh_admission();
         Ok(())
     }
 
@@ -27,6 +28,8 @@ impl Server {
             self.refresh_registry();
         } else if resource.starts_with("rbac.authorization.k8s.io/") {
             self.refresh_policy();
+        } else if resource.starts_with("admissionregistration.k8s.io/") {
+            self.refresh_admission();
         }
     }
 }
