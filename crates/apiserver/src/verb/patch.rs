@@ -43,7 +43,7 @@ fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<
         },
         PatchKind::Apply => return Err(Failure::unsupported_patch()),
     };
-    let result = result.map_err(refused)?;
+    let result = result.map_err(|error| write::discreet(&call.resource, refused(error)))?;
     match result {
         Value::Object(object) => Ok(object),
         _ => Err(Failure::bad_request("the patch leaves no object")),
