@@ -142,7 +142,8 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Who may hold a Kubernetes client.
-const KUBE_CLIENT_USERS: &[&str] = &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-node"];
+const KUBE_CLIENT_USERS: &[&str] =
+    &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-node", "seaworthy-testkit"];
 
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];

@@ -1,4 +1,4 @@
-//! The front door for developers: `cargo xtask test`, `lint`, `layering` and `bench`.
+//! The front door for developers: `cargo xtask test`, `lint`, `layering`, `kube` and `bench`.
 //!
 //! - `cargo xtask test` is the whole proof: it installs what the suites need, runs them all, and ends with what
 //!   failed, what was skipped and why.
@@ -6,10 +6,12 @@
 //! - Nothing here depends on a crate of the product, so that a product that does not compile can still be linted.
 
 mod bench;
+mod kube;
 mod layering;
 mod lint;
 mod metadata;
 mod openapi;
+mod protobuf;
 mod skips;
 mod step;
 mod suite;
@@ -43,6 +45,10 @@ enum Command {
     Layering,
     /// Trim Kubernetes' published API documents to what is served.
     Openapi(openapi::OpenapiArgs),
+    /// Find or build the real kube-apiserver, etcd and kubectl, or start them.
+    Kube(kube::KubeArgs),
+    /// Write down the protobuf form of the kinds that are served.
+    Protobuf(protobuf::ProtobufArgs),
     /// Measure the release binary.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -66,6 +72,8 @@ fn run(command: Command) -> Result<bool> {
         Command::Lint => suite::lint(&Workspace::load()?),
         Command::Layering => suite::layering(&Workspace::load()?),
         Command::Openapi(args) => openapi::run(&Workspace::load()?, &args),
+        Command::Kube(args) => kube::run(&Workspace::load()?, args),
+        Command::Protobuf(args) => protobuf::run(&Workspace::load()?, &args),
         Command::Bench(command) => bench::run(command),
     }
 }

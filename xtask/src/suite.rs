@@ -14,7 +14,7 @@ use crate::step::{Outcome, Run, Step};
 use crate::test_result::{TestResult, ignored_test};
 use crate::tool::{IGNITION_VALIDATE, VALGRIND};
 use crate::workspace::{Workspace, shown};
-use crate::{bench, layering, lint};
+use crate::{bench, kube, layering, lint};
 
 /// Everything that `cargo xtask test` runs, cheapest first. Cargo's tests stand at the end, because the last lines
 /// of a run are the ones that get read.
@@ -29,11 +29,14 @@ pub const STEPS: &[Step] = &[
     Step { name: "doc", group: "cargo-test", needs: &[], run: doc },
 ];
 
+/// What `cargo xtask test` runs only when it is asked for by name.
+pub const ON_REQUEST: &[Step] = &[Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::lane::step }];
+
 /// What `cargo xtask test` takes.
 #[derive(Args)]
 pub struct TestArgs {
     /// Run only these steps or groups: fmt, layering, deny, pure, clippy (together: lint), instructions (bench),
-    /// unit, doc (together: cargo-test).
+    /// unit, doc (together: cargo-test); and, only if it is named, kubernetes.
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<String>,
     /// Install nothing; what is missing is listed as skipped.
@@ -59,14 +62,18 @@ pub fn layering(workspace: &Workspace) -> Result<bool> {
     Run::start(workspace, false)?.finish(&steps)
 }
 
-/// The steps with one of these names or groups, in their own order; all of them for no name.
+/// The steps with one of these names or groups, in their own order; [`STEPS`] for no name.
 fn select(only: &[String]) -> Result<Vec<&'static Step>> {
     let matches = |step: &Step, name: &str| step.name == name || step.group == name;
-    if let Some(unknown) = only.iter().find(|name| !STEPS.iter().any(|step| matches(step, name))) {
-        let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+    let all = || STEPS.iter().chain(ON_REQUEST);
+    if let Some(unknown) = only.iter().find(|name| !all().any(|step| matches(step, name))) {
+        let known: Vec<_> = all().map(|step| step.name).collect();
         bail!("there is no step {unknown:?}; choose from lint, cargo-test, {}", known.join(", "));
     }
-    Ok(STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| matches(step, name))).collect())
+    if only.is_empty() {
+        return Ok(STEPS.iter().collect());
+    }
+    Ok(all().filter(|step| only.iter().any(|name| matches(step, name))).collect())
 }
 
 /// Unit and integration tests of all crates.
@@ -87,7 +94,7 @@ fn doc(run: &mut Run<'_>) -> Result<Outcome> {
 }
 
 /// Shows cargo's output as it comes, and adds up its result lines on the way.
-fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
+pub fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
     run.tools.tell(&mut command);
     command.env(FILE_VARIABLE, run.skips.file());
     let mut child =
@@ -120,7 +127,7 @@ fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
 
 #[cfg(test)]
 mod tests {
-    use super::{STEPS, select};
+    use super::{ON_REQUEST, STEPS, select};
 
     fn names(only: &[&str]) -> Vec<&'static str> {
         let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
@@ -138,6 +145,12 @@ mod tests {
     }
 
     #[test]
+    fn step_on_request_runs_only_when_it_is_named() {
+        assert!(!names(&[]).contains(&"kubernetes"));
+        assert_eq!(names(&["kubernetes"]), ["kubernetes"]);
+    }
+
+    #[test]
     fn unknown_step_is_refused_with_the_known_ones() {
         let error = select(&["lnit".to_owned()]).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("lnit") && error.contains("layering"), "{error}");
@@ -145,9 +158,9 @@ mod tests {
 
     #[test]
     fn names_of_steps_are_unique() {
-        let mut all: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        let mut all: Vec<_> = STEPS.iter().chain(ON_REQUEST).map(|step| step.name).collect();
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), STEPS.len());
+        assert_eq!(all.len(), STEPS.len() + ON_REQUEST.len());
     }
 }

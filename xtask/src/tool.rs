@@ -46,6 +46,11 @@ impl Toolbox {
         Self { may_install, lists: None, known: Vec::new() }
     }
 
+    /// Whether something that is missing may be brought to this machine.
+    pub fn may_install(&self) -> bool {
+        self.may_install
+    }
+
     /// Finds the tool, installing it when that is needed and possible.
     pub fn ensure(&mut self, tool: &'static Tool) -> Availability {
         if let Some((_, availability)) = self.known.iter().find(|(known, _)| *known == tool) {

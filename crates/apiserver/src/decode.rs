@@ -1,4 +1,4 @@
-//! Reads the body of a write: JSON or YAML in, an object out, with everything that is odd about it.
+//! Reads the body of a write: JSON, YAML or protobuf in, an object out, with everything that is odd about it.
 //!
 //! JSON keeps the last of two equal keys and says nothing. Clients may ask to be told, so the reader notes them.
 
@@ -7,8 +7,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use crate::media::Format;
+use crate::media::{BodyFormat, OFFERED};
 use crate::object::Object;
+use crate::protobuf::{self, Envelope};
 use crate::resource::Resource;
 use crate::status::Failure;
 
@@ -28,11 +29,11 @@ pub struct Decoded {
 }
 
 /// Reads a body in its format.
-pub fn read(bytes: &[u8], format: Format) -> Result<Decoded, String> {
+pub fn read(bytes: &[u8], format: impl Into<BodyFormat>) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
     let seed = Noting { path: Vec::new(), duplicates: &mut duplicates };
-    let value = match format {
-        Format::Json => {
+    let value = match format.into() {
+        BodyFormat::Json => {
             let mut reader = serde_json::Deserializer::from_slice(bytes);
             let value = seed.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
             value.map_err(|error| match error.is_eof() {
@@ -40,7 +41,9 @@ pub fn read(bytes: &[u8], format: Format) -> Result<Decoded, String> {
                 false => error.to_string(),
             })?
         }
-        Format::Yaml => {
+        // Neither a key that is there twice nor one that the kind does not have can be told here.
+        BodyFormat::Protobuf => protobuf::decode(bytes).map_err(|fault| fault.to_string())?,
+        BodyFormat::Yaml => {
             let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
             let said = |error: serde_saphyr::Error| {
                 // The lines behind the first repeat the text, which may be a Secret.
@@ -51,13 +54,21 @@ pub fn read(bytes: &[u8], format: Format) -> Result<Decoded, String> {
         }
     };
     if is_deeper(&value, DEPTH) {
-        return Err(format!("the body nests deeper than {DEPTH} levels"));
+        return Err(too_deep());
     }
     Ok(Decoded { value, duplicates })
 }
 
 /// Reads an object of this kind. `kind` and `apiVersion` may be missing for built-in kinds.
-pub fn object(bytes: &[u8], format: Format, resource: &Resource) -> Result<(Object, Vec<String>), Failure> {
+pub fn object(
+    bytes: &[u8],
+    format: impl Into<BodyFormat>,
+    resource: &Resource,
+) -> Result<(Object, Vec<String>), Failure> {
+    let format = format.into();
+    if format == BodyFormat::Protobuf {
+        return protobuf_object(bytes, resource).map(|object| (object, Vec::new()));
+    }
     let decoded = read(bytes, format).map_err(|why| unrecognised(bytes, format, resource, &why))?;
     let Value::Object(mut object) = decoded.value else {
         let what = match decoded.value {
@@ -71,6 +82,35 @@ pub fn object(bytes: &[u8], format: Format, resource: &Resource) -> Result<(Obje
     };
     check_kind(&mut object, resource)?;
     Ok((object, decoded.duplicates))
+}
+
+/// Reads an object of a built-in kind from protobuf, which says neither what is there twice nor what is unknown.
+fn protobuf_object(bytes: &[u8], resource: &Resource) -> Result<Object, Failure> {
+    if resource.is_custom() {
+        // Differs: the real server breaks the connection, because nobody gave its custom kinds a protobuf form.
+        return Err(Failure::unsupported_media_type(OFFERED));
+    }
+    let unknown = |why: &str| unrecognised(bytes, BodyFormat::Protobuf, resource, why);
+    let mut envelope = Envelope::open(bytes).map_err(|fault| unknown(&fault.to_string()))?;
+    if envelope.kind.is_empty() && envelope.api_version.is_empty() {
+        envelope.kind = (*resource.kind).to_owned();
+        envelope.api_version = (*resource.api_version).to_owned();
+    }
+    let object = envelope.object().map_err(|fault| {
+        let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
+        let (found, wanted) = (&envelope.kind, &resource.kind);
+        Failure::bad_request(format!("{found} in version {version:?} cannot be handled as a {wanted}: {fault}"))
+    })?;
+    if is_deeper(&object, DEPTH) {
+        return Err(unknown(&too_deep()));
+    }
+    let Value::Object(mut object) = object else { return Err(unknown("the message is no object")) };
+    check_kind(&mut object, resource)?;
+    Ok(object)
+}
+
+fn too_deep() -> String {
+    format!("the body nests deeper than {DEPTH} levels")
 }
 
 /// Whether the object is of this kind and version; built-in kinds get theirs if they left it out.
@@ -106,13 +146,13 @@ pub fn check_kind(object: &mut Object, resource: &Resource) -> Result<(), Failur
     Ok(())
 }
 
-fn unrecognised(bytes: &[u8], format: Format, resource: &Resource, why: &str) -> Failure {
+fn unrecognised(bytes: &[u8], format: BodyFormat, resource: &Resource, why: &str) -> Failure {
     // Whatever a body is about, it may hold a secret: what the real server repeats of it is left out here.
     // Differs: the real one appends the first bytes of the body, because nothing of a body belongs into a message.
     let emptiness = if bytes.is_empty() { " (<empty>)" } else { "" };
     let why = match format {
-        Format::Json => format!("couldn't get version/kind; json parse error: {why}"),
-        Format::Yaml => why.to_owned(),
+        BodyFormat::Json => format!("couldn't get version/kind; json parse error: {why}"),
+        BodyFormat::Yaml | BodyFormat::Protobuf => why.to_owned(),
     };
     Failure::bad_request(format!(
         "the object provided is unrecognized (must be of type {}): {why}{emptiness}",
@@ -235,6 +275,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::media::Format;
 
     #[test]
     fn key_that_comes_twice_is_noted_and_the_last_one_counts() {

@@ -20,6 +20,7 @@ mod openapi;
 mod options;
 mod pki;
 mod present;
+mod protobuf;
 mod quantity;
 mod reach;
 mod registry;
@@ -40,7 +41,7 @@ pub use authentication::{Keys, KeysError, PeerCertificate, StaticTokens, TokensE
 pub use body::Body;
 pub use clock::{Machine, Still, World};
 pub use listen::{ListenError, Listening};
-pub use media::{Accepted, Format, PatchKind, Shape};
+pub use media::{Accepted, BodyFormat, Format, PatchKind, Shape};
 pub use options::{
     DeleteOptions, FieldValidation, ListOptions, Match, Preconditions, Propagation, Query, WriteKind, WriteOptions,
 };

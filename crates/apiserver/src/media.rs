@@ -1,14 +1,18 @@
 //! Which representation a client takes and which one it sends.
 //!
-//! JSON and YAML are spoken here. Protobuf and CBOR are refused in the way that makes clients fall back to JSON.
+//! JSON and YAML are spoken here. Protobuf is read, because clients that send it do not try again with JSON, but never
+//! written. CBOR is refused in the way that makes clients fall back to JSON.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
 use crate::status::Failure;
 
-/// What is said about the formats that the server has.
-const OFFERED: &str = "application/json, application/yaml";
+/// What is said about the formats that the server has for all kinds.
+pub const OFFERED: &str = "application/json, application/yaml";
+
+/// What is said about the formats that a body may have.
+const READ: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The text form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +79,7 @@ impl Accepted {
         }
         let mut failure =
             Failure::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {OFFERED}"));
-        failure.details = Some(crate::status::Details::default());
+        failure.details = Some(Box::default());
         Err(failure)
     }
 }
@@ -90,11 +94,32 @@ impl Format {
     }
 
     /// The format of a request's body. Nothing said means JSON.
-    pub fn of_body(headers: &HeaderMap) -> Result<Format, Failure> {
+    pub fn of_body(headers: &HeaderMap) -> Result<BodyFormat, Failure> {
         match media_type(headers).as_deref() {
-            None | Some("" | "application/json") => Ok(Format::Json),
-            Some("application/yaml") => Ok(Format::Yaml),
-            Some(_) => Err(Failure::unsupported_media_type(OFFERED)),
+            None | Some("" | "application/json") => Ok(BodyFormat::Json),
+            Some("application/yaml") => Ok(BodyFormat::Yaml),
+            Some("application/vnd.kubernetes.protobuf") => Ok(BodyFormat::Protobuf),
+            Some(_) => Err(Failure::unsupported_media_type(READ)),
+        }
+    }
+}
+
+/// How a request's body is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyFormat {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`, for built-in kinds.
+    Protobuf,
+}
+
+impl From<Format> for BodyFormat {
+    fn from(format: Format) -> BodyFormat {
+        match format {
+            Format::Json => BodyFormat::Json,
+            Format::Yaml => BodyFormat::Yaml,
         }
     }
 }
@@ -216,11 +241,19 @@ mod tests {
     #[test]
     fn charset_of_a_body_does_not_matter() {
         let headers = [(CONTENT_TYPE, "application/json; charset=utf-8".parse().unwrap())].into_iter().collect();
-        assert_eq!(Format::of_body(&headers).unwrap(), Format::Json);
+        assert_eq!(Format::of_body(&headers).unwrap(), BodyFormat::Json);
+    }
+
+    #[test]
+    fn protobuf_is_read_and_never_written() {
+        let media = "application/vnd.kubernetes.protobuf";
+        let headers = [(CONTENT_TYPE, media.parse().unwrap())].into_iter().collect();
+        assert_eq!(Format::of_body(&headers).unwrap(), BodyFormat::Protobuf);
+        assert_eq!(Accepted::choose(&accept(media), false).unwrap_err().code, 406);
+        assert_eq!(PatchKind::of_body(&headers).unwrap_err().code, 415);
     }
 
     #[rstest]
-    #[case("application/vnd.kubernetes.protobuf")]
     #[case("application/cbor")]
     #[case("text/plain")]
     fn body_in_another_format_gets_415(#[case] value: &str) {

@@ -31,7 +31,7 @@ impl Registry {
             registry.add(resource);
         }
         for versions in registry.groups.values_mut() {
-            versions.sort_by(|a, b| version_order(b).cmp(&version_order(a)));
+            versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
         }
         registry
     }
@@ -127,7 +127,7 @@ mod tests {
     fn versions_are_ordered_by_how_stable_and_how_new_they_are() {
         let mut versions =
             ["v1alpha1", "foo10", "v11beta2", "v10", "v2", "v3beta1", "v1", "foo1", "v10beta3", "v12alpha1"];
-        versions.sort_by(|a, b| version_order(b).cmp(&version_order(a)));
+        versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
         assert_eq!(
             versions,
             ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v1alpha1", "foo1", "foo10"]

@@ -95,8 +95,15 @@ impl Server {
                     Verb::Get | Verb::List | Verb::Watch | Verb::Other => Bytes::new(),
                 };
                 let headers = parts.headers;
+                let warnings: Vec<String> = resource.warning().map(str::to_owned).into_iter().collect();
                 let call = Call { server: self.clone(), resource, path, query, headers, identity, accepted, body };
-                act(call, verb).await.map(Answer::into_response)
+                Ok(match act(call, verb).await {
+                    Ok(mut answer) => {
+                        answer.warnings.splice(0..0, warnings);
+                        answer.into_response()
+                    }
+                    Err(failure) => failure.into_response(&warnings),
+                })
             }
         }
     }

@@ -15,7 +15,7 @@ pub struct Failure {
     /// What people read.
     pub message: String,
     /// What it is about, where the answer has details.
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
 }
@@ -69,7 +69,7 @@ impl Failure {
     }
 
     fn about(mut self, details: Details) -> Failure {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::collection::{Entries, Key, List, Map};
 use crate::compare::equal;
-use crate::cost::runtime::{Rule, equality};
+use crate::cost::runtime::equality;
 use crate::cost::{LIST_COST, MAP_COST};
 use crate::error::EvalError;
 use crate::library;
@@ -297,12 +297,10 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     fn apply(&mut self, call: &'a Call, args: &[Val<'a>]) -> Outcome<'a> {
         let outcome = match &call.op {
             Op::Native(native) => {
-                if let (Rule::Range, Some(Val::Int(size))) = (call.rule, args.first()) {
-                    // The list would cost more than is left: do not even make it.
-                    let left = self.limit - self.cost.min(self.limit);
-                    if *size <= library::lists::MAX_RANGE && u64::try_from(*size).is_ok_and(|size| size > left) {
-                        return Err(EvalError::over_budget());
-                    }
+                // What would cost more than is left is not even begun.
+                let before = call.rule.cost_before(args);
+                if self.cost.saturating_add(before) > self.limit {
+                    self.charge(before)?;
                 }
                 native(args)
             }

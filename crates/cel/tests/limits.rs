@@ -53,6 +53,23 @@ fn nothing_absorbs_the_end_of_the_budget() {
     assert!(error.is_over_budget());
 }
 
+#[test]
+fn what_cannot_be_afforded_is_not_begun() {
+    for text in [
+        "lists.range(900000).distinct()",
+        "sets.contains(lists.range(400000), lists.range(400000))",
+        "lists.range(900000) + lists.range(900000)",
+    ] {
+        let program = Env::new().compile(text).unwrap();
+        let error = program.evaluate(&Bindings::new(), &mut Budget::for_object()).unwrap_err();
+        assert!(error.is_over_budget(), "{text}: {error}");
+    }
+    let program = Env::new().with("s", Type::String).compile("s.replace('', s).size()").unwrap();
+    let long = "x".repeat(1 << 20);
+    let bindings = Bindings::new().with("s", Val::string(long));
+    assert!(program.evaluate(&bindings, &mut Budget::for_object()).unwrap_err().is_over_budget());
+}
+
 /// Allows reading pods, and remembers what it was asked.
 #[derive(Default)]
 struct Recorder {

@@ -313,7 +313,7 @@ fn same_type(value: &Val<'_>, program: &seaworthy_cel::Program) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,80}") {

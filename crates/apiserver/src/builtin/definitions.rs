@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::kind::Kind;
 use crate::object::Object;
 
-use super::zeros::{KEPT_TEXTS, MICRO_TIME, ZEROS};
+use super::zeros::{ALWAYS, KEPT, MICRO_TIME, OPTIONAL, ZEROS};
 
 /// The definitions of one version of a group.
 struct Source {
@@ -24,7 +24,8 @@ struct Source {
 #[derive(Default)]
 pub struct Marks {
     zeros: HashSet<NodeId>,
-    kept_texts: HashSet<NodeId>,
+    kept: HashSet<NodeId>,
+    always: HashSet<NodeId>,
     micro_time: Option<NodeId>,
 }
 
@@ -37,7 +38,7 @@ impl Marks {
             fields.map(Schema::id).collect()
         };
         let micro_time = document.named(MICRO_TIME).map(Schema::id);
-        Marks { zeros: marked(ZEROS), kept_texts: marked(KEPT_TEXTS), micro_time }
+        Marks { zeros: marked(ZEROS), kept: marked(KEPT), always: marked(ALWAYS), micro_time }
     }
 
     /// Whether a field that is zero or false is as good as none.
@@ -45,9 +46,49 @@ impl Marks {
         self.zeros.contains(&field.id())
     }
 
-    /// Whether a field that is an empty text is not as good as none.
+    /// Whether a field that is an empty text or list is not as good as none.
     pub fn keeps_empty(&self, field: Schema<'_>) -> bool {
-        self.kept_texts.contains(&field.id())
+        self.kept.contains(&field.id())
+    }
+
+    fn materialise(&self, schema: Schema<'_>, object: &mut Object) {
+        for (name, field) in schema.properties() {
+            if object.contains_key(name) {
+                continue;
+            }
+            let is_required = || schema.required.iter().any(|required| **required == *name);
+            match field.default.as_ref() {
+                Some(Value::Object(default)) if default.is_empty() => {
+                    object.insert(name.to_owned(), Value::Object(Map::new()));
+                }
+                Some(default @ (Value::Bool(false) | Value::Number(_) | Value::String(_)))
+                    if is_zero(default) && is_required() =>
+                {
+                    object.insert(name.to_owned(), default.clone());
+                }
+                _ if self.always.contains(&field.id()) => {
+                    object.insert(name.to_owned(), 0.into());
+                }
+                _ => {}
+            }
+        }
+        for (name, value) in object.iter_mut() {
+            if let Some(field) = schema.field(name) {
+                self.materialise_value(field, value);
+            }
+        }
+    }
+
+    fn materialise_value(&self, schema: Schema<'_>, value: &mut Value) {
+        match value {
+            Value::Object(object) => self.materialise(schema, object),
+            Value::Array(items) => {
+                if let Some(each) = schema.items() {
+                    items.iter_mut().for_each(|item| self.materialise_value(each, item));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Whether a time has microseconds.
@@ -95,6 +136,10 @@ pub fn object_meta() -> Option<Schema<'static>> {
     document("", "v1")?.named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }
 
+fn is_zero(value: &Value) -> bool {
+    *value == false || *value == 0 || *value == ""
+}
+
 /// What is known about a kind's fields beyond its schema.
 pub fn marks(group: &str, version: &str) -> Option<&'static Marks> {
     let document = document(group, version)?;
@@ -104,44 +149,22 @@ pub fn marks(group: &str, version: &str) -> Option<&'static Marks> {
 
 /// Puts in what objects of this kind always have, empty or not: structures, and required fields that may be zero. The
 /// real server reads objects into typed structures and writes them out again; these parts of them cannot be missing.
-pub fn materialise(schema: Schema<'_>, object: &mut Object) {
-    for (name, field) in schema.properties() {
-        let Some(default) = field.default.as_ref() else { continue };
-        let is_structure = default.as_object().is_some_and(Map::is_empty);
-        let is_required = || schema.required.iter().any(|required| **required == *name);
-        let is_zero = || matches!(default, Value::Bool(false)) || default == 0 || default == "";
-        if !object.contains_key(name) && (is_structure || (is_required() && is_zero())) {
-            object.insert(name.to_owned(), default.clone());
-        }
-    }
-    for (name, value) in object.iter_mut() {
-        if let Some(field) = schema.field(name) {
-            materialise_value(field, value);
-        }
+pub fn materialise(kind: &Kind, object: &mut Object) {
+    if let (Some(schema), Some(marks)) = (of(kind), marks(kind.group, kind.version)) {
+        marks.materialise(schema, object);
     }
 }
 
 /// The same for the status alone, which a write may have taken away.
-pub fn materialise_status(schema: Schema<'_>, object: &mut Object) {
+pub fn materialise_status(kind: &Kind, object: &mut Object) {
     const STATUS: &str = "status";
+    let (Some(schema), Some(marks)) = (of(kind), marks(kind.group, kind.version)) else { return };
     let Some(field) = schema.property(STATUS) else { return };
     if let (false, Some(default)) = (object.contains_key(STATUS), field.default.as_ref()) {
         object.insert(STATUS.to_owned(), default.clone());
     }
     if let Some(status) = object.get_mut(STATUS) {
-        materialise_value(field, status);
-    }
-}
-
-fn materialise_value(schema: Schema<'_>, value: &mut Value) {
-    match value {
-        Value::Object(object) => materialise(schema, object),
-        Value::Array(items) => {
-            if let Some(each) = schema.items() {
-                items.iter_mut().for_each(|item| materialise_value(each, item));
-            }
-        }
-        _ => {}
+        marks.materialise_value(field, status);
     }
 }
 
@@ -154,7 +177,13 @@ fn document(group: &str, version: &str) -> Option<&'static Document> {
     let source = SOURCES.iter().find(|source| source.group == group && source.version == version)?;
     Some(source.document.get_or_init(|| {
         // The data is part of the program, and a test reads all of it.
-        let schemas: Map<String, Value> = serde_json::from_slice(source.text).unwrap_or_default();
+        let mut schemas: Map<String, Value> = serde_json::from_slice(source.text).unwrap_or_default();
+        for (name, fields) in OPTIONAL {
+            let required = schemas.get_mut(*name).and_then(|schema| schema.get_mut("required")?.as_array_mut());
+            if let Some(required) = required {
+                required.retain(|field| !fields.iter().any(|optional| field == optional));
+            }
+        }
         Document::of_definitions(&schemas)
     }))
 }
@@ -174,7 +203,7 @@ mod tests {
 
     #[test]
     fn every_marked_field_exists() {
-        for (name, fields) in ZEROS.iter().chain(KEPT_TEXTS) {
+        for (name, fields) in ZEROS.iter().chain(KEPT).chain(ALWAYS).chain(OPTIONAL) {
             let found = SOURCES.iter().find_map(|source| document(source.group, source.version)?.named(name));
             let schema = found.unwrap_or_else(|| panic!("{name} is in no document"));
             for field in *fields {

@@ -1,9 +1,8 @@
 //! What the server does by itself after a write: definitions come into force, access rules are read anew.
 
+mod aggregation;
 mod defaults;
 mod definitions;
-
-pub use definitions::{Verdict, names_verdict};
 
 use crate::server::Server;
 
@@ -15,6 +14,7 @@ impl Server {
     pub async fn prepare(&self) -> Result<(), seaworthy_store::CommitError> {
         defaults::ensure(self).await?;
         definitions::settle(self).await;
+        aggregation::settle(self).await;
         self.refresh_registry();
         self.refresh_policy();
         self.refresh_admission();
@@ -27,6 +27,7 @@ impl Server {
             definitions::settle(self).await;
             self.refresh_registry();
         } else if resource.starts_with("rbac.authorization.k8s.io/") {
+            aggregation::settle(self).await;
             self.refresh_policy();
         } else if resource.starts_with("admissionregistration.k8s.io/") {
             self.refresh_admission();

@@ -55,11 +55,8 @@ impl WriteOptions {
         let is_dry_run = dry_run(query.all("dryRun"), &mut causes);
         let is_apply = kind == WriteKind::Patch(PatchKind::Apply);
         let force = query.flag("force");
-        match (is_apply, force, kind) {
-            (false, Some(_), WriteKind::Patch(_)) => {
-                causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"))
-            }
-            _ => {}
+        if let (false, Some(_), WriteKind::Patch(_)) = (is_apply, force, kind) {
+            causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
         }
         let manager = query.get("fieldManager").unwrap_or_default();
         if is_apply && manager.is_empty() {

@@ -4,7 +4,7 @@ mod field;
 mod label;
 
 pub use field::FieldSelector;
-pub use label::{LabelSelector, Requirement};
+pub use label::LabelSelector;
 
 use thiserror::Error;
 

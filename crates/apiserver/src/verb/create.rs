@@ -30,7 +30,7 @@ pub async fn create(call: &Call) -> Result<Answer, Failure> {
     if let Some(how) = call.resource.review() {
         let mut warnings = warnings;
         warnings.extend(admission::review(call, &object, None)?);
-        let review = review::answer(call, object, how)?;
+        let review = review::answer(call, object, how, &options.manager)?;
         let body = present::shaped(&call.resource, review, call.accepted, &call.query, call.server.world().now())?;
         let format = call.accepted.format;
         return Ok(Answer { status: StatusCode::CREATED, format, body: body.into(), warnings });

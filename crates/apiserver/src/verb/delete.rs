@@ -83,6 +83,14 @@ fn read_options(call: &Call) -> Result<DeleteOptions, Failure> {
     let format = Format::of_body(&call.headers)?;
     let decoded = decode::read(&call.body, format)
         .map_err(|why| Failure::bad_request(format!("the options of the deletion cannot be read: {why}")))?;
+    // Whoever sends an object to a deletion means something else. The version does not matter: every group has options.
+    let text = |key: &str| decoded.value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let kind = text("kind");
+    if !kind.is_empty() && kind != "DeleteOptions" {
+        let version = text("apiVersion");
+        let why = format!("no kind {kind:?} is registered for version {version:?} that a deletion takes");
+        return Err(Failure::bad_request(format!("{why}; send DeleteOptions or no body")));
+    }
     DeleteOptions::read(&call.query, Some(&decoded.value))
 }
 
@@ -112,30 +120,40 @@ async fn delete_checked(
     options: &DeleteOptions,
     mut check: impl FnMut(&Object) -> Result<(), Failure>,
 ) -> Result<Deleted, Failure> {
+    let mut is_under_way = false;
     for attempt in 1.. {
         let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
         let object = served(resource, &found);
-        check_preconditions(resource, &object, options)?;
-        check(&object)?;
+        if !is_under_way {
+            check_preconditions(resource, &object, options)?;
+            check(&object)?;
+        }
         let next = marked(server, resource, &object, options);
         let is_gone = may_go(&next);
         if !is_gone && next == object {
             return Ok(Deleted::Held(object));
         }
-        let outcome = |next| if is_gone { Deleted::Gone(next) } else { Deleted::Held(next) };
         if options.is_dry_run {
-            return Ok(outcome(next));
+            return Ok(match (is_gone, resource.ways().is_graceful) {
+                (true, true) => Deleted::Gone(next),
+                (true, false) => Deleted::Gone(object),
+                (false, _) => Deleted::Held(next),
+            });
         }
-        // An object that goes at once is last seen as it was: nobody marked it.
-        let encoded = resource.encode(if is_gone { &object } else { &next });
+        // What is given time is marked before it goes, even if the time is none. Everything else that goes at once is
+        // last seen as it was: nobody marked it.
+        let is_marked_first = is_gone && resource.ways().is_graceful && next != object;
+        let is_removed = is_gone && !is_marked_first;
+        let encoded = resource.encode(if is_removed { &object } else { &next });
         let body = Stored::new(encoded.bytes, encoded.hole);
         let expected = Expect::Revision(found.revision);
-        let change = match is_gone {
+        let change = match is_removed {
             true => Change::Delete { key: key.clone(), expected, body },
             false => Change::Put { key: key.clone(), expected, body },
         };
         match server.commit(change).await {
-            Ok(_) if is_gone => return Ok(Deleted::Gone(next)),
+            Ok(_) if is_marked_first => is_under_way = true,
+            Ok(record) if is_removed => return Ok(Deleted::Gone(served(resource, &record))),
             Ok(record) => return Ok(Deleted::Held(served(resource, &record))),
             Err(CommitError::Conflict { found: Some(_), .. }) if attempt < TRIES => {}
             Err(CommitError::Conflict { found: None, .. }) => {
@@ -201,7 +219,7 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
         next.set_meta("deletionGracePeriodSeconds", grace);
     }
     if !object.is_deleting() {
-        if resource.ways().generation == Generation::Wishes {
+        if matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels) {
             next.set_meta("generation", object.generation() + 1);
         }
         resource.begin_deletion(&mut next);

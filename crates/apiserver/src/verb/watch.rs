@@ -46,11 +46,36 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
     if let Some(asked) = options.revision.filter(|asked| *asked > newest) {
         return Err(Failure::revision_too_large(asked, newest));
     }
+    // Taken before the answer begins: whatever the client writes once it has seen the answer is an event to it.
+    let (initial, position) = match begins_with_state {
+        true => {
+            let namespace = (!call.path.namespace.is_empty()).then_some(call.path.namespace.as_str());
+            let snapshot = store.list(&call.resource.storage, namespace);
+            (snapshot.records, snapshot.revision)
+        }
+        false => (Vec::new(), options.revision.unwrap_or(newest)),
+    };
+    let watch = open(&call, position);
     let format = call.accepted.format;
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut stream = Stream { call, options, sender, include, has_columns: false };
-    tokio::spawn(async move { stream.run(begins_with_state).await });
+    tokio::spawn(async move {
+        // Either way it ends, the answer ends: the sender is dropped with the task.
+        let _ = stream.follow(begins_with_state.then_some(initial), position, watch).await;
+    });
     Ok(Answer::ok(format, Body::stream(receiver)))
+}
+
+/// The position in the events, if they still go back that far.
+fn open(call: &Call, position: u64) -> Result<Watch, Failure> {
+    let begins = call.resource.history_begins();
+    if position < begins {
+        return Err(too_old(position, begins));
+    }
+    call.server.store().watch(&call.resource.storage, position).map_err(|error| match error {
+        ReadError::Expired { oldest } => too_old(position, oldest),
+        ReadError::Future { newest } => Failure::revision_too_large(position, newest),
+    })
 }
 
 struct Stream {
@@ -65,42 +90,44 @@ struct Stream {
 struct Ended;
 
 impl Stream {
-    async fn run(&mut self, begins_with_state: bool) {
-        // Either way it ends, the answer ends: the sender is dropped with the task.
-        let _ = self.follow(begins_with_state).await;
-    }
-
-    async fn follow(&mut self, begins_with_state: bool) -> Result<(), Ended> {
-        let store = self.call.server.store().clone();
-        let storage = self.call.resource.storage.clone();
-        let mut position = self.options.revision.unwrap_or(0);
-        if begins_with_state {
-            let namespace = (!self.call.path.namespace.is_empty()).then_some(self.call.path.namespace.as_str());
-            let snapshot = store.list(&storage, namespace);
-            for record in &snapshot.records {
+    async fn follow(
+        &mut self,
+        initial: Option<Vec<Arc<Record>>>,
+        position: u64,
+        watch: Result<Watch, Failure>,
+    ) -> Result<(), Ended> {
+        if let Some(initial) = initial {
+            for record in &initial {
                 if self.wanted().is_ok_and(|wanted| wanted.takes(record)) {
                     let line = self.line("ADDED", record, None);
                     self.send(line).await?;
                 }
             }
-            position = snapshot.revision;
             if self.options.bookmarks {
                 self.bookmark(position, true).await?;
             }
         }
-        let mut watch = match self.open(&storage, position) {
+        let mut watch = match watch {
             Ok(watch) => watch,
             Err(failure) => return self.fail(failure).await,
         };
         let end = Instant::now() + self.lifetime();
         let mut next_bookmark = Instant::now() + BOOKMARK;
+        let mut told = position;
         loop {
             let batch = tokio::select! {
                 batch = watch.next() => batch,
                 () = self.sender.closed() => return Err(Ended),
-                () = sleep_until(end) => return Ok(()),
+                () = sleep_until(end) => {
+                    let newest = watch.progress();
+                    if self.options.bookmarks && newest > told {
+                        self.bookmark(newest, false).await?;
+                    }
+                    return Ok(());
+                }
                 () = sleep_until(next_bookmark), if self.options.bookmarks => {
-                    self.bookmark(watch.progress(), false).await?;
+                    told = watch.progress();
+                    self.bookmark(told, false).await?;
                     next_bookmark = Instant::now() + BOOKMARK;
                     continue;
                 }
@@ -109,22 +136,13 @@ impl Stream {
                 Ok(batch) => {
                     for event in &batch.events {
                         self.event(event).await?;
+                        told = event.revision();
                     }
                 }
                 Err(WatchError::Closed) => return Ok(()),
                 Err(WatchError::Expired { oldest }) => return self.fail(too_old(position, oldest)).await,
             }
         }
-    }
-
-    fn open(&self, storage: &str, position: u64) -> Result<Watch, Failure> {
-        if position < self.call.resource.history_begins() {
-            return Err(too_old(position, self.call.resource.history_begins()));
-        }
-        self.call.server.store().watch(storage, position).map_err(|error| match error {
-            ReadError::Expired { oldest } => too_old(position, oldest),
-            ReadError::Future { newest } => Failure::revision_too_large(position, newest),
-        })
     }
 
     fn wanted(&self) -> Result<Wanted<'_>, Failure> {

@@ -31,9 +31,7 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             let metadata = definitions::object_meta();
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
-                let mut path = "metadata".to_owned();
-                let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
-                typing.value(metadata, own, &mut path).map_err(|mismatch| refused(resource, &mismatch))?;
+                typed_metadata(metadata, own).map_err(|mismatch| refused(resource, &mismatch))?;
             }
             if let Some(metadata) = metadata {
                 typed_embedded(schema, metadata, &mut value, true).map_err(|mismatch| refused(resource, &mismatch))?;
@@ -55,17 +53,19 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
     }
 }
 
+/// Checks the metadata of an object whose kind users defined.
+fn typed_metadata(schema: Schema<'_>, metadata: &mut Value) -> Result<(), Mismatch> {
+    let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
+    typing.value(schema, metadata, &mut "metadata".to_owned())
+}
+
 /// Checks the metadata of objects inside an object.
 fn typed_embedded(schema: Schema<'_>, metadata: Schema<'_>, value: &mut Value, is_root: bool) -> Result<(), Mismatch> {
     if schema.is_embedded
         && !is_root
         && let Some(own) = value.get_mut("metadata")
     {
-        Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() }.value(
-            metadata,
-            own,
-            &mut "metadata".to_owned(),
-        )?;
+        typed_metadata(metadata, own)?;
     }
     match value {
         Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {
@@ -203,7 +203,7 @@ impl Typing<'_> {
         match value {
             Value::Null => true,
             Value::String(text) => text.is_empty() && !is_marked(Marks::keeps_empty),
-            Value::Array(items) => items.is_empty(),
+            Value::Array(items) => items.is_empty() && !is_marked(Marks::keeps_empty),
             // A structure that is there is there, even with nothing in it; a map with nothing in it is not.
             Value::Object(map) => map.is_empty() && schema.properties().len() == 0 && schema.additional().is_some(),
             Value::Bool(flag) => !flag && is_marked(Marks::drops_zero),

@@ -21,7 +21,7 @@ use crate::object::{Metadata, Object};
 use crate::options::{FieldValidation, WriteOptions};
 use crate::resource::Resource;
 use crate::server::key;
-use crate::status::{Details, Failure, Named};
+use crate::status::{Failure, Named};
 
 /// Metadata that only the server sets: an object keeps its own through every change.
 const SERVER_FIELDS: [&str; 6] =
@@ -85,7 +85,7 @@ pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
     let world = call.server.world();
     object.set_meta("uid", clock::uid(world));
     object.set_meta("creationTimestamp", clock::written(world.now()));
-    if resource.ways().generation == Generation::Wishes {
+    if resource.ways().generation != Generation::None {
         object.set_meta("generation", 1);
     }
     Ok(())
@@ -127,7 +127,7 @@ pub fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
         let place = &path.namespace;
         let why = format!("unable to create new content in namespace {place} because it is being terminated");
         let mut failure = Failure::forbidden(resource.named(), name, &why);
-        failure.details.get_or_insert_with(Details::default).causes.push(crate::status::Cause {
+        failure.details.get_or_insert_with(Box::default).causes.push(crate::status::Cause {
             reason: "NamespaceTerminating",
             message: format!("namespace {place} is being terminated"),
             field: "metadata.namespace".to_owned(),
@@ -155,9 +155,12 @@ pub fn keep_identity(object: &mut Object, old: &Object) {
 
 /// Counts a change of what the user wants.
 pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
-    if resource.ways().generation != Generation::Wishes {
-        return;
-    }
+    let counts_labels = match resource.ways().generation {
+        Generation::None | Generation::One => return,
+        Generation::Wishes => false,
+        Generation::WishesAndLabels => true,
+    };
+    let has_other_labels = || object.metadata().get("labels") != old.metadata().get("labels");
     let wishes = |object: &Object| -> Vec<(String, Value)> {
         object
             .iter()
@@ -165,7 +168,7 @@ pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
-    if wishes(object) != wishes(old) {
+    if wishes(object) != wishes(old) || (counts_labels && has_other_labels()) {
         object.set_meta("generation", old.generation() + 1);
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::reshape::is_error;
 use crate::scenario::{Scenario, Step};
+use crate::text::sortable;
 
 /// The differences, step by step; none if the server answered as recorded.
 pub fn differences(scenario: &Scenario, want: &Value, got: &Value) -> Vec<String> {
@@ -47,7 +48,7 @@ fn of_step(want: Option<&Value>, got: &Value, is_exact: bool) -> Vec<String> {
     if let Some(want) = want
         && !is_equal(&want["code"], &got["code"])
     {
-        return vec![format!("/code: expected {}, got {} {}", want["code"], got["code"], got["body"])];
+        return vec![format!("/code: expected {}, got {} {}", want["code"], got["code"], sortable(&got["body"]))];
     }
     let nothing = Value::Object(Map::new());
     let mut found = Vec::new();
@@ -105,7 +106,7 @@ fn diff(want: &Value, got: &Value, at: &str, found: &mut Vec<String>) {
                 pair(wanted.get(index), gotten.get(index), &format!("{at}/{index}"), found);
             }
         }
-        _ if !is_equal(want, got) => found.push(format!("{at}: expected {want}, got {got}")),
+        _ if !is_equal(want, got) => found.push(format!("{at}: expected {}, got {}", sortable(want), sortable(got))),
         _ => {}
     }
 }
@@ -113,8 +114,8 @@ fn diff(want: &Value, got: &Value, at: &str, found: &mut Vec<String>) {
 fn pair(want: Option<&Value>, got: Option<&Value>, at: &str, found: &mut Vec<String>) {
     match (want, got) {
         (Some(want), Some(got)) => diff(want, got, at, found),
-        (Some(want), None) => found.push(format!("{at}: missing, expected {want}")),
-        (None, Some(got)) => found.push(format!("{at}: unexpected {got}")),
+        (Some(want), None) => found.push(format!("{at}: missing, expected {}", sortable(want))),
+        (None, Some(got)) => found.push(format!("{at}: unexpected {}", sortable(got))),
         (None, None) => {}
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,11 +23,12 @@ use crate::text::plain;
 use crate::transport::{Stream, Transport};
 
 /// Where a scenario is run.
-pub struct Place<'a> {
+#[derive(Clone)]
+pub struct Place {
     /// The way there.
-    pub transport: &'a dyn Transport,
+    pub transport: Arc<dyn Transport>,
     /// The usual bearer token: of somebody who may do everything.
-    pub token: &'a str,
+    pub token: String,
     /// Whether the garbage collector and the namespace controller run there. If not, namespaces are finalized here.
     pub has_controllers: bool,
     /// An upper limit for how long anything is waited for.
@@ -67,7 +69,7 @@ struct Reply {
 }
 
 struct Run<'a> {
-    place: &'a Place<'a>,
+    place: &'a Place,
     scenario: &'a Scenario,
     /// The random part of names.
     id: String,
@@ -77,7 +79,7 @@ struct Run<'a> {
 }
 
 /// Runs a scenario and returns what was answered, ready to be compared.
-pub async fn run(place: &Place<'_>, scenario: &Scenario) -> Value {
+pub async fn run(place: &Place, scenario: &Scenario) -> Value {
     let id = random_id();
     let namespace = format!("{}-{id}", scenario.name);
     let mut variables = Variables::default();
@@ -269,7 +271,7 @@ impl Run<'_> {
         };
         let token = match &step.token {
             Some(token) => self.variables.text(token)?,
-            None => self.place.token.to_owned(),
+            None => self.place.token.clone(),
         };
         let unusable = |error: &dyn fmt::Display| Problem(format!("{method} {target}: {error}"));
         let mut request = Request::builder().method(method.as_str()).uri(&target);

@@ -1,6 +1,7 @@
 //! What a call cost, from its arguments and its result.
 
 use super::{CHECK_COST, LIST_COST, PATTERN_FACTOR, STRING_FACTOR, STRUCT_COST};
+use crate::library::lists::MAX_RANGE;
 use crate::value::{Opaque, Outcome, Val};
 
 /// How a call is charged.
@@ -100,6 +101,15 @@ impl Rule {
             "matches" | "matches_string" => Rule::Pattern,
             "contains_string" => Rule::Search,
             _ => Rule::Fixed(1),
+        }
+    }
+
+    /// The cost of a call that takes long for what its arguments weigh, before it is made; nothing for other calls.
+    pub(crate) fn cost_before(self, args: &[Val<'_>]) -> u64 {
+        match (self, args) {
+            (Rule::Range, [Val::Int(size)]) if *size <= MAX_RANGE => u64::try_from(*size).unwrap_or(0),
+            (Rule::Pairs(_) | Rule::Sets(_), args) => self.cost(args, &Ok(Val::Null)),
+            _ => 0,
         }
     }
 

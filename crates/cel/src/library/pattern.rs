@@ -7,7 +7,9 @@ use crate::error::EvalError;
 use crate::value::{Outcome, Val};
 
 /// The largest compiled pattern, in bytes.
-const SIZE_LIMIT: usize = 4 << 20;
+///
+/// Differs: upstream has no such bound, but patterns may come from data, and nothing is charged for compiling them.
+const SIZE_LIMIT: usize = 10 << 20;
 /// The highest repetition count RE2 accepts.
 const MAX_REPEAT: u64 = 1000;
 
@@ -71,7 +73,7 @@ fn translate(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut at = 0;
     let mut depth = 0usize;
-    // What a repetition would repeat: nothing, something, a repetition, or one that already is lazy.
+    // What a repetition would repeat: nothing, something, or what already is repeated.
     let mut before = Before::Nothing;
     let mut repeated = 0;
     while at < chars.len() {
@@ -116,16 +118,17 @@ fn translate(pattern: &str) -> Result<String, String> {
                     },
                     _ => at + 1,
                 };
-                next = match (before, chars[at]) {
-                    (Before::Nothing, _) => {
+                // A question mark behind it makes it lazy.
+                let end = end + usize::from(chars.get(end) == Some(&'?'));
+                next = match before {
+                    Before::Nothing => {
                         return Err(format!("missing argument to repetition operator: `{}`", shown(end)));
                     }
-                    (Before::Something, _) => {
+                    Before::Something => {
                         repeated = at;
                         Before::Repeated
                     }
-                    (Before::Repeated, '?') => Before::Lazy,
-                    _ => {
+                    Before::Repeated => {
                         let both: String = chars[repeated..end].iter().collect();
                         return Err(format!("invalid nested repetition operator: `{both}`"));
                     }
@@ -155,7 +158,6 @@ enum Before {
     Nothing,
     Something,
     Repeated,
-    Lazy,
 }
 
 /// Copies the start of a group: plain, named, or with flags.
@@ -165,8 +167,10 @@ fn group(chars: &[char], at: usize, out: &mut String, depth: &mut usize) -> Resu
         return Ok(at + 1);
     }
     let rest: String = chars[at..].iter().collect();
-    let named =
-        rest.starts_with("(?P<") || rest.starts_with("(?<") && !rest.starts_with("(?<=") && !rest.starts_with("(?<!");
+    let named = rest.starts_with("(?P<") || rest.starts_with("(?<");
+    if named && !rest.contains('>') {
+        return Err(format!("invalid named capture: `{rest}`"));
+    }
     let end = if named {
         rest.find('>').map(|end| end + 1)
     } else {
@@ -177,6 +181,16 @@ fn group(chars: &[char], at: usize, out: &mut String, depth: &mut usize) -> Resu
         let shown: String = rest.chars().take(3).collect();
         return Err(format!("invalid or unsupported Perl syntax: `{shown}`"));
     };
+    if named {
+        // The name is of no use here, and two groups may have the same.
+        let start = rest.find('<').map_or(0, |open| open + 1);
+        let name = &rest[start..end - 1];
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return Err(format!("invalid named capture: `{}`", &rest[..end]));
+        }
+        out.push('(');
+        return Ok(at + rest[..end].chars().count());
+    }
     if rest[..end].ends_with(')') {
         *depth -= 1;
     }
@@ -256,7 +270,7 @@ fn escape(chars: &[char], at: usize, out: &mut String, in_class: bool) -> Result
     Ok(at + 2)
 }
 
-/// Translates a bracketed class: characters that would mean something only here are escaped.
+/// Translates a bracketed class: ranges are checked, and characters that would mean something only here are escaped.
 fn class(chars: &[char], at: usize, out: &mut String) -> Result<usize, String> {
     let missing = || format!("missing closing ]: `{}`", chars[at..].iter().collect::<String>());
     let mut next = at + 1;
@@ -268,40 +282,87 @@ fn class(chars: &[char], at: usize, out: &mut String) -> Result<usize, String> {
     let first = next;
     loop {
         let Some(&c) = chars.get(next) else { return Err(missing()) };
-        match c {
-            ']' if next > first => {
-                out.push(']');
-                return Ok(next + 1);
-            }
-            '[' if chars.get(next + 1) == Some(&':') => {
-                let close = chars[next..].windows(2).position(|pair| pair == [':', ']']);
-                match close.filter(|close| *close > 1) {
-                    Some(close) => {
-                        out.extend(&chars[next..next + close + 2]);
-                        next += close + 2;
-                    }
-                    None => {
-                        out.push_str("\\[");
-                        next += 1;
-                    }
-                }
-            }
-            '\\' => next = escape(chars, next, out, true)?,
-            '-' => {
-                // At an end it is itself; elsewhere it makes a range.
-                let edge = next == first || chars.get(next + 1) == Some(&']');
-                out.push_str(if edge { "\\-" } else { "-" });
-                next += 1;
-            }
-            '[' | ']' | '&' | '~' | '^' => {
-                out.push('\\');
-                out.push(c);
-                next += 1;
-            }
-            c => {
-                out.push(c);
-                next += 1;
+        if c == ']' && next > first {
+            out.push(']');
+            return Ok(next + 1);
+        }
+        if let Some(end) = posix_class(chars, next) {
+            out.extend(&chars[next..end]);
+            next = end;
+            continue;
+        }
+        if c == '\\' && matches!(chars.get(next + 1), Some('d' | 'D' | 'w' | 'W' | 's' | 'S' | 'p' | 'P')) {
+            next = escape(chars, next, out, true)?;
+            continue;
+        }
+        let start = next;
+        let low = class_char(chars, &mut next).ok_or_else(missing)??;
+        let mut high = low;
+        if chars.get(next) == Some(&'-') && chars.get(next + 1).is_some_and(|c| *c != ']') {
+            next += 1;
+            high = class_char(chars, &mut next).ok_or_else(missing)??;
+            if high < low {
+                let shown: String = chars[start..next].iter().collect();
+                return Err(format!("invalid character class range: `{shown}`"));
             }
         }
+        out.push_str(&format!("\\x{{{:x}}}", low as u32));
+        if high > low {
+            out.push_str(&format!("-\\x{{{:x}}}", high as u32));
+        }
+    }
+}
+
+/// The end of `[:name:]` at `at`.
+fn posix_class(chars: &[char], at: usize) -> Option<usize> {
+    if chars[at] != '[' || chars.get(at + 1) != Some(&':') {
+        return None;
+    }
+    chars[at + 2..].windows(2).position(|pair| pair == [':', ']']).map(|close| at + close + 4)
+}
+
+/// One character of a class, written plainly or escaped; nothing at the end of the pattern.
+fn class_char(chars: &[char], at: &mut usize) -> Option<Result<char, String>> {
+    let c = *chars.get(*at)?;
+    if c != '\\' {
+        *at += 1;
+        return Some(Ok(c));
+    }
+    let Some(&c) = chars.get(*at + 1) else {
+        return Some(Err("trailing backslash at end of expression: ``".to_owned()));
+    };
+    let plain = match c {
+        'a' => Some('\u{7}'),
+        'f' => Some('\u{c}'),
+        't' => Some('\t'),
+        'n' => Some('\n'),
+        'r' => Some('\r'),
+        'v' => Some('\u{b}'),
+        c if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(c),
+        _ => None,
+    };
+    if let Some(plain) = plain {
+        *at += 2;
+        return Some(Ok(plain));
+    }
+    let rest: String = chars[*at..].iter().take(12).collect();
+    let (digits, radix, len) = match c {
+        'x' if rest.starts_with("\\x{") => {
+            let close = rest.find('}').unwrap_or(rest.len());
+            (rest.get(3..close).unwrap_or(""), 16, close + 1)
+        }
+        'x' => (rest.get(2..4).unwrap_or(""), 16, 4),
+        '0'..='7' => {
+            let len = rest[1..].chars().take(3).take_while(|c| ('0'..='7').contains(c)).count();
+            (&rest[1..1 + len], 8, 1 + len)
+        }
+        _ => ("", 10, 0),
+    };
+    match u32::from_str_radix(digits, radix).ok().and_then(char::from_u32) {
+        Some(value) if c == '0' || c == 'x' || digits.len() > 1 => {
+            *at += len;
+            Some(Ok(value))
+        }
+        _ => Some(Err(format!("invalid escape sequence: `\\{c}`"))),
     }
 }

@@ -1,0 +1,42 @@
+//! A clock that goes when the test says so.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use jiff::{SignedDuration, Timestamp};
+use seaworthy_apiserver::World;
+
+/// Time and chance under the test's control: time stands still until it is moved, chance repeats itself.
+#[derive(Debug)]
+pub struct Clock {
+    seconds: AtomicI64,
+    drawn: AtomicU64,
+}
+
+impl Clock {
+    /// It is this time.
+    pub fn at(time: Timestamp) -> Clock {
+        Clock { seconds: AtomicI64::new(time.as_second()), drawn: AtomicU64::new(1) }
+    }
+
+    /// Moves time on.
+    pub fn advance(&self, by: SignedDuration) {
+        self.seconds.fetch_add(by.as_secs(), Ordering::Relaxed);
+    }
+}
+
+impl World for Clock {
+    fn now(&self) -> Timestamp {
+        // Only a test that moves the clock by millennia leaves the range.
+        Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap_or(Timestamp::MAX)
+    }
+
+    fn entropy(&self, buffer: &mut [u8]) {
+        for chunk in buffer.chunks_mut(8) {
+            // Consecutive numbers, spread over all bits, so that names and uids differ in every part.
+            let mut number = self.drawn.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            number ^= number >> 27;
+            chunk.copy_from_slice(&number.to_be_bytes()[..chunk.len()]);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The real Kubernetes control plane beside ours: where its programs come from, and how they are started.
+//!
+//! - [`binaries`] finds the programs, or builds them once from `tests/kubernetes`.
+//! - [`control_plane`] starts them; every flag is there.
+//! - [`lane`] is the step that runs the recorded conversations on them.
+
+mod binaries;
+mod build;
+mod control_plane;
+pub mod lane;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::workspace::Workspace;
+use binaries::{Binaries, Policy};
+use control_plane::ControlPlane;
+
+/// What `cargo xtask kube` takes.
+#[derive(Args)]
+pub struct KubeArgs {
+    #[command(subcommand)]
+    command: Option<KubeCommand>,
+}
+
+#[derive(Subcommand)]
+enum KubeCommand {
+    /// Start etcd, kube-apiserver and kube-controller-manager on this machine, until Ctrl-C.
+    Up {
+        /// Where they keep their data. Without it, in a folder that is removed at the end.
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
+}
+
+/// `cargo xtask kube`: makes sure that the programs are there, and says where.
+pub fn run(workspace: &Workspace, args: KubeArgs) -> Result<bool> {
+    let binaries = match Binaries::provide(workspace, Policy::Build)? {
+        Ok(binaries) => binaries,
+        Err(reason) => bail!("{reason}"),
+    };
+    match args.command {
+        None => print!("{}", binaries.report()?),
+        Some(KubeCommand::Up { data }) => up(&binaries, data)?,
+    }
+    Ok(true)
+}
+
+fn up(binaries: &Binaries, data: Option<PathBuf>) -> Result<()> {
+    // Blocked before anything starts, so that none can come while there is something to stop and nobody to do it.
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGCHLD]);
+    signals.thread_block()?;
+    let mut running = ControlPlane::start(binaries, data)?;
+    println!("server:     {}", running.url);
+    println!("token:      {}", running.token);
+    println!("CA:         {}", running.authority.display());
+    println!("kubeconfig: {}", running.kubeconfig.display());
+    println!("logs:       {}", running.folder().display());
+    println!("Ctrl-C stops it.");
+    while signals.wait()? == Signal::SIGCHLD {
+        running.check()?;
+    }
+    println!("Stopping");
+    running.stop()
+}
