@@ -220,3 +220,60 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), PkiError> {
     file.sync_all().map_err(failed)?;
     fs::rename(&fresh, path).map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn load(folder: &Path) -> Pki {
+        Pki::load(folder, "2026-01-02T03:04:05Z".parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn keys_are_their_owners_alone_and_last() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("data/pki");
+        let authority = load(&folder).authority().to_owned();
+        assert_eq!(mode(&folder), 0o700);
+        for file in ["ca.key", "ca.crt", "service-account.key"] {
+            assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+        }
+        assert_eq!(load(&folder).authority(), authority);
+    }
+
+    #[test]
+    fn keys_that_others_could_read_are_closed_to_them() {
+        let folder = tempfile::tempdir().unwrap();
+        load(folder.path());
+        let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        open(&folder.path().join("ca.key"), 0o644);
+        open(&folder.path().join("service-account.key"), 0o666);
+        open(folder.path(), 0o755);
+        load(folder.path());
+        assert_eq!(mode(folder.path()), 0o700);
+        assert_eq!(mode(&folder.path().join("ca.key")), 0o600);
+        assert_eq!(mode(&folder.path().join("service-account.key")), 0o600);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("service-account.key");
+        fs::write(&path, "nonsense").unwrap();
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let Err(error) = Pki::load(folder.path(), now) else { panic!("it was read") };
+        assert!(error.to_string().contains("service-account.key"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"nonsense");
+    }
+
+    #[test]
+    fn key_is_not_printed_with_its_certificate() {
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let certified = Pki::ephemeral(now).unwrap().client("ann", "crew", now).unwrap();
+        assert!(!format!("{certified:?}").contains("PRIVATE KEY"));
+    }
+}

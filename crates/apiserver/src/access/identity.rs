@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 /// An authenticated user, or the anonymous one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
@@ -44,6 +46,18 @@ impl Identity {
         let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
         let user = format!("system:serviceaccount:{namespace}:{name}");
         Identity { uid: uid.to_owned(), ..Identity::authenticated(user, groups) }
+    }
+
+    /// The identity as reviews and policies show it.
+    pub fn to_json(&self) -> Value {
+        let mut info = json!({"username": self.user, "groups": self.groups});
+        if !self.uid.is_empty() {
+            info["uid"] = self.uid.as_str().into();
+        }
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
     }
 
     /// Whether the rules do not concern this user.

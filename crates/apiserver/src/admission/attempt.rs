@@ -6,7 +6,6 @@ use std::sync::Arc;
 use seaworthy_store::Key;
 use serde_json::{Map, Value, json};
 
-use crate::access::Identity;
 use crate::call::Call;
 use crate::media::PatchKind;
 use crate::object::Object;
@@ -136,7 +135,7 @@ impl<'a> Attempt<'a> {
         let mut request = json!({
             "kind": seen, "resource": as_resource(matched), "requestKind": sent,
             "requestResource": as_resource(self.resource), "operation": self.operation.word(),
-            "userInfo": user_info(&self.call.identity), "dryRun": is_dry_run, "options": options,
+            "userInfo": self.call.identity.to_json(), "dryRun": is_dry_run, "options": options,
         });
         let texts = [
             ("subResource", self.subresource),
@@ -149,17 +148,6 @@ impl<'a> Attempt<'a> {
         }
         request
     }
-}
-
-fn user_info(identity: &Identity) -> Value {
-    let mut info = json!({"username": identity.user, "groups": identity.groups});
-    if !identity.uid.is_empty() {
-        info["uid"] = identity.uid.as_str().into();
-    }
-    if !identity.extra.is_empty() {
-        info["extra"] = json!(identity.extra);
-    }
-    info
 }
 
 /// The options of the request as an object, and whether nothing shall come of it.

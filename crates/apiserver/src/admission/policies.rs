@@ -165,3 +165,39 @@ fn converted(from: &Resource, to: &Resource, object: &Object) -> Object {
     shown.insert("apiVersion".to_owned(), (*to.api_version).into());
     shown
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(generation: i64) -> Object {
+        json!({"metadata": {"name": "p", "uid": "u", "generation": generation}, "spec": {
+            "validations": [{"expression": "true"}]}})
+        .as_object()
+        .unwrap()
+        .clone()
+    }
+
+    #[test]
+    fn policy_is_compiled_once_as_long_as_it_stays_the_same() {
+        let first = Policies::read(&[policy(1)], &[], &Policies::default());
+        let same = Policies::read(&[policy(1)], &[], &first);
+        assert!(Arc::ptr_eq(&first.0[0].policy, &same.0[0].policy));
+        let changed = Policies::read(&[policy(2)], &[], &same);
+        assert!(!Arc::ptr_eq(&same.0[0].policy, &changed.0[0].policy));
+    }
+
+    #[test]
+    fn binding_belongs_to_the_policy_that_it_names() {
+        let binding = |name: &str, policy: &str| {
+            let object = json!({"metadata": {"name": name}, "spec": {"policyName": policy}});
+            object.as_object().unwrap().clone()
+        };
+        let bindings = [binding("b", "p"), binding("a", "p"), binding("c", "other")];
+        let policies = Policies::read(&[policy(1)], &bindings, &Policies::default());
+        let names: Vec<&str> = policies.0[0].bindings.iter().map(|binding| binding.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+}
