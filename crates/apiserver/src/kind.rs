@@ -202,7 +202,7 @@ pub struct Ways {
     pub answers_deleted: bool,
     /// What `metadata.generation` counts.
     pub generation: Generation,
-    /// Whether deletion takes time, as a pod's does.
+    /// Whether deletion takes time, as that of a pod or a namespace does: the object is marked before it goes.
     pub is_graceful: bool,
 }
 

@@ -213,6 +213,15 @@ async fn who_may_not_impersonate_stays_who_they_are() {
 }
 
 #[tokio::test]
+async fn namespaces_that_everything_relies_on_stay() {
+    let server = server().await;
+    for (name, code) in [("default", 403), ("kube-system", 403), ("kube-public", 403), ("kube-node-lease", 200)] {
+        let path = format!("/api/v1/namespaces/{name}");
+        assert_eq!(send(&server, admin(), Method::DELETE, &path, Value::Null).await.0, code, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn zero_is_as_good_as_nothing_where_the_real_server_cannot_tell_them_apart() {
     let server = server().await;
     let node = json!({"metadata": {"name": "n"}, "spec": {"unschedulable": false}});

@@ -12,15 +12,13 @@ mod program;
 pub use policies::{GROUP, Policies};
 pub use policy::Policy as AdmissionPolicy;
 
+use crate::builtin::namespace::IMMORTAL;
 use crate::call::Call;
 use crate::object::{Metadata, Object};
 use crate::options::DeleteOptions;
 use crate::status::Failure;
 
 use attempt::{Attempt, Operation};
-
-/// Namespaces without which the server is of no use.
-const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Lets a write pass, or refuses it. `old` is the stored object, none on creation.
 pub fn admit(call: &Call, object: &Object, old: Option<&Object>) -> Result<(), Failure> {
@@ -45,7 +43,7 @@ pub fn review_deed(call: &Call, sent: &Object, is_dry_run: bool) -> Result<Vec<S
 /// Differs: policies see the name of every object of a collection, because a rule about a name must not be evaded by
 /// removing many at once.
 pub fn review_deletion(call: &Call, old: &Object, options: &DeleteOptions) -> Result<Vec<String>, Failure> {
-    if &*call.resource.storage == "core/namespaces" && PROTECTED.contains(&old.name()) {
+    if &*call.resource.storage == "core/namespaces" && IMMORTAL.contains(&old.name()) {
         return Err(Failure::forbidden(call.resource.named(), old.name(), "this namespace may not be deleted"));
     }
     let attempt = || Attempt::new(call, Operation::Delete, old.name(), None, Some(old)).dry(options.is_dry_run);

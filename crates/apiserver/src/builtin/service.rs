@@ -77,10 +77,32 @@ fn defaults(object: &mut Object) {
     fill(spec, "internalTrafficPolicy", "Cluster");
 }
 
+/// A service that is no longer reached from outside leaves behind what it had for that and does not speak of.
+fn leave_behind(spec: &mut Object, old: &Object) {
+    let is_outside = |spec: &Object| matches!(spec.text("type"), "NodePort" | "LoadBalancer");
+    if is_outside(spec) || !is_outside(old) {
+        return;
+    }
+    for key in ["externalTrafficPolicy", "allocateLoadBalancerNodePorts", "healthCheckNodePort"] {
+        if spec.get(key) == old.get(key) {
+            spec.remove(key);
+        }
+    }
+    let taken: Vec<Value> = old.list("ports").iter().filter_map(|port| port.get("nodePort").cloned()).collect();
+    for port in each_mut(spec, "ports") {
+        if port.get("nodePort").is_some_and(|own| taken.contains(own)) {
+            port.remove("nodePort");
+        }
+    }
+}
+
 /// Says which addresses the service has.
 fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     keep_parts_apart_from_the_start(object, old, part);
     let Some(spec) = map_mut(object, "spec") else { return };
+    if let Some(old) = old.and_then(|old| old.map("spec")) {
+        leave_behind(spec, old);
+    }
     if spec.text("type") == "ExternalName" {
         return;
     }

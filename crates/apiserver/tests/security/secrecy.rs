@@ -100,6 +100,10 @@ fn failing() -> Vec<(&'static str, String, &'static str, String)> {
         post(secret("a", json!({"type": "kubernetes.io/ssh-auth"}))),
         post(secret("a", json!({"type": "kubernetes.io/dockerconfigjson"}))),
         post(secret("a", json!({"type": "kubernetes.io/dockercfg"}))),
+        post(secret("a", json!({"type": "kubernetes.io/basic-auth"}))),
+        post(secret("a", json!({"type": "kubernetes.io/service-account-token"}))),
+        post(secret("a", json!({"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": base}}))),
+        post(secret("a", json!({"type": "kubernetes.io/dockercfg", "data": {".dockercfg": base}}))),
         // Where it does not belong.
         post(secret("one", json!({}))),
         post(secret("a", json!({"metadata": {"name": "a", "namespace": "other"}}))),
