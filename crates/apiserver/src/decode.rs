@@ -45,7 +45,12 @@ pub fn read(bytes: &[u8], format: impl Into<BodyFormat>) -> Result<Decoded, Stri
         BodyFormat::Protobuf => protobuf::decode(bytes).map_err(|fault| fault.to_string())?,
         BodyFormat::Yaml => {
             let text = std::str::from_utf8(bytes).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-            serde_saphyr::from_str::<Value>(text).map_err(|error| format!("yaml: {error}"))?
+            let said = |error: serde_saphyr::Error| {
+                // The lines behind the first repeat the text, which may be a Secret.
+                let said = error.to_string();
+                format!("yaml: {}", said.lines().next().unwrap_or_default())
+            };
+            serde_saphyr::from_str::<Value>(text).map_err(said)?
         }
     };
     if is_deeper(&value, DEPTH) {

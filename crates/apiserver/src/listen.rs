@@ -1,6 +1,8 @@
 //! The server on a socket: TLS, HTTP/1.1 and HTTP/2, and limits for everything that a stranger can use up.
 
+use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +27,7 @@ use crate::access::Identity;
 use crate::authentication::PeerCertificate;
 use crate::pki::{Certified, Pki, PkiError};
 use crate::server::Server;
+use crate::status::Failure;
 
 /// Connections at a time. Each costs some tens of kilobytes; a fleet's watches need a few thousand.
 const CONNECTIONS: usize = 8192;
@@ -32,6 +35,10 @@ const CONNECTIONS: usize = 8192;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may take to send its headers.
 const HEADERS: Duration = Duration::from_secs(15);
+/// How long an answer may take, body of the request included; the events of a watch come after that.
+const ANSWER: Duration = Duration::from_secs(60);
+/// How often a silent HTTP/2 client is asked whether it is still there.
+const STILL_THERE: Duration = Duration::from_secs(30);
 /// Requests at a time on one HTTP/2 connection: as many as the real server takes.
 const STREAMS: u32 = 250;
 /// How long requests under way are waited for when the server stops.
@@ -92,7 +99,12 @@ impl Listening {
         let mut stop = std::pin::pin!(stop);
         loop {
             // A client beyond the limit waits in the system's queue.
-            let Ok(slot) = slots.clone().acquire_owned().await else { return };
+            let slot = tokio::select! {
+                slot = slots.clone().acquire_owned() => slot,
+                () = &mut stop => break,
+            };
+            // Nobody closes the semaphore.
+            let Ok(slot) = slot else { return };
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
                 () = &mut stop => break,
@@ -119,7 +131,11 @@ impl Listening {
                 let service = tower_service_fn(server, peer);
                 let mut builder = Builder::new(TokioExecutor::new());
                 builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
-                builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
+                builder
+                    .http2()
+                    .timer(TokioTimer::new())
+                    .max_concurrent_streams(STREAMS)
+                    .keep_alive_interval(STILL_THERE);
                 let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
                 if let Err(error) = watcher.watch(connection).await {
                     debug!(%error, "a connection ended");
@@ -153,17 +169,25 @@ struct Peer {
 impl tower_service::Service<Request<Incoming>> for Peer {
     type Response = http::Response<crate::body::Body>;
     type Error = std::convert::Infallible;
-    type Future = <Server as tower_service::Service<Request<Incoming>>>::Future;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
         tower_service::Service::<Request<Incoming>>::poll_ready(&mut self.server, cx)
     }
 
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
+        // Only a client inside the process brings its identity along: from a socket it is shown by credentials.
+        request.extensions_mut().remove::<Identity>();
         if let Some(identity) = &self.peer {
             request.extensions_mut().insert(PeerCertificate(identity.clone()));
         }
-        self.server.call(request)
+        let answer = self.server.call(request);
+        Box::pin(async move {
+            match tokio::time::timeout(ANSWER, answer).await {
+                Ok(answer) => answer,
+                Err(_) => Ok(Failure::timed_out().into_response(&[])),
+            }
+        })
     }
 }
 
@@ -192,7 +216,8 @@ fn tls(serving: &Certified, authority: &str) -> Result<ServerConfig, ListenError
 /// The user that a certificate names: the common name, with the organisations as groups.
 fn identity(certificate: &CertificateDer<'_>) -> Option<Identity> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
-    let user = parsed.subject().iter_common_name().next()?.as_str().ok()?.to_owned();
+    // Of several names the last one counts, as for the real server.
+    let user = parsed.subject().iter_common_name().last()?.as_str().ok()?.to_owned();
     let groups = parsed.subject().iter_organization().filter_map(|group| group.as_str().ok().map(str::to_owned));
-    Some(Identity::authenticated(user, groups))
+    (!user.is_empty()).then(|| Identity::authenticated(user, groups))
 }

@@ -3,10 +3,11 @@
 //! Only the authority and the key for service accounts last. Certificates for the server and the administrator are
 //! made anew at every start: they cost a millisecond and cannot expire unnoticed.
 
+use std::fmt;
 use std::fs;
 use std::io::Write as _;
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,12 +57,19 @@ pub enum PkiError {
 }
 
 /// A certificate and its key, as PEM.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Certified {
     /// The certificate.
     pub certificate: String,
     /// Its key.
     pub key: String,
+}
+
+/// Without the key: what can be printed is printed one day.
+impl fmt::Debug for Certified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certified").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
 }
 
 /// The authority and what the server needs of it.
@@ -77,6 +85,8 @@ impl Pki {
     pub fn load(folder: &Path, now: Timestamp) -> Result<Pki, PkiError> {
         let file = |path: &Path, cause| PkiError::File { path: path.to_owned(), cause };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|cause| file(folder, cause))?;
+        // A folder that was there before, or came out of a backup, may be open to others.
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(|cause| file(folder, cause))?;
         let key_path = folder.join("ca.key");
         let pair = match read(&key_path)? {
             Some(text) => KeyPair::from_pem(&String::from_utf8_lossy(&text))
@@ -190,8 +200,10 @@ fn set_validity(params: &mut CertificateParams, now: Timestamp, days: i64) {
     params.not_after = date(now + SignedDuration::from_hours(24 * (days + 1)));
 }
 
+/// Reads a file, and makes sure that only its owner can.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, PkiError> {
-    match fs::read(path) {
+    let private = || fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+    match fs::read(path).and_then(|bytes| private().map(|()| bytes)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(PkiError::File { path: path.to_owned(), cause }),
@@ -207,4 +219,61 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), PkiError> {
     file.write_all(bytes).map_err(failed)?;
     file.sync_all().map_err(failed)?;
     fs::rename(&fresh, path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn load(folder: &Path) -> Pki {
+        Pki::load(folder, "2026-01-02T03:04:05Z".parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn keys_are_their_owners_alone_and_last() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("data/pki");
+        let authority = load(&folder).authority().to_owned();
+        assert_eq!(mode(&folder), 0o700);
+        for file in ["ca.key", "ca.crt", "service-account.key"] {
+            assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
+        }
+        assert_eq!(load(&folder).authority(), authority);
+    }
+
+    #[test]
+    fn keys_that_others_could_read_are_closed_to_them() {
+        let folder = tempfile::tempdir().unwrap();
+        load(folder.path());
+        let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        open(&folder.path().join("ca.key"), 0o644);
+        open(&folder.path().join("service-account.key"), 0o666);
+        open(folder.path(), 0o755);
+        load(folder.path());
+        assert_eq!(mode(folder.path()), 0o700);
+        assert_eq!(mode(&folder.path().join("ca.key")), 0o600);
+        assert_eq!(mode(&folder.path().join("service-account.key")), 0o600);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("service-account.key");
+        fs::write(&path, "nonsense").unwrap();
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let Err(error) = Pki::load(folder.path(), now) else { panic!("it was read") };
+        assert!(error.to_string().contains("service-account.key"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"nonsense");
+    }
+
+    #[test]
+    fn key_is_not_printed_with_its_certificate() {
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let certified = Pki::ephemeral(now).unwrap().client("ann", "crew", now).unwrap();
+        assert!(!format!("{certified:?}").contains("PRIVATE KEY"));
+    }
 }

@@ -1,12 +1,14 @@
 //! The server: what is stored, what is served, who may do what.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use seaworthy_store::{Change, CommitError, Indexer, Key, OpenError, Record, Store, Tags, Window};
 use serde_json::Value;
+use tokio::task::JoinError;
 
 use crate::access::{Binding, Policy, Role};
+use crate::admission::{self, Policies};
 use crate::authentication::{Keys, StaticTokens};
 use crate::clock::World;
 use crate::custom;
@@ -25,6 +27,9 @@ struct Inner {
     store: Store,
     registry: Arc<RwLock<Arc<Registry>>>,
     policy: RwLock<Arc<Policy>>,
+    admission: RwLock<Arc<Policies>>,
+    /// Held while what follows from the store is read anew: who reads last has read the newest.
+    refreshing: Mutex<()>,
     world: Arc<dyn World>,
     tokens: StaticTokens,
     keys: Arc<Keys>,
@@ -62,15 +67,32 @@ impl Server {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
             Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
         };
-        let (policy, keeper) = (RwLock::default(), tokio::sync::Mutex::default());
-        let server = Server { inner: Arc::new(Inner { store, registry, policy, world, tokens, keys, keeper }) };
+        let (policy, admission, refreshing) = (RwLock::default(), RwLock::default(), Mutex::default());
+        let keeper = tokio::sync::Mutex::default();
+        let inner = Inner { store, registry, policy, admission, refreshing, world, tokens, keys, keeper };
+        let server = Server { inner: Arc::new(inner) };
         server.refresh_registry();
         server.refresh_policy();
+        server.refresh_admission();
         Ok(server)
     }
 
     /// Makes one change, and what follows from it.
+    ///
+    /// Whoever waits for it may go away, as a client does that hangs up: the change is made all the same, so what
+    /// follows from it must follow too. A right that was taken away would be held on to otherwise.
     pub async fn commit(&self, change: Change) -> Result<Arc<Record>, CommitError> {
+        let server = self.clone();
+        let done = tokio::spawn(async move { server.commit_and_follow_up(change).await }).await;
+        match done.map_err(JoinError::try_into_panic) {
+            Ok(done) => done,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The runtime ends, and whoever waits here with it.
+            Err(Err(_)) => std::future::pending().await,
+        }
+    }
+
+    async fn commit_and_follow_up(&self, change: Change) -> Result<Arc<Record>, CommitError> {
         let resource = change.key().resource.clone();
         let committed = self.store().commit(vec![change]).await?;
         self.follow_up(&resource).await;
@@ -80,6 +102,7 @@ impl Server {
 
     /// Serves what the definitions say that are established now.
     pub fn refresh_registry(&self) {
+        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.store().list(DEFINITIONS, None).records;
         let custom = definitions.iter().flat_map(|record| {
             let definition = decode(record);
@@ -94,10 +117,9 @@ impl Server {
 
     /// Reads roles and bindings anew.
     pub fn refresh_policy(&self) {
+        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut policy = Policy::default();
-        let objects = |resource: &str| -> Vec<Object> {
-            self.store().list(resource, None).records.iter().map(|record| decode(record)).collect()
-        };
+        let objects = |resource: &str| self.objects(resource);
         for object in objects("rbac.authorization.k8s.io/clusterroles") {
             policy.add_cluster_role(object.name(), Role::read(&object));
         }
@@ -113,6 +135,20 @@ impl Server {
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
+    /// Reads admission policies and their bindings anew.
+    pub fn refresh_admission(&self) {
+        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = |plural: &str| self.objects(&format!("{}/{plural}", admission::GROUP));
+        let (policies, bindings) =
+            (objects("validatingadmissionpolicies"), objects("validatingadmissionpolicybindings"));
+        let admission = Arc::new(Policies::read(&policies, &bindings, &self.admission()));
+        *self.inner.admission.write().unwrap_or_else(PoisonError::into_inner) = admission;
+    }
+
+    fn objects(&self, resource: &str) -> Vec<Object> {
+        self.store().list(resource, None).records.iter().map(|record| decode(record)).collect()
+    }
+
     /// The objects.
     pub fn store(&self) -> &Store {
         &self.inner.store
@@ -126,6 +162,11 @@ impl Server {
     /// Who may do what at the moment.
     pub fn policy(&self) -> Arc<Policy> {
         read(&self.inner.policy)
+    }
+
+    /// The admission policies of the moment.
+    pub(crate) fn admission(&self) -> Arc<Policies> {
+        read(&self.inner.admission)
     }
 
     /// Tokens that do not change.

@@ -15,6 +15,7 @@ use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 
 use crate::access::{Action, Identity};
+use crate::authentication::impersonation;
 use crate::body::Body;
 use crate::call::{Answer, Call};
 use crate::decode::MAX_BODY;
@@ -70,11 +71,11 @@ impl Server {
             Some(identity) => identity.clone(),
             None => self.authenticate(&parts)?,
         };
-        let identity = self.impersonate(identity, &parts.headers)?;
         match Target::parse(parts.uri.path()) {
             Target::Other(path) => {
                 let verb = parts.method.as_str().to_ascii_lowercase();
                 let action = Action { verb: &verb, path: Some(&path), ..Action::default() };
+                let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
                 self.authorise(&identity, &action)?;
                 self.other(&parts.method, &path, &parts.headers)
             }
@@ -82,7 +83,9 @@ impl Server {
                 let query = Query::parse(parts.uri.query());
                 let is_watch = query.flag("watch").unwrap_or(false);
                 let verb = path.verb(&parts.method, is_watch);
-                self.authorise(&identity, &action(verb, &path))?;
+                let action = action(verb, &path);
+                let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
+                self.authorise(&identity, &action)?;
                 let resource = self.find(&path, verb)?;
                 let accepted = Accepted::choose(&parts.headers, true)?;
                 let body = match verb {
@@ -105,7 +108,7 @@ impl Server {
         }
     }
 
-    fn authorise(&self, identity: &Identity, action: &Action<'_>) -> Result<(), Failure> {
+    pub(crate) fn authorise(&self, identity: &Identity, action: &Action<'_>) -> Result<(), Failure> {
         if self.policy().allows(identity, action) {
             return Ok(());
         }
@@ -194,6 +197,13 @@ async fn act(call: Call, verb: Verb) -> Result<Answer, Failure> {
         Verb::Delete => verb::delete(&call).await,
         Verb::DeleteCollection => verb::delete_collection(&call).await,
         Verb::Other => Err(Failure::method_not_allowed()),
+    }
+}
+
+impl Call {
+    /// Whether who changes something that is missing may also create it: a change alone takes another right.
+    pub fn check_creation(&self) -> Result<(), Failure> {
+        self.server.authorise(&self.identity, &action(Verb::Create, &self.path))
     }
 }
 

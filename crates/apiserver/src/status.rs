@@ -199,6 +199,12 @@ impl Failure {
         failure
     }
 
+    /// The answer takes too long.
+    pub fn timed_out() -> Failure {
+        Failure::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+            .about(Details::default())
+    }
+
     /// The client should come back later.
     pub fn too_many_requests(message: impl Into<String>, seconds: u32) -> Failure {
         let mut failure = Failure::new(429, "TooManyRequests", message).about(Details::default());

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 /// An authenticated user, or the anonymous one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
@@ -15,6 +17,8 @@ pub struct Identity {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+/// The user who sends no credentials.
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group that may do everything, whatever the rules say: the way back in.
 pub const MASTERS: &str = "system:masters";
 /// The group of everyone with valid credentials.
@@ -34,11 +38,7 @@ impl Identity {
 
     /// Whoever sends no credentials.
     pub fn anonymous() -> Identity {
-        Identity {
-            user: "system:anonymous".to_owned(),
-            groups: vec![UNAUTHENTICATED.to_owned()],
-            ..Identity::default()
-        }
+        Identity { user: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Identity::default() }
     }
 
     /// A service account.
@@ -46,6 +46,18 @@ impl Identity {
         let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
         let user = format!("system:serviceaccount:{namespace}:{name}");
         Identity { uid: uid.to_owned(), ..Identity::authenticated(user, groups) }
+    }
+
+    /// The identity as reviews and policies show it.
+    pub fn to_json(&self) -> Value {
+        let mut info = json!({"username": self.user, "groups": self.groups});
+        if !self.uid.is_empty() {
+            info["uid"] = self.uid.as_str().into();
+        }
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
     }
 
     /// Whether the rules do not concern this user.

@@ -4,6 +4,6 @@ mod identity;
 mod policy;
 mod rule;
 
-pub use identity::Identity;
+pub use identity::{ANONYMOUS, AUTHENTICATED, Identity, UNAUTHENTICATED};
 pub use policy::{Action, Binding, Policy, Role, Subject};
 pub use rule::Rule;

@@ -4,7 +4,7 @@
 //! - Secrets are compared in constant time, and never written anywhere.
 
 mod bootstrap;
-mod impersonation;
+pub mod impersonation;
 mod service_account;
 mod tokens;
 
@@ -26,20 +26,31 @@ pub const AUDIENCE: &str = "https://kubernetes.default.svc.cluster.local";
 pub struct PeerCertificate(pub Identity);
 
 /// The bearer token of a request. Other schemes are none of ours.
-pub fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
+///
+/// A token is a token whatever its bytes: one that is no text belongs to nobody, but is not the same as none.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = value.split_at_checked(b"bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii()).filter(|token| !token.is_empty())
+}
+
+/// A token that was accepted.
+pub struct Accepted {
+    /// Whose it is.
+    pub identity: Identity,
+    /// Those of the audiences asked for that it is meant for.
+    pub audiences: Vec<String>,
 }
 
 impl Server {
-    /// The identity behind a token meant for one of these audiences; none if nobody has it.
-    pub fn identify(&self, token: &str, audiences: &[&str]) -> Option<Identity> {
-        if let Some(identity) = self.static_tokens().identify(token) {
-            return Some(identity);
-        }
-        if let Some(identity) = bootstrap::identify(self, token) {
-            return Some(identity);
+    /// What is behind a token meant for one of these audiences; none if nobody has it.
+    pub(crate) fn identify(&self, token: &str, audiences: &[&str]) -> Option<Accepted> {
+        // Tokens that name no audience are meant for this server alone.
+        if audiences.contains(&AUDIENCE) {
+            let known = self.static_tokens().identify(token).or_else(|| bootstrap::identify(self, token));
+            if let Some(identity) = known {
+                return Some(Accepted { identity, audiences: vec![AUDIENCE.to_owned()] });
+            }
         }
         service_account::identify(self, token, audiences)
     }
@@ -47,7 +58,8 @@ impl Server {
     /// The identity of a request, by certificate or token.
     pub(crate) fn authenticate(&self, parts: &http::request::Parts) -> Result<Identity, Failure> {
         if let Some(token) = bearer(&parts.headers) {
-            return self.identify(token, &[AUDIENCE]).ok_or_else(Failure::unauthorized);
+            let accepted = std::str::from_utf8(token).ok().and_then(|token| self.identify(token, &[AUDIENCE]));
+            return accepted.map(|accepted| accepted.identity).ok_or_else(Failure::unauthorized);
         }
         match parts.extensions.get::<PeerCertificate>() {
             Some(PeerCertificate(identity)) => Ok(identity.clone()),

@@ -7,16 +7,22 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::{SignedDuration, Timestamp};
 use seaworthy_store::Key;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::access::Identity;
-use crate::object::Metadata;
+use crate::object::{Metadata, Object};
 use crate::server::{Server, decode};
+
+use super::Accepted;
 
 /// Who signs.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// How long the tokens of something that should be gone are still good: its last words may be under way.
+const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
 /// The longest token that is looked at.
 const MAX_LENGTH: usize = 8 * 1024;
@@ -164,12 +170,21 @@ impl Claims {
     }
 }
 
+/// Whether an object is there and stays: what should be gone by now gives no more access, even if something holds it.
+fn is_valid(object: &Object, uid: &str, now: Timestamp) -> bool {
+    let end = object.meta_text("deletionTimestamp");
+    // A time that cannot be read is a time that has passed.
+    let is_over = || end.parse::<Timestamp>().map_or(true, |end| end + LEEWAY <= now);
+    object.uid() == uid && (end.is_empty() || !is_over())
+}
+
 /// The account behind a token, as long as the account and the object that the token is bound to are there.
-pub fn identify(server: &Server, token: &str, audiences: &[&str]) -> Option<Identity> {
-    let claims = server.keys().verify(token, audiences, server.world().now().as_second()).ok()?;
+pub fn identify(server: &Server, token: &str, audiences: &[&str]) -> Option<Accepted> {
+    let now = server.world().now();
+    let claims = server.keys().verify(token, audiences, now.as_second()).ok()?;
     let is_alive = |resource: &str, namespace: &str, name: &str, uid: &str| {
         let found = server.store().get(&Key::new(resource, namespace, name));
-        found.is_some_and(|record| decode(&record).uid() == uid)
+        found.is_some_and(|record| is_valid(&decode(&record), uid, now))
     };
     if !is_alive("core/serviceaccounts", &claims.namespace, &claims.name, &claims.uid) {
         return None;
@@ -188,7 +203,8 @@ pub fn identify(server: &Server, token: &str, audiences: &[&str]) -> Option<Iden
     }
     let credential = format!("JTI={}", claims.id);
     identity.extra.insert("authentication.kubernetes.io/credential-id".to_owned(), vec![credential]);
-    Some(identity)
+    let audiences = claims.audiences.into_iter().filter(|own| audiences.contains(&own.as_str())).collect();
+    Some(Accepted { identity, audiences })
 }
 
 #[cfg(test)]
@@ -212,6 +228,18 @@ mod tests {
             bound: Some(("pod".to_owned(), "p".to_owned(), "pu".to_owned())),
             id: "1".to_owned(),
         }
+    }
+
+    #[rstest]
+    #[case(json!({"uid": "u"}), true)]
+    #[case(json!({"uid": "other"}), false)]
+    #[case(json!({"uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z"}), true)]
+    #[case(json!({"uid": "u", "deletionTimestamp": "2025-12-31T23:59:00Z"}), false)]
+    #[case(json!({"uid": "u", "deletionTimestamp": "soon"}), false)]
+    fn what_should_be_gone_gives_no_access(#[case] metadata: Value, #[case] valid: bool) {
+        let object = json!({"metadata": metadata});
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(is_valid(object.as_object().unwrap(), "u", now), valid);
     }
 
     #[test]

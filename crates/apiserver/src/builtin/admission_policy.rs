@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use seaworthy_schema::Cause;
 use serde_json::{Value, json};
 
+use crate::admission::AdmissionPolicy;
 use crate::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
 use crate::object::{Metadata, Object};
 use crate::reach::{Reach, each_mut, fill, map_mut};
@@ -124,6 +125,7 @@ fn judge_policy(object: &Object, _: Option<&Object>, part: Part) -> Vec<Cause> {
             causes.extend(judge_match(constraints, "spec.matchConstraints"));
         }
     }
+    causes.extend(AdmissionPolicy::mistakes(object));
     if let Some(kind) = object.at("spec.paramKind") {
         for key in ["apiVersion", "kind"] {
             if kind.text(key).is_empty() {

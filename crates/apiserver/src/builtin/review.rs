@@ -4,7 +4,7 @@ use seaworthy_schema::Cause;
 use serde_json::{Map, Value, json};
 
 use crate::access::{Action, Identity};
-use crate::authentication::AUDIENCE;
+use crate::authentication::{AUDIENCE, Accepted};
 use crate::call::Call;
 use crate::clock;
 use crate::kind::{Kind, Review};
@@ -39,7 +39,7 @@ pub static SELF_SUBJECT_REVIEW: Kind = Kind {
     definition: "io.k8s.api.authentication.v1.SelfSubjectReview",
     review: Some(|call, mut review| {
         review.set_meta("creationTimestamp", clock::written(call.server.world().now()));
-        Ok(answered(review, json!({"userInfo": user_info(&call.identity)})))
+        Ok(answered(review, json!({"userInfo": call.identity.to_json()})))
     }),
     ..REVIEW
 };
@@ -109,18 +109,6 @@ fn answered(mut review: Object, status: Value) -> Object {
     review
 }
 
-/// A user as reviews show one.
-fn user_info(identity: &Identity) -> Value {
-    let mut info = json!({"username": identity.user, "groups": identity.groups});
-    if !identity.uid.is_empty() {
-        info["uid"] = identity.uid.as_str().into();
-    }
-    if !identity.extra.is_empty() {
-        info["extra"] = json!(identity.extra);
-    }
-    info
-}
-
 fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
     let token = review.text("spec.token");
     if token.is_empty() {
@@ -129,10 +117,8 @@ fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
     let wanted: Vec<&str> = review.list("spec.audiences").iter().filter_map(Value::as_str).collect();
     let audiences = if wanted.is_empty() { vec![AUDIENCE] } else { wanted };
     let status = match call.server.identify(token, &audiences) {
-        Some(identity) => {
-            let is_meant = |audience: &&str| call.server.identify(token, &[*audience]).is_some();
-            let audiences: Vec<&str> = audiences.iter().copied().filter(is_meant).collect();
-            json!({"authenticated": true, "user": user_info(&identity), "audiences": audiences})
+        Some(Accepted { identity, audiences }) => {
+            json!({"authenticated": true, "user": identity.to_json(), "audiences": audiences})
         }
         None => json!({"user": {}, "error": "the token belongs to nobody"}),
     };

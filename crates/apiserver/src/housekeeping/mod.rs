@@ -71,6 +71,7 @@ impl Server {
         aggregation::settle(self).await;
         self.refresh_registry();
         self.refresh_policy();
+        self.refresh_admission();
         Ok(())
     }
 
@@ -82,6 +83,8 @@ impl Server {
         } else if resource.starts_with("rbac.authorization.k8s.io/") {
             aggregation::settle(self).await;
             self.refresh_policy();
+        } else if resource.starts_with("admissionregistration.k8s.io/") {
+            self.refresh_admission();
         }
     }
 

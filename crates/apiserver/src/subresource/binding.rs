@@ -3,6 +3,7 @@
 use seaworthy_schema::Cause;
 use serde_json::{Value, json};
 
+use crate::admission;
 use crate::call::{Answer, Call};
 use crate::clock;
 use crate::object::Metadata;
@@ -32,6 +33,7 @@ pub async fn bind(call: &Call) -> Result<Answer, Failure> {
     if !causes.is_empty() {
         return Err(Failure::invalid(Named { group: "", word: "Binding" }, name, causes));
     }
+    let warnings = admission::review_deed(call, &binding, options.is_dry_run)?;
     let now = clock::written(call.server.world().now());
     let conflict = |why: String| Err(Failure::conflict(Named { group: "", word: "pods/binding" }, name, &why));
     let bound = |pod: &mut crate::object::Object| {
@@ -74,8 +76,8 @@ pub async fn bind(call: &Call) -> Result<Answer, Failure> {
         let found = call.server.store().get(&key);
         let found = found.ok_or_else(|| Failure::not_found(call.resource.named(), name))?;
         bound(&mut crate::server::decode(&found))?;
-        return Ok(done(call));
+        return Ok(Answer { warnings, ..done(call) });
     }
     amend(&call.server, &call.resource, &key, bound).await?;
-    Ok(done(call))
+    Ok(Answer { warnings, ..done(call) })
 }

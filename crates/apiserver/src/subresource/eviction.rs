@@ -3,6 +3,7 @@
 use seaworthy_store::{Key, Record};
 use serde_json::{Value, json};
 
+use crate::admission;
 use crate::call::{Answer, Call};
 use crate::clock;
 use crate::object::{Metadata, Object};
@@ -31,6 +32,7 @@ pub async fn evict(call: &Call) -> Result<Answer, Failure> {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
     let options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
+    let warnings = admission::review_deed(call, &eviction, options.is_dry_run)?;
     let key = write::own_key(call, name);
     let pod = call.server.store().get(&key).map(|record| decode(&record));
     let pod = pod.ok_or_else(|| Failure::not_found(call.resource.named(), name))?;
@@ -51,7 +53,7 @@ pub async fn evict(call: &Call) -> Result<Answer, Failure> {
         .await?;
     }
     delete_object(&call.server, &call.resource, &key, &options).await?;
-    Ok(done(call))
+    Ok(Answer { warnings, ..done(call) })
 }
 
 /// A pod that serves nobody: no budget counts it.

@@ -4,6 +4,7 @@ use seaworthy_fields::{json_patch, merge_patch};
 use seaworthy_schema::Cause;
 use serde_json::{Map, Value, json};
 
+use crate::admission;
 use crate::builtin::workload::selector_text;
 use crate::call::{Answer, Call};
 use crate::decode;
@@ -87,7 +88,8 @@ async fn set(
     make: impl Fn(Value) -> Result<Value, Failure>,
 ) -> Result<Answer, Failure> {
     let change = |old: &Object| {
-        let scale = make(shown(old, paths))?;
+        let before = shown(old, paths);
+        let scale = make(before.clone())?;
         let wanted = scale.number("spec.replicas").unwrap_or(0);
         if wanted < 0 {
             return Err(negative(call, paths, wanted));
@@ -102,7 +104,11 @@ async fn set(
             object.set_meta("resourceVersion", old.revision_text());
         }
         put(&mut object, &paths.wanted, wanted.into());
-        Ok(Changed { object, is_owned: false, warnings: Vec::new() })
+        let warnings = match (&scale, &before) {
+            (Value::Object(scale), Value::Object(before)) => admission::review(call, scale, Some(before))?,
+            _ => return Err(Failure::bad_request("a Scale is an object")),
+        };
+        Ok(Changed { object, is_owned: false, warnings })
     };
     change_and_show(call, options, change, |outcome| {
         let object = match outcome {

@@ -6,6 +6,7 @@ use seaworthy_schema::Cause;
 use seaworthy_store::Key;
 use serde_json::{Value, json};
 
+use crate::admission;
 use crate::authentication::{AUDIENCE, Claims};
 use crate::call::{Answer, Call};
 use crate::clock;
@@ -51,6 +52,7 @@ pub fn request(call: &Call) -> Result<Answer, Failure> {
     let account = call.server.store().get(&write::own_key(call, name)).map(|record| decode(&record));
     let account = account.ok_or_else(|| Failure::not_found(call.resource.named(), name))?;
     let bound = bound(call, &request)?;
+    let warnings = admission::review_deed(call, &request, false)?;
     let audiences: Vec<String> =
         request.list("spec.audiences").iter().filter_map(|audience| audience.as_str().map(str::to_owned)).collect();
     let audiences = if audiences.is_empty() { vec![AUDIENCE.to_owned()] } else { audiences };
@@ -79,7 +81,7 @@ pub fn request(call: &Call) -> Result<Answer, Failure> {
     request.insert("status".to_owned(), json!({"token": token, "expirationTimestamp": end}));
     let format = call.accepted.format;
     let body = present::text(&Value::Object(request), format);
-    Ok(Answer { status: StatusCode::CREATED, ..Answer::ok(format, body) })
+    Ok(Answer { status: StatusCode::CREATED, warnings, ..Answer::ok(format, body) })
 }
 
 /// The object that the token is bound to: it must be there.

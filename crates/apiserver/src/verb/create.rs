@@ -28,6 +28,8 @@ pub async fn create(call: &Call) -> Result<Answer, Failure> {
     let Conformed { object, unknown } = write::conform(&call.resource, object)?;
     let warnings = write::judge_oddities(&call.resource, &options, &unknown, &duplicates)?;
     if let Some(how) = call.resource.review() {
+        let mut warnings = warnings;
+        warnings.extend(admission::review(call, &object, None)?);
         let review = review::answer(call, object, how, &options.manager)?;
         let body = present::shaped(&call.resource, review, call.accepted, &call.query, call.server.world().now())?;
         let format = call.accepted.format;
@@ -65,6 +67,7 @@ pub async fn create_object(
         resource.prepare(&mut object, None, Part::Main);
         admission::admit(call, &object, None)?;
         write::judge(resource, &object, None, Part::Main)?;
+        let warnings = admission::review(call, &object, None)?;
 
         let key = write::own_key(call, &name);
         let taken = |found: &seaworthy_store::Record| match decode_record(found).is_deleting() {
@@ -77,14 +80,14 @@ pub async fn create_object(
                 return Err(taken(&found));
             }
             let body = present::shaped(resource, object, call.accepted, &call.query, now)?;
-            return Ok(Answer { status: StatusCode::CREATED, ..Answer::ok(call.accepted.format, body) });
+            return Ok(Answer { status: StatusCode::CREATED, warnings, ..Answer::ok(call.accepted.format, body) });
         }
         let encoded = resource.encode(&object);
         let body = Stored::new(encoded.bytes, encoded.hole);
         match call.server.commit(Change::Put { key, expected: Expect::Absent, body }).await {
             Ok(record) => {
                 let body = present::one(resource, &record, call.accepted, &call.query, now)?;
-                return Ok(Answer { status: StatusCode::CREATED, ..Answer::ok(call.accepted.format, body) });
+                return Ok(Answer { status: StatusCode::CREATED, warnings, ..Answer::ok(call.accepted.format, body) });
             }
             Err(CommitError::Conflict { found: Some(_), .. }) if wants_name && attempt < NAME_TRIES => {}
             Err(CommitError::Conflict { found: Some(found), .. }) => return Err(taken(&found)),

@@ -41,27 +41,35 @@ pub enum Deleted {
 /// Removes the object.
 pub async fn delete(call: &Call) -> Result<Answer, Failure> {
     let options = read_options(call)?;
-    admission::admit_deletion(call)?;
     let key = write::own_key(call, &call.path.name);
-    let deleted = delete_object(&call.server, &call.resource, &key, &options).await?;
+    let mut warnings = Vec::new();
+    let deleted = delete_checked(&call.server, &call.resource, &key, &options, |object| {
+        warnings = admission::review_deletion(call, object, &options)?;
+        Ok(())
+    })
+    .await?;
     let now = call.server.world().now();
     let object = match deleted {
         Deleted::Gone(object) if !call.resource.ways().answers_deleted => {
             let body = present::text(&success(&call.resource, &object), call.accepted.format);
-            return Ok(Answer::ok(call.accepted.format, body));
+            return Ok(Answer { warnings, ..Answer::ok(call.accepted.format, body) });
         }
         Deleted::Gone(object) | Deleted::Held(object) => object,
     };
     let body = present::shaped(&call.resource, object, call.accepted, &call.query, now)?;
-    Ok(Answer::ok(call.accepted.format, body))
+    Ok(Answer { warnings, ..Answer::ok(call.accepted.format, body) })
 }
 
 /// Removes everything that the selectors mean, and answers the list as it was.
 pub async fn delete_collection(call: &Call) -> Result<Answer, Failure> {
     let options = read_options(call)?;
-    let answer = list(call)?;
+    let mut answer = list(call)?;
     for record in super::list::selected(call)? {
-        match delete_object(&call.server, &call.resource, &record.key, &options).await {
+        let check = |object: &Object| {
+            answer.warnings.extend(admission::review_deletion(call, object, &options)?);
+            Ok(())
+        };
+        match delete_checked(&call.server, &call.resource, &record.key, &options, check).await {
             Ok(_) => {}
             // Somebody else was faster.
             Err(failure) if failure.code == 404 => {}
@@ -107,12 +115,24 @@ pub async fn delete_object(
     if &*resource.storage == "core/namespaces" && IMMORTAL.contains(&&*key.name) {
         return Err(Failure::forbidden(resource.named(), &key.name, "this namespace may not be deleted"));
     }
+    delete_checked(server, resource, key, options, |_| Ok(())).await
+}
+
+/// Removes an object that passes a check. What is checked is what is removed: a change in between is checked again.
+async fn delete_checked(
+    server: &Server,
+    resource: &Arc<Resource>,
+    key: &Key,
+    options: &DeleteOptions,
+    mut check: impl FnMut(&Object) -> Result<(), Failure>,
+) -> Result<Deleted, Failure> {
     let mut is_under_way = false;
     for attempt in 1.. {
         let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
         let object = served(resource, &found);
         if !is_under_way {
             check_preconditions(resource, &object, options)?;
+            check(&object)?;
         }
         let next = marked(server, resource, &object, options);
         let is_gone = may_go(&next);

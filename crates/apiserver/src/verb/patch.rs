@@ -43,7 +43,7 @@ fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<
         },
         PatchKind::Apply => return Err(Failure::unsupported_patch()),
     };
-    let result = result.map_err(refused)?;
+    let result = result.map_err(|error| write::discreet(&call.resource, refused(error)))?;
     match result {
         Value::Object(object) => Ok(object),
         _ => Err(Failure::bad_request("the patch leaves no object")),
@@ -129,6 +129,7 @@ async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
     let key = write::own_key(call, &call.path.name);
     if call.server.store().get(&key).is_none() && call.path.subresource.is_empty() {
         let object = write::own_applied(call, None, &config, &options.manager, options.force)?;
+        call.check_creation()?;
         let mut answer = create_object(call, object, options, true).await?;
         answer.warnings.extend(warnings);
         return Ok(answer);

@@ -47,6 +47,7 @@ pub async fn update(call: &Call) -> Result<Answer, Failure> {
     check_name(call, &object)?;
     let key = write::own_key(call, &call.path.name);
     if call.server.store().get(&key).is_none() && call.resource.ways().creates_on_update {
+        call.check_creation()?;
         let mut answer = create_object(call, object, &options, false).await?;
         answer.warnings.extend(warnings);
         return Ok(answer);
@@ -105,10 +106,14 @@ pub async fn change_and_show(
         let found = call.server.store().get(&key);
         let found = found.ok_or_else(|| Failure::not_found(resource.named(), &call.path.name))?;
         let old = in_version(call, &found);
-        let changed = make(&old)?;
+        let mut changed = make(&old)?;
         let is_unconditional =
             changed.object.revision_text() == old.revision_text() || changed.object.revision_text().is_empty();
         let (next, is_same) = next_state(call, options, &old, changed.object, changed.is_owned)?;
+        // A deed on an object is reviewed where it is done.
+        if matches!(call.path.subresource.as_str(), "" | "status" | "finalize") {
+            changed.warnings.extend(admission::review(call, &next, Some(&old))?);
+        }
         let answer = |record: &Record| -> Result<Answer, Failure> {
             let body = show(Outcome::Stored(record))?;
             let warnings = changed.warnings.clone();

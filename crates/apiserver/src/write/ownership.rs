@@ -76,7 +76,7 @@ pub fn own_applied(
             });
             Failure::apply_conflict(conflicts.to_string(), causes.collect())
         }
-        other => Failure::bad_request(other.to_string()),
+        other => super::discreet(&call.resource, Failure::bad_request(other.to_string())),
     })
 }
 

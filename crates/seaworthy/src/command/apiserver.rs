@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -94,5 +94,7 @@ fn write_kubeconfig(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error| Failure::unreadable(format!("cannot write the kubeconfig {}: {error}", path.display()));
     let mut file =
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).map_err(failed)?;
+    // A file that was there before keeps the mode that it had.
+    file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)
 }

@@ -1,0 +1,143 @@
+//! Access rules: nothing is allowed that no rule allows, and nobody gives what they do not have.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, config_map};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+#[rstest]
+#[case("GET", "/api/v1/namespaces")]
+#[case("GET", CONFIG_MAPS)]
+#[case("POST", CONFIG_MAPS)]
+#[case("DELETE", CONFIG_MAPS)]
+#[case("PATCH", "/api/v1/namespaces/default/configmaps/a")]
+#[case("PUT", "/api/v1/nodes/n/status")]
+#[case("GET", "/api/v1/namespaces/default/secrets/s")]
+#[case("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles")]
+#[case("POST", "/api/v1/namespaces/kube-system/serviceaccounts/x/token")]
+#[case("GET", "/api/v1/watch/secrets")]
+#[case("GET", "/logs/x")]
+#[tokio::test]
+async fn user_without_rules_may_nothing(#[case] method: &str, #[case] path: &str) {
+    let house = House::open().await;
+    let reply = house.send(ANN, method, path, Value::Null).await.is(403);
+    assert!(reply.message().contains("User \"ann\" cannot "), "{}", reply.text);
+}
+
+#[tokio::test]
+async fn rule_for_one_verb_one_resource_and_one_name_allows_just_that() {
+    let house = House::open().await;
+    house.create(CONFIG_MAPS, config_map("one")).await;
+    house.create(CONFIG_MAPS, config_map("two")).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["one"], "verbs": ["get"]}]);
+    house.allow("reader", "ann", rules).await;
+    house.get(ANN, &format!("{CONFIG_MAPS}/one")).await.is(200);
+    house.get(ANN, &format!("{CONFIG_MAPS}/two")).await.is(403);
+    house.get(ANN, CONFIG_MAPS).await.is(403);
+    house.get(ANN, &format!("{CONFIG_MAPS}/one/status")).await.is(403);
+    house.get(ANN, "/api/v1/namespaces/default/secrets/one").await.is(403);
+    house.send(ANN, "DELETE", &format!("{CONFIG_MAPS}/one"), Value::Null).await.is(403);
+}
+
+#[tokio::test]
+async fn right_that_is_taken_away_is_gone_with_the_answer() {
+    let house = House::open().await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
+    house.allow("reader", "ann", rules).await;
+    house.get(ANN, CONFIG_MAPS).await.is(200);
+    house.send(ADMIN, "DELETE", &format!("{RBAC}/clusterrolebindings/reader"), Value::Null).await.is(200);
+    house.get(ANN, CONFIG_MAPS).await.is(403);
+}
+
+#[tokio::test]
+async fn right_that_is_taken_away_is_gone_even_if_nobody_waits_for_the_answer() {
+    let house = House::open().await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
+    house.allow("reader", "ann", rules).await;
+    let request = Request::delete(format!("{RBAC}/clusterrolebindings/reader"))
+        .header("authorization", format!("Bearer {ADMIN}"))
+        .body(Full::new(Bytes::new()))
+        .unwrap();
+    {
+        let mut answer = pin!(house.server.answer(request));
+        assert!(answer.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    let gone = async {
+        while house.get(ANN, CONFIG_MAPS).await.code != 403 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
+}
+
+#[tokio::test]
+async fn right_to_change_is_no_right_to_create() {
+    let house = House::open().await;
+    let rules = json!([{"apiGroups": ["", "coordination.k8s.io"], "resources": ["configmaps", "leases"],
+        "verbs": ["patch", "update", "get"]}]);
+    house.allow("changer", "ann", rules).await;
+    let apply = Ask {
+        method: "PATCH",
+        path: &format!("{CONFIG_MAPS}/new?fieldManager=me"),
+        token: ANN,
+        headers: &[],
+        kind: "application/apply-patch+yaml",
+        body: config_map("new").to_string().into(),
+    };
+    let reply = house.ask(apply).await.is(403);
+    assert!(reply.message().contains("cannot create resource \"configmaps\""), "{}", reply.text);
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "new"}});
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases/new";
+    let reply = house.send(ANN, "PUT", leases, lease).await.is(403);
+    assert!(reply.message().contains("cannot create resource \"leases\""), "{}", reply.text);
+    house.get(ADMIN, &format!("{CONFIG_MAPS}/new")).await.is(404);
+}
+
+#[tokio::test]
+async fn nobody_writes_a_role_with_rights_that_they_do_not_have() {
+    let house = House::open().await;
+    let group = "rbac.authorization.k8s.io";
+    let rules = json!([
+        {"apiGroups": [group], "resources": ["*"], "verbs": ["create", "update", "patch", "get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+    ]);
+    house.allow("clerk", "ann", rules).await;
+    let role = |rules: Value| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"},
+            "rules": rules})
+    };
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    let more = role(json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]));
+    let reply = house.send(ANN, "POST", &roles, more.clone()).await.is(403);
+    assert!(reply.message().contains("attempting to grant RBAC permissions not currently held"), "{}", reply.text);
+    let own = role(json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]));
+    house.send(ANN, "POST", &roles, own).await.is(201);
+    house.patch(ANN, &format!("{roles}/r"), json!({"rules": more["rules"]})).await.is(403);
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "b"}, "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "ann"}]});
+    house.send(ANN, "POST", &format!("{RBAC}/clusterrolebindings"), binding).await.is(403);
+}
+
+#[rstest]
+#[case("default")]
+#[case("kube-system")]
+#[case("kube-public")]
+#[tokio::test]
+async fn namespace_that_the_server_needs_stays(#[case] name: &str) {
+    let house = House::open().await;
+    let path = format!("/api/v1/namespaces/{name}");
+    let reply = house.send(ADMIN, "DELETE", &path, Value::Null).await.is(403);
+    assert_eq!(reply.message(), format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted"));
+    assert_eq!(house.get(ADMIN, &path).await.is(200).body["metadata"].get("deletionTimestamp"), None);
+}
