@@ -52,11 +52,16 @@ pub struct Kind {
     pub columns: &'static [Column],
     /// The cells of those columns, the name included.
     pub cells: fn(&Object, Timestamp) -> Vec<Value>,
+    /// What everybody who uses the kind is told, empty for nothing.
+    pub warning: &'static str,
     /// For a kind whose objects are those of another one under other names.
     pub kept_as: Option<&'static KeptAs>,
     /// For a kind that is answered and never stored: the answer to an object that was sent.
-    pub review: Option<fn(&Call, Object) -> Result<Object, Failure>>,
+    pub review: Option<Review>,
 }
+
+/// The answer to a question that was sent.
+pub type Review = fn(&Call, Object) -> Result<Object, Failure>;
 
 /// A kind whose objects are stored as another kind, which calls some of their fields differently.
 pub struct KeptAs {
@@ -117,6 +122,7 @@ impl Kind {
         validate: no_rules,
         columns: &[Column::NAME, Column::AGE],
         cells: name_and_age,
+        warning: "",
         kept_as: None,
         review: None,
     };
@@ -196,7 +202,7 @@ pub struct Ways {
     pub answers_deleted: bool,
     /// What `metadata.generation` counts.
     pub generation: Generation,
-    /// Whether deletion takes time, as a pod's does.
+    /// Whether deletion takes time, as that of a pod or a namespace does: the object is marked before it goes.
     pub is_graceful: bool,
 }
 
@@ -207,6 +213,10 @@ pub enum Generation {
     None,
     /// Changes to anything but `metadata` and `status`.
     Wishes,
+    /// These, and changes to the labels.
+    WishesAndLabels,
+    /// Nothing: it is 1 and stays so.
+    One,
 }
 
 impl Ways {
@@ -283,6 +293,11 @@ impl Column {
     /// A column of numbers.
     pub const fn count(name: &'static str, description: &'static str) -> Column {
         Column { name, kind: "integer", format: "", description, priority: 0 }
+    }
+
+    /// A column of times.
+    pub const fn date(name: &'static str, description: &'static str) -> Column {
+        Column { name, kind: "date", format: "", description, priority: 0 }
     }
 
     /// A column of the wide form.

@@ -8,13 +8,12 @@ use serde_json::Value;
 
 use crate::builtin::definition::FINALIZER;
 use crate::builtin::definitions;
-use crate::call::Call;
 use crate::custom::Custom;
 use crate::housekeeping::DEFINITIONS;
-use crate::kind::{Deed, Generation, KeptAs, Kind, Part, Ways};
+use crate::kind::{Deed, Generation, KeptAs, Kind, Part, Review, Ways};
 use crate::object::{self, Encoded, Metadata, Object};
 use crate::request::Verb;
-use crate::status::{Failure, Named};
+use crate::status::Named;
 
 /// One version of a kind.
 pub struct Resource {
@@ -107,17 +106,13 @@ impl Resource {
 
     /// How messages name the resource.
     pub fn named(&self) -> Named<'_> {
-        Named { group: self.named_group(), word: &self.plural }
+        Named { group: &self.group, word: &self.plural }
     }
 
     /// How messages name the kind.
     pub fn named_kind(&self) -> Named<'_> {
-        Named { group: self.named_group(), word: &self.kind }
-    }
-
-    /// Messages call an object by the group that it is stored in.
-    fn named_group(&self) -> &str {
-        self.kept_as().map_or(&self.group, |kept_as| kept_as.kind.group)
+        // A kind that is stored as another one is judged as that one.
+        Named { group: self.kept_as().map_or(&self.group, |kept_as| kept_as.kind.group), word: &self.kind }
     }
 
     /// How it behaves.
@@ -236,8 +231,16 @@ impl Resource {
         }
     }
 
+    /// What everybody who uses it is told.
+    pub fn warning(&self) -> Option<&'static str> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => Some(kind.warning).filter(|warning| !warning.is_empty()),
+            Origin::Custom(_) => None,
+        }
+    }
+
     /// For a kind that is answered and never stored: how.
-    pub fn review(&self) -> Option<fn(&Call, Object) -> Result<Object, Failure>> {
+    pub fn review(&self) -> Option<Review> {
         match &self.origin {
             Origin::BuiltIn(kind) => kind.review,
             Origin::Custom(_) => None,

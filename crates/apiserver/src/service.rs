@@ -70,6 +70,7 @@ impl Server {
             Some(identity) => identity.clone(),
             None => self.authenticate(&parts)?,
         };
+        let identity = self.impersonate(identity, &parts.headers)?;
         match Target::parse(parts.uri.path()) {
             Target::Other(path) => {
                 let verb = parts.method.as_str().to_ascii_lowercase();
@@ -91,8 +92,15 @@ impl Server {
                     Verb::Get | Verb::List | Verb::Watch | Verb::Other => Bytes::new(),
                 };
                 let headers = parts.headers;
+                let warnings: Vec<String> = resource.warning().map(str::to_owned).into_iter().collect();
                 let call = Call { server: self.clone(), resource, path, query, headers, identity, accepted, body };
-                act(call, verb).await.map(Answer::into_response)
+                Ok(match act(call, verb).await {
+                    Ok(mut answer) => {
+                        answer.warnings.splice(0..0, warnings);
+                        answer.into_response()
+                    }
+                    Err(failure) => failure.into_response(&warnings),
+                })
             }
         }
     }

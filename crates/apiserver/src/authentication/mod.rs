@@ -4,6 +4,7 @@
 //! - Secrets are compared in constant time, and never written anywhere.
 
 mod bootstrap;
+mod impersonation;
 mod service_account;
 mod tokens;
 

@@ -12,8 +12,8 @@ use crate::table;
 use super::pod_rules::not_negative;
 use super::pod_spec::fill_condition_times;
 use super::workload::{
-    fill_template, is_everything, judge_always, judge_count_or_percent, judge_same_selector, judge_selector,
-    judge_template, wide_cells,
+    fill_template, is_everything, judge_always, judge_count_or_percent, judge_not_above_all, judge_same_selector,
+    judge_selector, judge_template, wide_cells,
 };
 
 /// The kind.
@@ -35,7 +35,7 @@ pub static DAEMON_SET: Kind = Kind {
         Column::count("Desired", "How many nodes should have its pod."),
         Column::count("Current", "How many nodes that should have its pod have it."),
         Column::count("Ready", "How many of these pods are ready."),
-        Column::count("Up-To-Date", "How many nodes have the pod of today's template."),
+        Column::count("Up-to-date", "How many nodes have the pod of today's template."),
         Column::count("Available", "How many pods have been ready long enough."),
         Column::shown("Node Selector", "Which nodes should have its pod."),
         Column::AGE,
@@ -99,6 +99,8 @@ fn judge_strategy(object: &Object) -> Vec<Cause> {
             let (down, up) = (strategy.at("rollingUpdate.maxUnavailable"), strategy.at("rollingUpdate.maxSurge"));
             let mut causes: Vec<Cause> = judge_count_or_percent(&field("maxUnavailable"), down).into_iter().collect();
             causes.extend(judge_count_or_percent(&field("maxSurge"), up));
+            causes.extend(judge_not_above_all(&field("maxUnavailable"), down));
+            causes.extend(judge_not_above_all(&field("maxSurge"), up));
             let is_none = |value: Option<&Value>| value.is_some_and(|value| *value == 0 || *value == "0%");
             match (is_none(down), is_none(up)) {
                 (true, true) => {

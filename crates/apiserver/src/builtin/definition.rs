@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
 use crate::object::{Metadata, Object};
+use crate::reach::Reach;
 
 /// What holds a definition until its objects are gone.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -25,7 +26,16 @@ pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     defaults,
     prepare,
     validate,
-    columns: &[Column::NAME, Column::shown("Created At", "When it was created.")],
+    columns: &[
+        Column::NAME,
+        Column::shown("Scope", "Whether its objects live in namespaces."),
+        Column::shown("Versions", "The versions that are served."),
+        Column::date("Created At", "When it was created."),
+        Column::wide("Group", "The API group."),
+        Column::wide("Kind", "The name in manifests."),
+        Column::wide("ShortNames", "What people type."),
+        Column { kind: "boolean", ..Column::wide("Established", "Whether it is served.") },
+    ],
     cells,
     ..Kind::BASE
 };
@@ -55,5 +65,22 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
 }
 
 fn cells(object: &Object, _: Timestamp) -> Vec<Value> {
-    vec![object.name().into(), object.meta_text("creationTimestamp").into()]
+    let served = object.list("spec.versions").iter().filter(|version| version.flag("served"));
+    let versions = served.map(|version| match version.flag("storage") {
+        true => format!("{}(storage)", version.text("name")),
+        false => version.text("name").to_owned(),
+    });
+    let short: Vec<&str> = object.list("spec.names.shortNames").iter().filter_map(Value::as_str).collect();
+    let conditions = object.list("status.conditions");
+    let is_established = conditions.iter().any(|one| one.text("type") == "Established" && one.text("status") == "True");
+    vec![
+        object.name().into(),
+        object.text("spec.scope").into(),
+        versions.collect::<Vec<_>>().join(",").into(),
+        object.meta_text("creationTimestamp").into(),
+        object.text("spec.group").into(),
+        object.text("spec.names.kind").into(),
+        short.join(",").into(),
+        is_established.into(),
+    ]
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::kind::Kind;
 use crate::object::Object;
 
-use super::zeros::{ALWAYS, KEPT_TEXTS, MICRO_TIME, ZEROS};
+use super::zeros::{ALWAYS, KEPT, MICRO_TIME, OPTIONAL, ZEROS};
 
 /// The definitions of one version of a group.
 struct Source {
@@ -24,7 +24,7 @@ struct Source {
 #[derive(Default)]
 pub struct Marks {
     zeros: HashSet<NodeId>,
-    kept_texts: HashSet<NodeId>,
+    kept: HashSet<NodeId>,
     always: HashSet<NodeId>,
     micro_time: Option<NodeId>,
 }
@@ -38,7 +38,7 @@ impl Marks {
             fields.map(Schema::id).collect()
         };
         let micro_time = document.named(MICRO_TIME).map(Schema::id);
-        Marks { zeros: marked(ZEROS), kept_texts: marked(KEPT_TEXTS), always: marked(ALWAYS), micro_time }
+        Marks { zeros: marked(ZEROS), kept: marked(KEPT), always: marked(ALWAYS), micro_time }
     }
 
     /// Whether a field that is zero or false is as good as none.
@@ -46,9 +46,9 @@ impl Marks {
         self.zeros.contains(&field.id())
     }
 
-    /// Whether a field that is an empty text is not as good as none.
+    /// Whether a field that is an empty text or list is not as good as none.
     pub fn keeps_empty(&self, field: Schema<'_>) -> bool {
-        self.kept_texts.contains(&field.id())
+        self.kept.contains(&field.id())
     }
 
     fn materialise(&self, schema: Schema<'_>, object: &mut Object) {
@@ -177,7 +177,13 @@ fn document(group: &str, version: &str) -> Option<&'static Document> {
     let source = SOURCES.iter().find(|source| source.group == group && source.version == version)?;
     Some(source.document.get_or_init(|| {
         // The data is part of the program, and a test reads all of it.
-        let schemas: Map<String, Value> = serde_json::from_slice(source.text).unwrap_or_default();
+        let mut schemas: Map<String, Value> = serde_json::from_slice(source.text).unwrap_or_default();
+        for (name, fields) in OPTIONAL {
+            let required = schemas.get_mut(*name).and_then(|schema| schema.get_mut("required")?.as_array_mut());
+            if let Some(required) = required {
+                required.retain(|field| !fields.iter().any(|optional| field == optional));
+            }
+        }
         Document::of_definitions(&schemas)
     }))
 }
@@ -197,7 +203,7 @@ mod tests {
 
     #[test]
     fn every_marked_field_exists() {
-        for (name, fields) in ZEROS.iter().chain(KEPT_TEXTS).chain(ALWAYS) {
+        for (name, fields) in ZEROS.iter().chain(KEPT).chain(ALWAYS).chain(OPTIONAL) {
             let found = SOURCES.iter().find_map(|source| document(source.group, source.version)?.named(name));
             let schema = found.unwrap_or_else(|| panic!("{name} is in no document"));
             for field in *fields {

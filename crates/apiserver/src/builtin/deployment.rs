@@ -16,8 +16,8 @@ use crate::table;
 use super::pod_rules::not_negative;
 use super::pod_spec::fill_condition_times;
 use super::workload::{
-    fill_template, is_everything, judge_always, judge_count_or_percent, judge_same_selector, judge_selector,
-    judge_template, wide_cells,
+    fill_template, is_everything, judge_always, judge_count_or_percent, judge_not_above_all, judge_same_selector,
+    judge_selector, judge_template, wide_cells,
 };
 
 /// The kind.
@@ -49,8 +49,8 @@ pub static DEPLOYMENT: Kind = Kind {
     columns: &[
         Column::NAME,
         Column::shown("Ready", "How many of the wanted pods are ready."),
-        Column::count("Up-To-Date", "How many pods are of today's template."),
-        Column::count("Available", "How many pods have been ready long enough."),
+        Column::shown("Up-to-date", "How many pods are of today's template."),
+        Column::shown("Available", "How many pods have been ready long enough."),
         Column::AGE,
         Column::wide("Containers", "The names of the containers."),
         Column::wide("Images", "The images of the containers."),
@@ -125,6 +125,7 @@ fn judge_strategy(object: &Object) -> Vec<Cause> {
             let (down, up) = (strategy.at("rollingUpdate.maxUnavailable"), strategy.at("rollingUpdate.maxSurge"));
             let mut causes: Vec<Cause> = judge_count_or_percent(&field("maxUnavailable"), down).into_iter().collect();
             causes.extend(judge_count_or_percent(&field("maxSurge"), up));
+            causes.extend(judge_not_above_all(&field("maxUnavailable"), down));
             let is_none = |value: Option<&Value>| value.is_some_and(|value| *value == 0 || *value == "0%");
             if is_none(down) && is_none(up) {
                 let why = "may not be 0 when `maxSurge` is 0";

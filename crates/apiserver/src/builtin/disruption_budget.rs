@@ -10,7 +10,7 @@ use crate::reach::Reach;
 use crate::table;
 
 use super::pod_rules::not_negative;
-use super::workload::{judge_count_or_percent, judge_selector};
+use super::workload::{judge_count_or_percent, judge_not_above_all, judge_selector};
 
 /// The kind.
 pub static POD_DISRUPTION_BUDGET: Kind = Kind {
@@ -51,10 +51,7 @@ fn validate(object: &Object, _: Option<&Object>, part: Part) -> Vec<Cause> {
     }
     for (field, value) in [("spec.minAvailable", least), ("spec.maxUnavailable", most)] {
         causes.extend(judge_count_or_percent(field, value));
-        let share = value.and_then(Value::as_str).and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
-        if share.is_some_and(|share| share > 100) {
-            causes.push(Cause::invalid(field, value.unwrap_or(&Value::Null), "must not be greater than 100%"));
-        }
+        causes.extend(judge_not_above_all(field, value));
     }
     causes.extend(judge_selector(object.at("spec.selector"), "spec.selector"));
     let policy = object.text("spec.unhealthyPodEvictionPolicy");

@@ -29,6 +29,7 @@ pub static ENDPOINTS: Kind = Kind {
             each_mut(subset, "ports").for_each(|port| fill(port, "protocol", "TCP"));
         }
     },
+    warning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     validate: judge_endpoints,
     columns: &[Column::NAME, Column::shown("Endpoints", "The addresses that are ready."), Column::AGE],
     cells: |object, now| {
@@ -55,7 +56,7 @@ pub static ENDPOINT_SLICE: Kind = Kind {
     singular: "endpointslice",
     kind: "EndpointSlice",
     definition: "io.k8s.api.discovery.v1.EndpointSlice",
-    ways: Ways { generation: Generation::Wishes, ..Ways::PLAIN },
+    ways: Ways { generation: Generation::WishesAndLabels, ..Ways::PLAIN },
     defaults: |object| {
         for port in each_mut(object, "ports") {
             fill(port, "name", "");
@@ -106,6 +107,9 @@ fn judge_address(field: &str, text: &str) -> Option<Cause> {
 
 fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     let kind = object.text("addressType");
+    if old.is_some_and(|old| old.text("addressType") != kind) {
+        return vec![Cause::invalid("addressType", kind, "field is immutable")];
+    }
     let mut causes: Vec<Cause> = one_of("addressType", kind, &["FQDN", "IPv4", "IPv6"]).into_iter().collect();
     for (at, endpoint) in object.list("endpoints").iter().enumerate() {
         let addresses = endpoint.list("addresses");
@@ -113,7 +117,7 @@ fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
         if addresses.is_empty() {
             causes.push(Cause::required(&field, "must contain at least 1 address"));
         }
-        for (index, address) in addresses.iter().enumerate() {
+        for address in addresses {
             let text = address.as_str().unwrap_or_default();
             let is_right = match kind {
                 "IPv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
@@ -122,7 +126,7 @@ fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
             };
             if !is_right {
                 let why = format!("must be an {kind} address");
-                causes.push(Cause::invalid(format!("{field}[{index}]"), text, &why));
+                causes.push(Cause::invalid(&field, text, &why));
             }
         }
     }
@@ -131,9 +135,6 @@ fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
         if object.list("ports")[..at].iter().any(|other| other.text("name") == own.text("name")) {
             causes.push(Cause::duplicate(format!("ports[{at}].name"), own.text("name")));
         }
-    }
-    if old.is_some_and(|old| old.text("addressType") != kind) {
-        causes.push(Cause::invalid("addressType", kind, "field is immutable"));
     }
     causes
 }
@@ -176,7 +177,7 @@ mod tests {
 
     #[rstest]
     #[case(json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]}), &[])]
-    #[case(json!({"addressType": "IPv4", "endpoints": [{"addresses": ["::1"]}, {}]}), &["endpoints[0].addresses[0]", "endpoints[1].addresses"])]
+    #[case(json!({"addressType": "IPv4", "endpoints": [{"addresses": ["::1"]}, {}]}), &["endpoints[0].addresses", "endpoints[1].addresses"])]
     #[case(json!({}), &["addressType"])]
     fn slice_holds_addresses_of_its_type(#[case] slice: Value, #[case] fields: &[&str]) {
         let causes = judge_slice(slice.as_object().unwrap(), None, Part::Main);

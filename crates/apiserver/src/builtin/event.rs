@@ -26,7 +26,7 @@ const COLUMNS: &[Column] = &[
     Column::wide("Source", "Who says so."),
     Column::shown("Message", "What happened."),
     Column::wide("First Seen", "When it happened first."),
-    Column { kind: "integer", ..Column::wide("Count", "How often it happened.") },
+    Column::wide("Count", "How often it happened."),
     Column { format: "name", priority: 1, ..Column::NAME },
 ];
 
@@ -142,7 +142,8 @@ fn judge(event: &Object) -> Vec<Cause> {
     let is_right = match (about, is_new) {
         ("", false) => matches!(own, "" | "default"),
         ("", true) => matches!(own, "" | "default" | "kube-system"),
-        (about, _) => about == own,
+        (about, false) => about == own,
+        (_, true) => true,
     };
     if !is_right {
         causes.push(Cause::invalid("involvedObject.namespace", about, "does not match event.namespace"));
@@ -153,10 +154,9 @@ fn judge(event: &Object) -> Vec<Cause> {
     let reporter = event.text("reportingComponent");
     if reporter.is_empty() {
         causes.push(Cause::required("reportingController", ""));
-    } else {
-        let problems = names::qualified_name(reporter);
-        causes.extend(problems.iter().map(|why| Cause::invalid("reportingController", reporter, why)));
     }
+    let problems = names::qualified_name(reporter);
+    causes.extend(problems.iter().map(|why| Cause::invalid("reportingController", reporter, why)));
     for field in ["reportingInstance", "action"] {
         let text = event.text(field);
         if text.is_empty() {

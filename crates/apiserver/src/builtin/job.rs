@@ -53,10 +53,20 @@ fn defaults(object: &mut Object) {
         fill(spec, "backoffLimit", 6);
         fill(spec, "completionMode", "NonIndexed");
         fill(spec, "suspend", false);
+        fill(spec, "manualSelector", false);
         let has_policy = spec.get("podFailurePolicy").is_some();
         fill(spec, "podReplacementPolicy", if has_policy { "Failed" } else { "TerminatingOrFailed" });
     }
     fill_condition_times(object, &["lastProbeTime", "lastTransitionTime"]);
+    share_labels(object);
+}
+
+/// A job without labels has those of its pods.
+fn share_labels(object: &mut Object) {
+    let labels = object.at("spec.template.metadata.labels").cloned();
+    if let (None, Some(labels)) = (object.metadata().get("labels"), labels) {
+        object.set_meta("labels", labels);
+    }
 }
 
 /// A new job finds its pods by its own uid, unless it brings a selector along.
@@ -67,8 +77,12 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     }
     let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
     let Some(spec) = map_mut(object, "spec") else { return };
-    if spec.get("selector").is_none() {
-        spec.insert("selector".to_owned(), json!({"matchLabels": {CONTROLLER: uid}}));
+    let selector = spec.entry("selector").or_insert_with(|| json!({}));
+    if let Some(selector) = selector.as_object_mut() {
+        let labels = selector.entry("matchLabels").or_insert_with(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            fill(labels, CONTROLLER, uid.as_str());
+        }
     }
     let template = spec.entry("template").or_insert_with(|| json!({}));
     if let Some(template) = template.as_object_mut() {
@@ -87,6 +101,7 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
             }
         }
     }
+    share_labels(object);
 }
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
@@ -98,6 +113,12 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
         causes.push(Cause::required("spec.selector", ""));
     }
     causes.extend(judge_selector(object.at("spec.selector"), "spec.selector"));
+    if old.is_none() && !object.flag("spec.manualSelector") {
+        let selector = object.at("spec.selector").unwrap_or(&Value::Null);
+        if *selector != json!({"matchLabels": {CONTROLLER: object.uid()}}) {
+            causes.push(Cause::invalid("spec.selector", selector, "`selector` not auto-generated"));
+        }
+    }
     causes.extend(judge_template(object));
     if !matches!(object.text("spec.template.spec.restartPolicy"), "OnFailure" | "Never") {
         causes.push(Cause::required("spec.template.spec.restartPolicy", "valid values: \"OnFailure\", \"Never\""));

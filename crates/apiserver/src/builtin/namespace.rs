@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
-use crate::kind::{Column, Deed, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart, no_rules};
+use crate::kind::{Column, Deed, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart};
 use crate::object::{Metadata, Object};
+use crate::reach::Reach;
 use crate::request::Verb;
 use crate::table;
 
@@ -14,6 +15,9 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// What holds a namespace until it is empty. Other finalizers live in `metadata` as everywhere.
 pub const FINALIZER: &str = "kubernetes";
+
+/// Namespaces that cannot be deleted.
+pub const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// The kind.
 pub static NAMESPACE: Kind = Kind {
@@ -29,7 +33,7 @@ pub static NAMESPACE: Kind = Kind {
     ],
     definition: "io.k8s.api.core.v1.Namespace",
     name_rule: names::dns_label,
-    ways: Ways { answers_deleted: true, ..Ways::PLAIN },
+    ways: Ways { answers_deleted: true, is_graceful: true, ..Ways::PLAIN },
     selectable: &[Selectable::text("status.phase")],
     defaults,
     prepare,
@@ -78,15 +82,25 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
 }
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
-    if old.is_some() && part == Part::Status && object.is_deleting() && phase(object) != "Terminating" {
-        let shown = phase(object);
-        return vec![Cause::invalid(
-            "status.Phase",
-            &shown,
-            "may only be 'Terminating' if `deletionTimestamp` is not empty",
-        )];
+    match part {
+        Part::Status if old.is_some() => {
+            let phase = phase(object);
+            let why = match (object.is_deleting(), phase.as_str()) {
+                (true, "Terminating") | (false, "" | "Active") => return Vec::new(),
+                (true, _) => "may only be 'Terminating' if `deletionTimestamp` is not empty",
+                (false, _) => "may only be 'Active' if `deletionTimestamp` is empty",
+            };
+            vec![Cause::invalid("status.Phase", &phase, why)]
+        }
+        Part::Finalize => {
+            let names = object.list("spec.finalizers").iter().enumerate();
+            let odd =
+                names.filter(|(_, name)| name.as_str().is_some_and(|name| !name.contains('/') && name != FINALIZER));
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            odd.map(|(at, name)| Cause::invalid(format!("spec.finalizers[{at}]"), name, why)).collect()
+        }
+        Part::Main | Part::Status => Vec::new(),
     }
-    no_rules(object, old, part)
 }
 
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {

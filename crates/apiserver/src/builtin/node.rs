@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kind::{Column, Kind, Part, STATUS, Selectable, keep_parts_apart};
 use crate::object::{Metadata, Object};
+use crate::quantity::Quantity;
 use crate::reach::{Reach, map_mut};
 use crate::table::{self, NONE};
 
@@ -66,6 +67,14 @@ fn defaults(object: &mut Object) {
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     let mut causes = Vec::new();
+    for list in ["status.capacity", "status.allocatable"] {
+        for (name, amount) in object.map(list).into_iter().flatten() {
+            if amount.as_str().and_then(Quantity::parse).is_some_and(Quantity::is_negative) {
+                let why = "must be greater than or equal to 0";
+                causes.push(Cause::invalid(format!("{list}.{name}"), amount, why));
+            }
+        }
+    }
     if part == Part::Status {
         return causes;
     }
@@ -90,6 +99,11 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
             let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
             causes.push(Cause::invalid(format!("spec.podCIDRs[{at}]"), range, why));
         }
+    }
+    let sixes = ranges.iter().filter(|range| range.as_str().is_some_and(|range| range.contains(':'))).count();
+    if causes.is_empty() && (sixes > 1 || ranges.len() - sixes > 1) {
+        let why = "may specify no more than one CIDR for each IP family";
+        causes.push(Cause::invalid("spec.podCIDRs", &Value::from(ranges), why));
     }
     if let Some(old) = old {
         let had = old.list("spec.podCIDRs");
@@ -172,6 +186,8 @@ mod tests {
         &["metadata.taints[1]"]
     )]
     #[case(json!({"podCIDRs": ["10.0.0.0/40"]}), &["spec.podCIDRs[0]"])]
+    #[case(json!({"podCIDRs": ["10.0.0.0/24", "2001:db8::/64"]}), &[])]
+    #[case(json!({"podCIDRs": ["10.0.0.0/24", "10.1.0.0/24"]}), &["spec.podCIDRs"])]
     fn mistakes_are_named_by_field(#[case] spec: Value, #[case] fields: &[&str]) {
         let causes = validate(&node(spec), None, Part::Main);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();

@@ -69,8 +69,21 @@ fn defaults(object: &mut Object) {
 
 fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     let Some(old) = old else {
-        let status = json!({"phase": "Pending", "qosClass": quality(object)});
+        let mut status = json!({"phase": "Pending", "qosClass": quality(object)});
+        if !object.list("spec.schedulingGates").is_empty() {
+            status["conditions"] = json!([{
+                "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": null, "lastTransitionTime": object.meta_text("creationTimestamp"),
+            }]);
+        }
         object.insert("status".to_owned(), status);
+        if let Some(spec) = map_mut(object, "spec")
+            && spec.number("terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0)
+        {
+            // Less than no time is as little as can be had.
+            spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+        }
         return;
     };
     keep_parts_apart(object, Some(old), part);

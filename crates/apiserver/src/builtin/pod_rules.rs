@@ -9,8 +9,6 @@ use crate::object::Object;
 use crate::quantity::Quantity;
 use crate::reach::{Reach, each_mut};
 
-use super::pod_spec::CONTAINERS;
-
 /// A port.
 pub fn port(field: &str, number: i64) -> Option<Cause> {
     let is_port = (1..=65535).contains(&number);
@@ -40,7 +38,7 @@ pub fn judge_spec(spec: &Object, at: &str) -> Vec<Cause> {
         causes.push(Cause::required(format!("{at}.containers"), ""));
     }
     let mut taken = HashSet::new();
-    for key in CONTAINERS {
+    for key in ["containers", "initContainers", "ephemeralContainers"] {
         for (index, container) in spec.list(key).iter().enumerate() {
             let field = format!("{at}.{key}[{index}]");
             let name = container.text("name");
@@ -57,11 +55,10 @@ pub fn judge_spec(spec: &Object, at: &str) -> Vec<Cause> {
     ));
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     causes.extend(one_of(&format!("{at}.dnsPolicy"), spec.text("dnsPolicy"), &policies));
-    if let Some(seconds) = spec.number("activeDeadlineSeconds") {
-        if !(1..=i64::from(i32::MAX)).contains(&seconds) {
-            let why = "must be between 1 and 2147483647, inclusive";
-            causes.push(Cause::invalid(format!("{at}.activeDeadlineSeconds"), seconds, why));
-        }
+    let is_time = |seconds: &i64| (1..=i64::from(i32::MAX)).contains(seconds);
+    if let Some(seconds) = spec.number("activeDeadlineSeconds").filter(|seconds| !is_time(seconds)) {
+        let why = "must be between 1 and 2147483647, inclusive";
+        causes.push(Cause::invalid(format!("{at}.activeDeadlineSeconds"), seconds, why));
     }
     for (key, field) in [("nodeName", "nodeName"), ("serviceAccountName", "serviceAccountName")] {
         let name = spec.text(key);
@@ -90,12 +87,15 @@ fn judge_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) -> Has
     let mut volumes = HashSet::new();
     for (index, volume) in spec.list("volumes").iter().enumerate() {
         let field = format!("{at}.volumes[{index}]");
+        let before = causes.len();
         let name = volume.text("name");
-        let problems = if name.is_empty() { Vec::new() } else { names::dns_label(name) };
-        causes.extend(problems.iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
         if name.is_empty() {
             causes.push(Cause::required(format!("{field}.name"), ""));
-        } else if problems.is_empty() && !volumes.insert(name) {
+        } else {
+            let problems = names::dns_label(name);
+            causes.extend(problems.iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
+        }
+        if volumes.contains(name) {
             causes.push(Cause::duplicate(format!("{field}.name"), name));
         }
         let mut sources =
@@ -110,6 +110,10 @@ fn judge_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) -> Has
             if volume.get(source).is_some_and(|source| source.text(key).is_empty()) {
                 causes.push(Cause::required(format!("{field}.{path}"), ""));
             }
+        }
+        // A volume that is wrong is none.
+        if causes.len() == before {
+            volumes.insert(name);
         }
     }
     volumes
@@ -222,11 +226,11 @@ fn judge_resources(container: &Value, field: &str, causes: &mut Vec<Cause>) {
     }
     for (name, request) in resources.map("requests").into_iter().flatten() {
         let limit = resources.map("limits").and_then(|limits| limits.get(name));
-        if let (Some(wanted), Some(limit)) = (quantity(request), limit.and_then(quantity)) {
-            if wanted > limit {
-                let why = format!("must be less than or equal to {name} limit of {}", limit.canonical());
-                causes.push(Cause::invalid(format!("{field}.requests"), request, &why));
-            }
+        if let (Some(wanted), Some(limit)) = (quantity(request), limit.and_then(quantity))
+            && wanted > limit
+        {
+            let why = format!("must be less than or equal to {name} limit of {}", limit.canonical());
+            causes.push(Cause::invalid(format!("{field}.requests"), request, &why));
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::object::Object;
 use crate::reach::{Reach, each_mut, fill, map_mut};
 
 /// The lists of containers.
-pub const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 /// The permissions of files in a volume, as decimal JSON has them: 0644.
 const FILE_MODE: i64 = 0o644;

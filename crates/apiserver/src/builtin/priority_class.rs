@@ -25,7 +25,7 @@ pub static PRIORITY_CLASS: Kind = Kind {
     is_namespaced: false,
     short_names: &["pc"],
     definition: "io.k8s.api.scheduling.v1.PriorityClass",
-    ways: Ways { generation: Generation::Wishes, ..Ways::PLAIN },
+    ways: Ways { generation: Generation::One, ..Ways::PLAIN },
     defaults: |object| fill(object, "preemptionPolicy", "PreemptLowerPriority"),
     validate,
     columns: &[

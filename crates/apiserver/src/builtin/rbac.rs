@@ -16,7 +16,7 @@ pub const GROUP: &str = "rbac.authorization.k8s.io";
 
 const WAYS: Ways = Ways { creates_on_update: true, ..Ways::PLAIN };
 
-const ROLE_COLUMNS: &[Column] = &[Column::NAME, Column::shown("Created At", "When it was created.")];
+const ROLE_COLUMNS: &[Column] = &[Column::NAME, Column::date("Created At", "When it was created.")];
 
 const BINDING_COLUMNS: &[Column] = &[
     Column::NAME,
@@ -68,7 +68,7 @@ pub static ROLE_BINDING: Kind = Kind {
     name_rule: names::path_segment,
     ways: WAYS,
     defaults: fill_binding,
-    validate: |object, old, _| judge_binding(object, old, &["Role", "ClusterRole"]),
+    validate: |object, old, _| judge_binding(object, old, true),
     columns: BINDING_COLUMNS,
     cells: binding_cells,
     ..Kind::BASE
@@ -85,7 +85,7 @@ pub static CLUSTER_ROLE_BINDING: Kind = Kind {
     name_rule: names::path_segment,
     ways: WAYS,
     defaults: fill_binding,
-    validate: |object, old, _| judge_binding(object, old, &["ClusterRole"]),
+    validate: |object, old, _| judge_binding(object, old, false),
     columns: BINDING_COLUMNS,
     cells: binding_cells,
     ..Kind::BASE
@@ -143,10 +143,8 @@ fn judge_rules(object: &Object, is_namespaced: bool) -> Vec<Cause> {
 }
 
 fn fill_binding(object: &mut Object) {
-    if let Some(reference) = map_mut(object, "roleRef") {
-        if reference.text("apiGroup").is_empty() {
-            reference.insert("apiGroup".to_owned(), GROUP.into());
-        }
+    if let Some(reference) = map_mut(object, "roleRef").filter(|reference| reference.text("apiGroup").is_empty()) {
+        reference.insert("apiGroup".to_owned(), GROUP.into());
     }
     for subject in each_mut(object, "subjects") {
         if matches!(subject.text("kind"), "User" | "Group") {
@@ -155,7 +153,8 @@ fn fill_binding(object: &mut Object) {
     }
 }
 
-fn judge_binding(object: &Object, old: Option<&Object>, kinds: &[&str]) -> Vec<Cause> {
+fn judge_binding(object: &Object, old: Option<&Object>, is_namespaced: bool) -> Vec<Cause> {
+    let kinds: &[&str] = if is_namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     let mut causes = Vec::new();
     let reference = object.get("roleRef").unwrap_or(&Value::Null);
     if reference.text("apiGroup") != GROUP {
@@ -175,7 +174,8 @@ fn judge_binding(object: &Object, old: Option<&Object>, kinds: &[&str]) -> Vec<C
                 if !group.is_empty() {
                     causes.push(Cause::not_supported(field("apiGroup"), group, &[""]));
                 }
-                if subject.text("namespace").is_empty() {
+                // In a namespace, an account is one of its own unless it says otherwise.
+                if !is_namespaced && subject.text("namespace").is_empty() {
                     causes.push(Cause::required(field("namespace"), ""));
                 }
             }
@@ -247,18 +247,20 @@ mod tests {
     }
 
     #[rstest]
-    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "User", "name": "ann"}]), &[])]
-    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "Robot", "name": "x"}]), &["subjects[0].kind"])]
-    #[case(json!({"kind": "Rule", "name": ""}), json!([]), &["roleRef.kind", "roleRef.name"])]
-    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "ServiceAccount", "name": "x"}]), &["subjects[0].namespace"])]
+    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "User", "name": "ann"}]), true, &[])]
+    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "Robot", "name": "x"}]), true, &["subjects[0].kind"])]
+    #[case(json!({"kind": "Rule", "name": ""}), json!([]), true, &["roleRef.kind", "roleRef.name"])]
+    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "ServiceAccount", "name": "x"}]), true, &[])]
+    #[case(json!({"kind": "ClusterRole", "name": "r"}), json!([{"kind": "ServiceAccount", "name": "x"}]), false, &["subjects[0].namespace"])]
     fn binding_names_a_role_and_those_who_get_it(
         #[case] reference: Value,
         #[case] subjects: Value,
+        #[case] is_namespaced: bool,
         #[case] fields: &[&str],
     ) {
         let mut binding = object(json!({"roleRef": reference, "subjects": subjects}));
         fill_binding(&mut binding);
-        let causes = judge_binding(&binding, None, &["Role", "ClusterRole"]);
+        let causes = judge_binding(&binding, None, is_namespaced);
         let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(found, fields);
     }
@@ -266,6 +268,6 @@ mod tests {
     #[test]
     fn role_of_a_binding_cannot_change() {
         let binding = |name: &str| object(json!({"roleRef": {"apiGroup": GROUP, "kind": "Role", "name": name}}));
-        assert_eq!(judge_binding(&binding("b"), Some(&binding("a")), &["Role"])[0].field, "roleRef");
+        assert_eq!(judge_binding(&binding("b"), Some(&binding("a")), true)[0].field, "roleRef");
     }
 }

@@ -6,11 +6,13 @@ use serde_json::{Map, Value, json};
 use crate::access::{Action, Identity};
 use crate::authentication::AUDIENCE;
 use crate::call::Call;
-use crate::kind::Kind;
+use crate::clock;
+use crate::kind::{Kind, Review};
 use crate::object::{Metadata, Object};
 use crate::reach::Reach;
 use crate::request::Verb;
 use crate::status::{Failure, Named};
+use crate::write;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
@@ -35,7 +37,10 @@ pub static SELF_SUBJECT_REVIEW: Kind = Kind {
     singular: "selfsubjectreview",
     kind: "SelfSubjectReview",
     definition: "io.k8s.api.authentication.v1.SelfSubjectReview",
-    review: Some(|call, review| Ok(answered(review, json!({"userInfo": user_info(&call.identity)})))),
+    review: Some(|call, mut review| {
+        review.set_meta("creationTimestamp", clock::written(call.server.world().now()));
+        Ok(answered(review, json!({"userInfo": user_info(&call.identity)})))
+    }),
     ..REVIEW
 };
 
@@ -125,6 +130,8 @@ fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
     let audiences = if wanted.is_empty() { vec![AUDIENCE] } else { wanted };
     let status = match call.server.identify(token, &audiences) {
         Some(identity) => {
+            let is_meant = |audience: &&str| call.server.identify(token, &[*audience]).is_some();
+            let audiences: Vec<&str> = audiences.iter().copied().filter(is_meant).collect();
             json!({"authenticated": true, "user": user_info(&identity), "audiences": audiences})
         }
         None => json!({"user": {}, "error": "the token belongs to nobody"}),
@@ -134,13 +141,11 @@ fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
 
 fn judge_attributes(review: &Object) -> Vec<Cause> {
     let (on, off) = (review.at("spec.resourceAttributes"), review.at("spec.nonResourceAttributes"));
-    let why = match (on, off) {
-        (Some(_), Some(_)) => "cannot be specified in combination with resourceAttributes",
-        (None, None) => "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        _ => return Vec::new(),
-    };
-    let field = if on.is_some() { "spec.nonResourceAttributes" } else { "spec" };
-    vec![Cause::invalid(field, &Value::Null, why)]
+    if on.is_some() != off.is_some() {
+        return Vec::new();
+    }
+    let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+    vec![Cause::invalid("spec", off.unwrap_or(&Value::Null), why)]
 }
 
 fn judge_subject(review: &Object) -> Option<Cause> {
@@ -203,12 +208,8 @@ fn rules(call: &Call, review: Object) -> Result<Object, Failure> {
 }
 
 /// Reads, answers and completes a review.
-pub fn answer(
-    call: &Call,
-    mut review: Object,
-    how: fn(&Call, Object) -> Result<Object, Failure>,
-) -> Result<Object, Failure> {
-    crate::write::place(call, &mut review)?;
+pub fn answer(call: &Call, mut review: Object, how: Review, manager: &str) -> Result<Object, Failure> {
+    write::place(call, &mut review)?;
     review.metadata_mut();
-    how(call, review)
+    how(call, write::own_written(call, None, review, manager))
 }

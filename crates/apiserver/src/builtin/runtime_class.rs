@@ -26,8 +26,10 @@ pub static RUNTIME_CLASS: Kind = Kind {
 
 fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     let handler = object.text("handler");
-    let problems = names::dns_label(handler);
-    let mut causes: Vec<Cause> = problems.iter().map(|why| Cause::invalid("handler", handler, why)).collect();
+    let mut causes: Vec<Cause> = match handler {
+        "" => vec![Cause::required("handler", "")],
+        name => names::dns_label(name).iter().map(|why| Cause::invalid("handler", name, why)).collect(),
+    };
     if old.is_some_and(|old| old.text("handler") != handler) {
         causes.push(Cause::invalid("handler", handler, "field is immutable"));
     }

@@ -17,6 +17,9 @@ const MAX_SIZE: usize = 1024 * 1024;
 
 const OPAQUE: &str = "Opaque";
 
+/// The annotation that names the account of a token.
+const ACCOUNT: &str = "kubernetes.io/service-account.name";
+
 /// The kind.
 pub static SECRET: Kind = Kind {
     plural: "secrets",
@@ -72,6 +75,7 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
             causes.push(Cause::required(format!("data[{key}]"), ""));
         }
     }
+    causes.extend(judge_content(object));
     if let Some(old) = old {
         if kind_of(old) != kind_of(object) {
             causes.push(Cause::invalid("type", &object["type"], "field is immutable"));
@@ -86,6 +90,34 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// The rules of well-known types beyond the entries that they need.
+fn judge_content(object: &Object) -> Vec<Cause> {
+    let entry = |key: &str| entries(object).find(|(name, _)| *name == key).and_then(|(_, value)| value.as_str());
+    let json = |key: &str| {
+        let bytes = STANDARD.decode(entry(key)?).unwrap_or_default();
+        let is_json = serde_json::from_slice::<Map<String, Value>>(&bytes).is_ok();
+        // Nothing of a secret belongs into a message.
+        (!is_json).then(|| Cause::invalid(format!("data[{key}]"), "<secret contents redacted>", "it is no JSON object"))
+    };
+    match kind_of(object) {
+        "kubernetes.io/dockercfg" => json(".dockercfg").into_iter().collect(),
+        "kubernetes.io/dockerconfigjson" => json(".dockerconfigjson").into_iter().collect(),
+        "kubernetes.io/basic-auth" if entry("username").is_none() && entry("password").is_none() => {
+            ["username", "password"].iter().map(|key| Cause::required(format!("data[{key}]"), "")).collect()
+        }
+        "kubernetes.io/service-account-token" => {
+            let annotations = object.metadata().get("annotations");
+            let is_named = annotations
+                .and_then(|all| all.get(ACCOUNT))
+                .and_then(Value::as_str)
+                .is_some_and(|name| !name.is_empty());
+            let missing = (!is_named).then(|| Cause::required(format!("metadata.annotations[{ACCOUNT}]"), ""));
+            missing.into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The entries without which a Secret of a well-known type is useless.

@@ -22,11 +22,11 @@ pub static SERVICE: Kind = Kind {
     categories: &["all"],
     subresources: &[STATUS],
     definition: "io.k8s.api.core.v1.Service",
-    name_rule: names::dns_1035_label,
+    name_rule: names::dns_label,
     ways: Ways { creates_on_update: true, answers_deleted: true, ..Ways::PLAIN },
     selectable: &[Selectable::text("spec.clusterIP"), Selectable::text("spec.type")],
     defaults,
-    prepare: keep_parts_apart_from_the_start,
+    prepare,
     validate,
     columns: &[
         Column::NAME,
@@ -43,6 +43,11 @@ pub static SERVICE: Kind = Kind {
 
 /// Differs: the real server gives out an address and node ports, because it has networks to take them from.
 fn defaults(object: &mut Object) {
+    if let Some(balancer) = map_mut(object, "status.loadBalancer") {
+        for address in each_mut(balancer, "ingress").filter(|address| !address.text("ip").is_empty()) {
+            fill(address, "ipMode", "VIP");
+        }
+    }
     let Some(spec) = map_mut(object, "spec") else { return };
     for (key, value) in [("type", "ClusterIP"), ("sessionAffinity", "None")] {
         if spec.text(key).is_empty() {
@@ -70,13 +75,58 @@ fn defaults(object: &mut Object) {
         return;
     }
     fill(spec, "internalTrafficPolicy", "Cluster");
+}
+
+/// A service that is no longer reached from outside leaves behind what it had for that and does not speak of.
+fn leave_behind(spec: &mut Object, old: &Object) {
+    let is_outside = |spec: &Object| matches!(spec.text("type"), "NodePort" | "LoadBalancer");
+    if is_outside(spec) || !is_outside(old) {
+        return;
+    }
+    for key in ["externalTrafficPolicy", "allocateLoadBalancerNodePorts", "healthCheckNodePort"] {
+        if spec.get(key) == old.get(key) {
+            spec.remove(key);
+        }
+    }
+    let taken: Vec<Value> = old.list("ports").iter().filter_map(|port| port.get("nodePort").cloned()).collect();
+    for port in each_mut(spec, "ports") {
+        if port.get("nodePort").is_some_and(|own| taken.contains(own)) {
+            port.remove("nodePort");
+        }
+    }
+}
+
+/// Says which addresses the service has.
+fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
+    keep_parts_apart_from_the_start(object, old, part);
+    let Some(spec) = map_mut(object, "spec") else { return };
+    if let Some(old) = old.and_then(|old| old.map("spec")) {
+        leave_behind(spec, old);
+    }
+    if spec.text("type") == "ExternalName" {
+        return;
+    }
     let address = spec.text("clusterIP").to_owned();
     if !address.is_empty() {
         fill(spec, "clusterIPs", json!([address]));
     }
-    let family = if address.contains(':') { "IPv6" } else { "IPv4" };
-    fill(spec, "ipFamilies", json!([family]));
-    fill(spec, "ipFamilyPolicy", "SingleStack");
+    // Nobody knows the addresses behind a service that selects nothing and has no address of its own.
+    let is_open = address == "None" && spec.map("selector").is_none();
+    let (families, policy) = match is_open {
+        true => (json!(["IPv4", "IPv6"]), "RequireDualStack"),
+        false if address.contains(':') => (json!(["IPv6"]), "SingleStack"),
+        false => (json!(["IPv4"]), "SingleStack"),
+    };
+    if let (Some(old), false) = (old.and_then(|old| old.map("spec")), spec.contains_key("ipFamilies")) {
+        // Who does not speak of addresses keeps them.
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if let Some(value) = old.get(key) {
+                fill(spec, key, value.clone());
+            }
+        }
+    }
+    fill(spec, "ipFamilies", families);
+    fill(spec, "ipFamilyPolicy", policy);
 }
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {

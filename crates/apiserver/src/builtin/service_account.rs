@@ -1,13 +1,7 @@
 //! ServiceAccount: who a program in a pod is.
 
-use jiff::Timestamp;
-use serde_json::Value;
-
-use crate::kind::{Column, Deed, Kind, Subresource, Ways};
-use crate::object::{Metadata, Object};
-use crate::reach::Reach;
+use crate::kind::{Deed, Kind, Subresource, Ways};
 use crate::request::Verb;
-use crate::table;
 
 /// The kind.
 pub static SERVICE_ACCOUNT: Kind = Kind {
@@ -22,12 +16,6 @@ pub static SERVICE_ACCOUNT: Kind = Kind {
         deed: Deed::Token,
     }],
     definition: "io.k8s.api.core.v1.ServiceAccount",
-    ways: Ways { updates_unconditionally: false, answers_deleted: true, ..Ways::PLAIN },
-    columns: &[Column::NAME, Column::shown("Secrets", "How many Secrets it may mount."), Column::AGE],
-    cells,
+    ways: Ways { answers_deleted: true, ..Ways::PLAIN },
     ..Kind::BASE
 };
-
-fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
-    vec![object.name().into(), object.list("secrets").len().into(), table::age(object, now)]
-}

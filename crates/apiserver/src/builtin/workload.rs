@@ -109,6 +109,13 @@ pub fn judge_count_or_percent(field: &str, value: Option<&Value>) -> Option<Caus
     }
 }
 
+/// A share that is not more than everything.
+pub fn judge_not_above_all(field: &str, value: Option<&Value>) -> Option<Cause> {
+    let text = value.and_then(Value::as_str)?;
+    let share = text.strip_suffix('%')?.parse::<i64>().ok()?;
+    (share > 100).then(|| Cause::invalid(field, text, "must not be greater than 100%"))
+}
+
 /// The cells of the wide form: names and images of the containers, and the selector.
 pub fn wide_cells(object: &Object) -> [Value; 3] {
     let containers = object.list("spec.template.spec.containers");

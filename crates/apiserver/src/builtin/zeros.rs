@@ -1,8 +1,8 @@
 //! What the schemas of the built-in kinds do not say: which fields the real server leaves out when they are zero or
-//! false, and which it keeps when they are empty texts.
+//! false, and which it keeps when they are empty.
 //!
 //! It reads objects into typed structures. A number or truth value that is optional and no pointer cannot be told from
-//! a missing one, so it is written out as one; a text behind a pointer can.
+//! a missing one, so it is written out as one; what is behind a pointer can.
 
 /// The definition of times with microseconds.
 pub const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
@@ -90,8 +90,14 @@ pub const ALWAYS: &[(&str, &[&str])] = &[(
     &["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"],
 )];
 
-/// Texts that are kept when they are empty, by definition.
-pub const KEPT_TEXTS: &[(&str, &[&str])] = &[
+/// Fields that the schema calls required, though objects may lack them, by definition.
+pub const OPTIONAL: &[(&str, &[&str])] =
+    &[("io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", &["validationActions"])];
+
+/// Texts and lists that are kept when they are empty, by definition.
+pub const KEPT: &[(&str, &[&str])] = &[
+    ("io.k8s.api.rbac.v1.ClusterRole", &["rules"]),
+    ("io.k8s.api.rbac.v1.Role", &["rules"]),
     ("io.k8s.api.core.v1.HostPathVolumeSource", &["type"]),
     ("io.k8s.api.core.v1.PodSpec", &["runtimeClassName"]),
     ("io.k8s.api.core.v1.GRPCAction", &["service"]),

@@ -9,6 +9,7 @@
 //!                                        └─ retention: how long history and Events are kept
 //! ```
 
+mod aggregation;
 mod defaults;
 mod definitions;
 mod garbage;
@@ -67,6 +68,7 @@ impl Server {
     pub async fn prepare(&self) -> Result<(), seaworthy_store::CommitError> {
         defaults::ensure(self).await?;
         definitions::settle(self).await;
+        aggregation::settle(self).await;
         self.refresh_registry();
         self.refresh_policy();
         Ok(())
@@ -78,6 +80,7 @@ impl Server {
             definitions::settle(self).await;
             self.refresh_registry();
         } else if resource.starts_with("rbac.authorization.k8s.io/") {
+            aggregation::settle(self).await;
             self.refresh_policy();
         }
     }

@@ -13,7 +13,7 @@ use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
 use crate::present;
 use crate::reach::Reach;
-use crate::status::Failure;
+use crate::status::{Failure, Named};
 use crate::verb::{Changed, Outcome, change_and_show, in_version};
 use crate::write;
 
@@ -90,8 +90,7 @@ async fn set(
         let scale = make(shown(old, paths))?;
         let wanted = scale.number("spec.replicas").unwrap_or(0);
         if wanted < 0 {
-            let cause = Cause::invalid(format!(".{}", paths.wanted), wanted, "should be a non-negative integer");
-            return Err(Failure::invalid(call.resource.named_kind(), &call.path.name, vec![cause]));
+            return Err(negative(call, paths, wanted));
         }
         let mut object = old.clone();
         match scale.text("metadata.resourceVersion") {
@@ -113,6 +112,21 @@ async fn set(
         Ok(present::text(&shown(&object, paths), call.accepted.format))
     })
     .await
+}
+
+/// What is wrong with a number below zero: of the scale, or of the object if users defined its kind.
+fn negative(call: &Call, paths: &Replicas, wanted: i64) -> Failure {
+    let (named, cause) = match call.resource.is_custom() {
+        true => (
+            call.resource.named_kind(),
+            Cause::invalid(format!(".{}", paths.wanted), wanted, "should be a non-negative integer"),
+        ),
+        false => (
+            Named { group: "autoscaling", word: "Scale" },
+            Cause::invalid("spec.replicas", wanted, "must be greater than or equal to 0"),
+        ),
+    };
+    Failure::invalid(named, &call.path.name, vec![cause])
 }
 
 /// Sets the value at a path, making what leads there.

@@ -32,10 +32,9 @@ pub fn request(call: &Call) -> Result<Answer, Failure> {
     let mut request = sent(call, "TokenRequest", &["authentication.k8s.io/v1"])?;
     let name = &call.path.name;
     if !request.name().is_empty() && request.name() != name {
-        return Err(Failure::bad_request(format!(
-            "metadata.name: Invalid value: {:?}: must match the service account name if specified",
-            request.name()
-        )));
+        let why = "must match the service account name if specified";
+        let cause = Cause::invalid("metadata.name", request.name(), why);
+        return Err(Failure::invalid(REQUEST, name, vec![cause]));
     }
     let seconds = request.number("spec.expirationSeconds").unwrap_or(USUAL);
     let mut causes = Vec::new();
@@ -72,6 +71,7 @@ pub fn request(call: &Call) -> Result<Answer, Failure> {
     request.insert("apiVersion".to_owned(), "authentication.k8s.io/v1".into());
     request.set_meta("name", name.as_str());
     request.set_meta("namespace", call.path.namespace.as_str());
+    request.set_meta("uid", account.uid());
     request.set_meta("creationTimestamp", clock::written(now));
     let spec = json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": reference});
     request.insert("spec".to_owned(), spec);
@@ -107,7 +107,7 @@ fn bound(call: &Call, request: &Object) -> Result<Option<(String, String, String
             "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been \
              deleted and then recreated"
         );
-        return Err(Failure::conflict(named, name, &why));
+        return Err(Failure::conflict(Named { group: "", word: kind }, name, &why));
     }
     let account = object.text("spec.serviceAccountName");
     if kind == "Pod" && account != call.path.name {

@@ -28,7 +28,7 @@ pub async fn create(call: &Call) -> Result<Answer, Failure> {
     let Conformed { object, unknown } = write::conform(&call.resource, object)?;
     let warnings = write::judge_oddities(&call.resource, &options, &unknown, &duplicates)?;
     if let Some(how) = call.resource.review() {
-        let review = review::answer(call, object, how)?;
+        let review = review::answer(call, object, how, &options.manager)?;
         let body = present::shaped(&call.resource, review, call.accepted, &call.query, call.server.world().now())?;
         let format = call.accepted.format;
         return Ok(Answer { status: StatusCode::CREATED, format, body: body.into(), warnings });

@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key, Record};
 use serde_json::{Value, json};
 
+use crate::admission;
 use crate::call::{Answer, Call};
 use crate::clock;
 use crate::decode;
@@ -40,6 +41,7 @@ pub enum Deleted {
 /// Removes the object.
 pub async fn delete(call: &Call) -> Result<Answer, Failure> {
     let options = read_options(call)?;
+    admission::admit_deletion(call)?;
     let key = write::own_key(call, &call.path.name);
     let deleted = delete_object(&call.server, &call.resource, &key, &options).await?;
     let now = call.server.world().now();
@@ -203,7 +205,7 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
         next.set_meta("deletionGracePeriodSeconds", grace);
     }
     if !object.is_deleting() {
-        if resource.ways().generation == Generation::Wishes {
+        if matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels) {
             next.set_meta("generation", object.generation() + 1);
         }
         resource.begin_deletion(&mut next);

@@ -203,7 +203,7 @@ impl Typing<'_> {
         match value {
             Value::Null => true,
             Value::String(text) => text.is_empty() && !is_marked(Marks::keeps_empty),
-            Value::Array(items) => items.is_empty(),
+            Value::Array(items) => items.is_empty() && !is_marked(Marks::keeps_empty),
             // A structure that is there is there, even with nothing in it; a map with nothing in it is not.
             Value::Object(map) => map.is_empty() && schema.properties().len() == 0 && schema.additional().is_some(),
             Value::Bool(flag) => !flag && is_marked(Marks::drops_zero),

@@ -75,7 +75,7 @@ pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
     let world = call.server.world();
     object.set_meta("uid", clock::uid(world));
     object.set_meta("creationTimestamp", clock::written(world.now()));
-    if resource.ways().generation == Generation::Wishes {
+    if resource.ways().generation != Generation::None {
         object.set_meta("generation", 1);
     }
     Ok(())
@@ -145,9 +145,12 @@ pub fn keep_identity(object: &mut Object, old: &Object) {
 
 /// Counts a change of what the user wants.
 pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
-    if resource.ways().generation != Generation::Wishes {
-        return;
-    }
+    let counts_labels = match resource.ways().generation {
+        Generation::None | Generation::One => return,
+        Generation::Wishes => false,
+        Generation::WishesAndLabels => true,
+    };
+    let has_other_labels = || object.metadata().get("labels") != old.metadata().get("labels");
     let wishes = |object: &Object| -> Vec<(String, Value)> {
         object
             .iter()
@@ -155,7 +158,7 @@ pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
-    if wishes(object) != wishes(old) {
+    if wishes(object) != wishes(old) || (counts_labels && has_other_labels()) {
         object.set_meta("generation", old.generation() + 1);
     }
 }

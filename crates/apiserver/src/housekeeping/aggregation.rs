@@ -1,0 +1,93 @@
+//! Cluster roles made of others: one with an aggregation rule has the rules of all that its selectors match.
+
+use seaworthy_store::{Body as Stored, Change, Expect};
+use serde_json::Value;
+use tracing::warn;
+
+use crate::object::{self, Metadata, Object};
+use crate::reach::Reach;
+use crate::selector::LabelSelector;
+use crate::server::{Server, decode};
+
+/// Where cluster roles are stored.
+const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
+
+/// A role that is made of others may be part of a third. More steps than this, and they go in a circle.
+const STEPS: usize = 8;
+
+/// Brings all such roles up to date.
+pub async fn settle(server: &Server) {
+    for _ in 0..STEPS {
+        let records = server.store().list(CLUSTER_ROLES, None).records;
+        let roles: Vec<Object> = records.iter().map(|record| decode(record)).collect();
+        let mut changes = Vec::new();
+        for (record, role) in records.iter().zip(&roles) {
+            let Some(rules) = aggregated(role, &roles).filter(|rules| role.get("rules") != Some(rules)) else {
+                continue;
+            };
+            let mut next = role.clone();
+            next.insert("rules".to_owned(), rules);
+            let encoded = object::encode(&next);
+            let body = Stored::new(encoded.bytes, encoded.hole);
+            changes.push(Change::Put { key: record.key.clone(), expected: Expect::Revision(record.revision), body });
+        }
+        if changes.is_empty() {
+            return;
+        }
+        if let Err(error) = server.store().commit(changes).await {
+            // Whoever changed one in between settles it again.
+            warn!(%error, "cluster roles are not made of others as they should");
+            return;
+        }
+    }
+}
+
+/// The rules that a role should have; none if it is not made of others.
+fn aggregated(role: &Object, roles: &[Object]) -> Option<Value> {
+    let rule = role.get("aggregationRule").filter(|rule| !rule.is_null())?;
+    let selectors: Vec<LabelSelector> =
+        rule.list("clusterRoleSelectors").iter().filter_map(LabelSelector::of_object).collect();
+    let is_part = |other: &&Object| {
+        let labels = other.metadata().map("labels");
+        let label = |key: &str| labels.and_then(|labels| labels.get(key)?.as_str());
+        other.name() != role.name() && selectors.iter().any(|selector| selector.matches(label))
+    };
+    let mut parts: Vec<&Object> = roles.iter().filter(is_part).collect();
+    parts.sort_by_key(|part| part.name());
+    let mut rules: Vec<Value> = Vec::new();
+    for rule in parts.iter().flat_map(|part| part.list("rules")) {
+        if !rules.contains(rule) {
+            rules.push(rule.clone());
+        }
+    }
+    Some(rules.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn role(name: &str, label: &str, verb: &str) -> Object {
+        let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]);
+        json!({"metadata": {"name": name, "labels": {"to": label}}, "rules": rules}).as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn role_has_the_rules_of_all_that_match_once_and_by_name() {
+        let mut all = role("all", "x", "none");
+        all.insert("aggregationRule".to_owned(), json!({"clusterRoleSelectors": [{"matchLabels": {"to": "x"}}]}));
+        let roles = [
+            role("b", "x", "list"),
+            role("a", "x", "get"),
+            role("c", "x", "get"),
+            role("d", "y", "delete"),
+            all.clone(),
+        ];
+        let rules = aggregated(&all, &roles).unwrap();
+        let verbs: Vec<&str> = rules.as_array().unwrap().iter().filter_map(|rule| rule["verbs"][0].as_str()).collect();
+        assert_eq!(verbs, ["get", "list"]);
+        assert_eq!(aggregated(&roles[0], &roles), None);
+    }
+}
