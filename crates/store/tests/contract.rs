@@ -479,3 +479,21 @@ async fn a_writer_that_panics_ends_watches_and_commits_but_not_reads() {
     assert!(matches!(store.commit(vec![]).await, Err(CommitError::Closed)));
     assert!(store.get(&key("a")).is_some());
 }
+
+#[rstest]
+#[tokio::test]
+async fn all_objects_of_all_resources_are_those_of_one_moment(#[values(Place::disk(), Place::memory())] place: Place) {
+    let store = place.store();
+    let (pod, gone, node) = (key("a"), key("b"), Key::new("core/nodes", "", "n"));
+    let changes =
+        vec![put(&pod, Expect::Absent, "a"), put(&gone, Expect::Absent, "b"), put(&node, Expect::Absent, "n")];
+    store.commit(changes).await.unwrap();
+    store.commit(vec![delete(&gone, Expect::Any, "b")]).await.unwrap();
+    let all = store.all();
+    let mut found = bodies(&all.records);
+    found.sort_unstable();
+    assert_eq!((all.revision, found), (4, vec!["a@1".to_owned(), "n@3".to_owned()]));
+    let mut watch = store.watch_all(all.revision).unwrap();
+    store.commit(vec![put(&gone, Expect::Absent, "c")]).await.unwrap();
+    assert_eq!(watch.next().await.unwrap().events[0].revision(), 5);
+}

@@ -8,6 +8,7 @@ use seaworthy_store::Key;
 use serde_json::Value;
 
 use crate::access::Identity;
+use crate::builtin::namespace::IMMORTAL;
 use crate::call::Call;
 use crate::media::{Accepted, Format, Shape};
 use crate::meta::{FOREGROUND, ORPHAN};
@@ -19,6 +20,7 @@ use crate::server::Server;
 use crate::status::Failure;
 use crate::verb::{Changed, change, delete_object};
 
+use super::namespaces::NAMESPACES;
 use super::ties::{Owner, Parting};
 
 /// The manager of the fields that housekeeping writes.
@@ -56,7 +58,10 @@ pub enum Act {
 impl Deed {
     /// Does it. That there is no such object any more is success.
     pub async fn perform(self, server: &Server) -> Result<(), Failure> {
+        let is_immortal = &*self.key.resource == NAMESPACES && IMMORTAL.contains(&&*self.key.name);
         let result = match &self.act {
+            // Whoever gave it an owner that is gone: some namespaces are there as long as the server is.
+            Act::Delete(..) if is_immortal => Ok(()),
             Act::Delete(propagation, revision) => {
                 let options = DeleteOptions {
                     propagation: Some(*propagation),

@@ -216,3 +216,23 @@ async fn what_was_not_done_before_the_end_is_done_after_the_next_start() {
     }
     assert_eq!(cluster.get(&path("of-third")).await.unwrap()["metadata"].get("ownerReferences"), None);
 }
+
+#[tokio::test]
+async fn roles_lose_owners_and_finalizers_like_everything_else() {
+    let cluster = Cluster::start().await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let role = |name: &str, owners: &[Value]| {
+        let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+        json!({
+            "kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1",
+            "metadata": {"name": name, "ownerReferences": owners}, "rules": rules,
+        })
+    };
+    let parent = cluster.create(roles, role("parent", &[])).await;
+    cluster.create(roles, role("child", &[owner(&parent)])).await;
+    cluster.delete(&format!("{roles}/parent"), Some("Orphan")).await;
+    cluster.server.settle().await;
+    assert_eq!(cluster.get(&format!("{roles}/parent")).await, None);
+    let child = cluster.get(&format!("{roles}/child")).await.unwrap();
+    assert_eq!(child["metadata"].get("ownerReferences"), None);
+}

@@ -103,4 +103,9 @@ async fn namespace_without_which_nothing_works_stays(#[case] name: &str) {
     let (code, refused) = cluster.send(Method::DELETE, &format!("/api/v1/namespaces/{name}"), Value::Null).await;
     assert_eq!(code, 403);
     assert_eq!(refused["message"], format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted"));
+    let nobody = json!([{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "nobody"}]);
+    cluster.patch(&format!("/api/v1/namespaces/{name}"), json!({"metadata": {"ownerReferences": nobody}})).await;
+    cluster.server.settle().await;
+    let kept = cluster.get(&format!("/api/v1/namespaces/{name}")).await.unwrap();
+    assert_eq!((kept["metadata"].get("deletionTimestamp"), &kept["status"]["phase"]), (None, &json!("Active")));
 }
