@@ -181,3 +181,60 @@ Nodes are created over one connection until there are {few}, the others over {MA
         verdicts(judged).markdown()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Circumstances, markdown};
+    use crate::bench::apiserver::candidate::Memory;
+    use crate::bench::apiserver::load::{Meter, Sample};
+    use crate::bench::apiserver::targets::judge;
+    use crate::bench::apiserver::workload::{FULL, Growth, MANY, Operation, Results, Timed};
+
+    fn results(count: usize, megabytes: u64) -> Results {
+        let sample = |count| Sample {
+            elapsed: Duration::from_secs(1),
+            ..Sample::new(&Meter::start().unwrap(), vec![Duration::from_micros(1500); count])
+        };
+        let memory = Memory { now: megabytes * 1_000_000, peak: megabytes * 1_000_000 };
+        Results {
+            start: Duration::from_millis(250),
+            idle: memory,
+            filled: memory,
+            worked: memory,
+            growth: Growth { get: 1.0, patch: 1.25 },
+            timed: vec![Timed { operation: Operation::Get, connections: MANY, sample: sample(count) }],
+        }
+    }
+
+    #[test]
+    fn page_has_the_command_the_machine_the_numbers_and_the_verdicts() {
+        let circumstances = Circumstances {
+            machine: "2 cores of something".to_owned(),
+            load: "0.1 before, 1.5 after".to_owned(),
+            versions: "Ours: seaworthy 0.1.0.".to_owned(),
+        };
+        let (ours, real) = (results(800, 20), results(200, 400));
+        let page = markdown(&ours, Some(&real), &judge(&ours, Some(&real)), FULL, &circumstances);
+        assert!(page.contains("`cargo xtask bench apiserver --write`"));
+        assert!(page.contains("Machine: 2 cores of something. Load average 0.1 before, 1.5 after."), "{page}");
+        assert!(page.contains("|    32 |     800 |   1.50 |   1.50 |"), "{page}");
+        assert!(page.contains("|       4.0 × |"), "{page}");
+        let rows: Vec<String> =
+            page.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        let has = |row: &str| assert!(rows.iter().any(|line| line == row), "{row}\n{page}");
+        has("| get a node, 32 connections: rate / the real one's | 4.00 | ≥ 3 | PASS |");
+        has("| get a node, 1 connection: rate / the real one's | – | ≥ 3 | SKIPPED |");
+        has("| memory idle | 20.0 MB | 400.0 MB |");
+        has("| time of a status patch with 10 × the objects / before | 1.25 | ≤ 1.2 | FAIL |");
+    }
+
+    #[test]
+    fn page_without_a_real_server_compares_nothing() {
+        let ours = results(800, 20);
+        let verdicts = judge(&ours, None);
+        assert!(verdicts.iter().filter(|it| it.what.contains("real")).all(|it| it.word() == "SKIPPED"));
+        assert!(verdicts.iter().any(|it| it.word() == "PASS"));
+    }
+}
