@@ -148,14 +148,10 @@ pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
     if resource.ways().generation != Generation::Wishes {
         return;
     }
-    let wishes = |object: &Object| -> Vec<(String, Value)> {
-        object
-            .iter()
-            .filter(|(key, _)| resource.is_wish(key))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    };
-    if wishes(object) != wishes(old) {
+    fn wishes<'o>(resource: &Resource, object: &'o Object) -> Vec<(&'o String, &'o Value)> {
+        object.iter().filter(|(key, _)| resource.is_wish(key)).collect()
+    }
+    if wishes(resource, object) != wishes(resource, old) {
         object.set_meta("generation", old.generation() + 1);
     }
 }
