@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn every_heartbeat_is_a_change() {
-        let different: BTreeSet<String> = (0..100_000).map(|count| heartbeat(count).to_string()).collect();
-        assert_eq!(different.len(), 100_000);
+        let different: BTreeSet<String> = (0..20_000).map(|count| heartbeat(count).to_string()).collect();
+        assert_eq!(different.len(), 20_000);
     }
 }

@@ -193,10 +193,9 @@ mod tests {
     use crate::bench::apiserver::workload::{FULL, Growth, MANY, Operation, Results, Timed};
 
     fn results(count: usize, megabytes: u64) -> Results {
-        let sample = |count| Sample {
-            elapsed: Duration::from_secs(1),
-            ..Sample::new(&Meter::start().unwrap(), vec![Duration::from_micros(1500); count])
-        };
+        let times = vec![Duration::from_micros(1500); count];
+        let mut sample = Sample::new(&Meter::start().unwrap(), times);
+        sample.elapsed = Duration::from_secs(1);
         let memory = Memory { now: megabytes * 1_000_000, peak: megabytes * 1_000_000 };
         Results {
             start: Duration::from_millis(250),
@@ -204,7 +203,7 @@ mod tests {
             filled: memory,
             worked: memory,
             growth: Growth { get: 1.0, patch: 1.25 },
-            timed: vec![Timed { operation: Operation::Get, connections: MANY, sample: sample(count) }],
+            timed: vec![Timed { operation: Operation::Get, connections: MANY, sample }],
         }
     }
 
