@@ -1,5 +1,6 @@
-//! Measures the release binary: wall time and memory of `render`, and instruction counts of the hot paths.
+//! Measures the release binary: time and memory of `render` and of `apiserver`, and instruction counts of the hot paths.
 
+mod apiserver;
 mod baseline;
 mod binary;
 mod input;
@@ -24,6 +25,8 @@ use crate::workspace::Workspace;
 pub enum BenchCommand {
     /// Time and peak memory of `seaworthy render`, against a mere parse of the same bytes.
     Render(render::RenderArgs),
+    /// Speed, memory and start of `seaworthy apiserver`, against kube-apiserver with etcd.
+    Apiserver(apiserver::ApiserverArgs),
     /// Instruction counts under callgrind, against the recorded ones.
     Instructions(instructions::InstructionsArgs),
     /// Time the parse of a JSON file into a generic value, in a process of its own.
@@ -45,6 +48,7 @@ pub enum BenchCommand {
 pub fn run(command: BenchCommand) -> Result<bool> {
     match command {
         BenchCommand::Render(args) => render::run(&Workspace::load()?, &args),
+        BenchCommand::Apiserver(args) => apiserver::run(&Workspace::load()?, &args),
         BenchCommand::Instructions(args) => instructions::run(&Workspace::load()?, &args),
         BenchCommand::ParseValue { file } => {
             println!("{}", parse::nanoseconds(&file)?);

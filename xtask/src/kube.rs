@@ -4,9 +4,9 @@
 //! - [`control_plane`] starts them; every flag is there.
 //! - [`lane`] is the step that runs the recorded conversations on them.
 
-mod binaries;
+pub mod binaries;
 mod build;
-mod control_plane;
+pub mod control_plane;
 pub mod lane;
 
 use std::path::PathBuf;

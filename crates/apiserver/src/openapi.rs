@@ -13,6 +13,7 @@ use crate::resource::{Origin, Resource};
 
 /// `/openapi/v3`: the list of documents.
 pub fn index(registry: &Registry) -> Value {
+    let core = core();
     let mut paths = Map::new();
     for (group, versions) in registry.groups() {
         for version in versions {
@@ -20,7 +21,7 @@ pub fn index(registry: &Registry) -> Value {
                 "" => format!("api/{version}"),
                 group => format!("apis/{group}/{version}"),
             };
-            let hash = fingerprint(registry, group, version);
+            let hash = fingerprint(registry, &core, group, version);
             let url = format!("/openapi/v3/{path}?hash={hash}");
             paths.insert(path, json!({"serverRelativeURL": url}));
         }
@@ -29,14 +30,23 @@ pub fn index(registry: &Registry) -> Value {
 }
 
 /// A text that changes when the document does: a client that knows it need not ask again.
-fn fingerprint(registry: &Registry, group: &str, version: &str) -> String {
-    let text = document(registry, group, version).map(|document| document.to_string()).unwrap_or_default();
+fn fingerprint(registry: &Registry, core: &Map<String, Value>, group: &str, version: &str) -> String {
+    let text = built(registry, core, group, version).map(|document| document.to_string()).unwrap_or_default();
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
     digest.as_ref().iter().take(16).map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// The document of one version of a group; none if there is none.
 pub fn document(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    built(registry, &core(), group, version)
+}
+
+/// The definitions that documents of all groups share.
+fn core() -> Map<String, Value> {
+    read(definitions::text("", "v1"))
+}
+
+fn built(registry: &Registry, core: &Map<String, Value>, group: &str, version: &str) -> Option<Value> {
     let known = registry.versions(group)?.iter().any(|known| **known == *version);
     if !known {
         return None;
@@ -58,7 +68,6 @@ pub fn document(registry: &Registry, group: &str, version: &str) -> Option<Value
         described.push(described_resource(resource));
     }
     let own = read(definitions::text(group, version));
-    let core = read(definitions::text("", "v1"));
     let find = |name: &str| own.get(name).or_else(|| core.get(name));
     for resource in &described {
         if let Some(schema) = find(&resource.definition) {

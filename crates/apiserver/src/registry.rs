@@ -1,18 +1,24 @@
 //! Every resource that is served, by its place in the URL space.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
 
 use crate::builtin::KINDS;
+use crate::openapi;
 use crate::resource::Resource;
 
 /// All resources. Never changed: a new definition makes a new registry, and requests under way keep theirs.
 #[derive(Default)]
 pub struct Registry {
     by_place: HashMap<Place, Arc<Resource>>,
+    /// By `apiVersion`, then by kind: owners of objects are named so.
+    by_kind: HashMap<Arc<str>, HashMap<Arc<str>, Arc<Resource>>>,
     /// All resources whose objects are stored there, the best version first.
     by_storage: HashMap<Arc<str>, Vec<Arc<Resource>>>,
     groups: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    openapi_index: OnceLock<Bytes>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -47,6 +53,8 @@ impl Registry {
         let order = version_order(&resource.version);
         let at = sharing.iter().position(|other| version_order(&other.version) < order).unwrap_or(sharing.len());
         sharing.insert(at, resource.clone());
+        let kinds = self.by_kind.entry(resource.api_version.clone()).or_default();
+        kinds.entry(resource.kind.clone()).or_insert_with(|| resource.clone());
         self.by_place.insert(place, resource);
     }
 
@@ -58,7 +66,12 @@ impl Registry {
 
     /// The resource of a kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
-        self.by_place.values().find(|resource| *resource.api_version == *api_version && *resource.kind == *kind)
+        self.by_kind.get(api_version)?.get(kind)
+    }
+
+    /// `/openapi/v3`, made once: every document has to be built for it, and each start of kubectl asks for it.
+    pub fn openapi_index(&self) -> Bytes {
+        self.openapi_index.get_or_init(|| openapi::index(self).to_string().into()).clone()
     }
 
     /// The groups and their versions, best first.

@@ -162,7 +162,7 @@ impl Server {
                 let list = discovery::aggregated(&registry, parts == ["api"]);
                 return Ok(answered(discovery::AGGREGATED, list.to_string()));
             }
-            ["openapi", "v3"] => Some(openapi::index(&registry)),
+            ["openapi", "v3"] => return Ok(answered(Format::Json.content_type(), registry.openapi_index())),
             ["openapi", "v3", "api", version] => openapi::document(&registry, "", version),
             ["openapi", "v3", "apis", group, version] => openapi::document(&registry, group, version),
             ["api"] => Some(discovery::core_versions()),

@@ -15,6 +15,12 @@ pub fn facts() -> String {
     describe(cores, &read("/proc/cpuinfo"), &read("/proc/meminfo"))
 }
 
+/// How many processes wanted to run, on average over the last minute.
+pub fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().filter(|first| !first.is_empty()).unwrap_or("unknown").to_owned()
+}
+
 fn describe(cores: usize, cpuinfo: &str, meminfo: &str) -> String {
     let model = value(cpuinfo, "model name").unwrap_or("an unnamed processor");
     let memory = value(meminfo, "MemTotal")

@@ -128,7 +128,7 @@ fn in_folder(folder: &Path) -> Result<Binaries, String> {
 }
 
 /// The first version number in what a program says about itself.
-fn version(program: &Path, args: &[&str]) -> Result<String> {
+pub fn version(program: &Path, args: &[&str]) -> Result<String> {
     let said = stdout_of(Command::new(program).args(args))?;
     Ok(number_in(&String::from_utf8_lossy(&said)).unwrap_or("unknown").to_owned())
 }

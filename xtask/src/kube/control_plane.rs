@@ -57,6 +57,17 @@ const STOP: Duration = Duration::from_secs(20);
 impl ControlPlane {
     /// Starts everything and waits until it is ready.
     pub fn start(binaries: &Binaries, data: Option<PathBuf>) -> Result<ControlPlane> {
+        let mut running = ControlPlane::begin(binaries, data)?;
+        running.wait_until_ready(&binaries.kubectl)?;
+        if let Some(program) = &binaries.controller_manager {
+            running.launch(CONTROLLER_MANAGER, program, controller_manager_flags(&running.kubeconfig))?;
+            running.has_controllers = true;
+        }
+        Ok(running)
+    }
+
+    /// Starts etcd and the API server and nothing else, and waits for nothing.
+    pub fn begin(binaries: &Binaries, data: Option<PathBuf>) -> Result<ControlPlane> {
         let folder = Folder::make(data)?;
         let at = |name: &str| folder.path.join(name);
         let (etcd_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
@@ -68,27 +79,21 @@ impl ControlPlane {
         write_secret(&tokens, &format!("{token},admin,admin,system:masters\n"))?;
         let kubeconfig = at("kubeconfig");
         write_secret(&kubeconfig, &kubeconfig_text(&url, &token, &authority))?;
-        let mut running = ControlPlane {
-            url,
-            token,
-            authority,
-            kubeconfig,
-            has_controllers: binaries.controller_manager.is_some(),
-            processes: Vec::new(),
-            folder,
-        };
+        let mut running =
+            ControlPlane { url, token, authority, kubeconfig, has_controllers: false, processes: Vec::new(), folder };
         running.launch(ETCD, &binaries.etcd, etcd_flags(&running.folder.path.join("etcd"), etcd_port, peer_port))?;
         running.launch(APISERVER, &binaries.apiserver, apiserver_flags(etcd_port, port, &certificates, &tokens))?;
-        running.wait_until_ready(&binaries.kubectl)?;
-        if let Some(program) = &binaries.controller_manager {
-            running.launch(CONTROLLER_MANAGER, program, controller_manager_flags(&running.kubeconfig))?;
-        }
         Ok(running)
     }
 
     /// Where logs, certificates and data are.
     pub fn folder(&self) -> &Path {
         &self.folder.path
+    }
+
+    /// The ids of the processes.
+    pub fn process_ids(&self) -> Vec<u32> {
+        self.processes.iter().map(|process| process.child.id()).collect()
     }
 
     /// Fails if one of the processes has ended.
@@ -231,7 +236,7 @@ fn controller_manager_flags(kubeconfig: &Path) -> Vec<String> {
 }
 
 /// A command whose process is killed when this one ends, however it ends.
-fn bound_to_this_process(program: &Path) -> Command {
+pub fn bound_to_this_process(program: &Path) -> Command {
     // Part of every Debian; elsewhere a killed xtask leaves its processes behind.
     match tool::find("setpriv") {
         Some(setpriv) => {
@@ -256,7 +261,7 @@ fn kubeconfig_text(url: &str, token: &str, authority: &Path) -> String {
     format!("{text:#}\n")
 }
 
-fn write_secret(file: &Path, text: &str) -> Result<()> {
+pub fn write_secret(file: &Path, text: &str) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut out = options.open(file).with_context(|| format!("cannot make {}", file.display()))?;
@@ -264,11 +269,11 @@ fn write_secret(file: &Path, text: &str) -> Result<()> {
 }
 
 /// Somebody else may take the port before it is used; then the program says so in its log.
-fn free_port() -> Result<u16> {
+pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-fn random() -> Result<String> {
+pub fn random() -> Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes).context("cannot read /dev/urandom")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -48,11 +48,16 @@ impl<'c> Wanted<'c> {
                 }));
             }
         }
+        Ok(Wanted::checked(call, options))
+    }
+
+    /// The same once more: a watch asks for every event, and its fields were known when it began.
+    pub fn checked(call: &'c Call, options: &'c ListOptions) -> Wanted<'c> {
         let name = match call.path.name.as_str() {
             "" => options.fields.required("metadata.name"),
             name => Some(name),
         };
-        Ok(Wanted { options, namespace: &call.path.namespace, name })
+        Wanted { options, namespace: &call.path.namespace, name }
     }
 
     /// Whether every object of the namespace is wanted.

@@ -109,10 +109,11 @@ pub async fn change_and_show(
         let mut changed = make(&old)?;
         let is_unconditional =
             changed.object.revision_text() == old.revision_text() || changed.object.revision_text().is_empty();
+        let old = Value::Object(old);
         let (next, is_same) = next_state(call, options, &old, changed.object, changed.is_owned)?;
         // A deed on an object is reviewed where it is done.
         if matches!(call.path.subresource.as_str(), "" | "status" | "finalize") {
-            changed.warnings.extend(admission::review(call, &next, Some(&old))?);
+            changed.warnings.extend(admission::review(call, &next, old.as_object())?);
         }
         let answer = |record: &Record| -> Result<Answer, Failure> {
             let body = show(Outcome::Stored(record))?;
@@ -175,14 +176,16 @@ pub fn may_go(object: &Object) -> bool {
     object.finalizers().next().is_none() && !is_held_inside && !is_graceful
 }
 
-/// The state after a change, and whether it is the one before.
+/// The state after a change, and whether it is the one before. `live` is the object before, not copied for the sake of
+/// its type: every write comes through here.
 fn next_state(
     call: &Call,
     options: &WriteOptions,
-    old: &Object,
+    live: &Value,
     mut object: Object,
     is_owned: bool,
 ) -> Result<(Object, bool), Failure> {
+    let Value::Object(old) = live else { return Err(Failure::internal("what is stored is no object")) };
     let resource = &*call.resource;
     check_name(call, &object)?;
     write::place(call, &mut object)?;
@@ -205,11 +208,11 @@ fn next_state(
     resource.fill_defaults(&mut object, is_owned);
     object.set_meta("resourceVersion", old.revision_text());
     if !is_owned {
-        object = write::own_written(call, Some(old), object, &options.manager);
+        object = write::own_written(call, Some(live), object, &options.manager);
     }
     resource.prepare(&mut object, Some(old), part);
     write::count_wish(resource, &mut object, old);
-    let (object, is_same) = write::settled(old, object);
+    let (object, is_same) = write::settled(live, object);
     admission::admit(call, &object, Some(old))?;
     write::judge(resource, &object, Some(old), part)?;
     Ok((object, is_same))

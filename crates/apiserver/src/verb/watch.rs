@@ -98,7 +98,7 @@ impl Stream {
     ) -> Result<(), Ended> {
         if let Some(initial) = initial {
             for record in &initial {
-                if self.wanted().is_ok_and(|wanted| wanted.takes(record)) {
+                if self.wanted().takes(record) {
                     let line = self.line("ADDED", record, None);
                     self.send(line).await?;
                 }
@@ -145,8 +145,8 @@ impl Stream {
         }
     }
 
-    fn wanted(&self) -> Result<Wanted<'_>, Failure> {
-        Wanted::new(&self.call, &self.options)
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted::checked(&self.call, &self.options)
     }
 
     fn lifetime(&self) -> Duration {
@@ -161,7 +161,7 @@ impl Stream {
     /// Sends what an event means to this client: an object may come into its view or leave it without being created
     /// or deleted.
     async fn event(&mut self, event: &Event) -> Result<(), Ended> {
-        let Ok(wanted) = self.wanted() else { return Err(Ended) };
+        let wanted = self.wanted();
         let is_wanted = event.kind != EventKind::Deleted && wanted.takes(&event.record);
         let was_wanted = event.previous.as_ref().is_some_and(|previous| wanted.takes(previous));
         let line = match (was_wanted, is_wanted) {

@@ -160,15 +160,11 @@ pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
         Generation::Wishes => false,
         Generation::WishesAndLabels => true,
     };
+    fn wishes<'o>(resource: &Resource, object: &'o Object) -> Vec<(&'o String, &'o Value)> {
+        object.iter().filter(|(key, _)| resource.is_wish(key)).collect()
+    }
     let has_other_labels = || object.metadata().get("labels") != old.metadata().get("labels");
-    let wishes = |object: &Object| -> Vec<(String, Value)> {
-        object
-            .iter()
-            .filter(|(key, _)| resource.is_wish(key))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    };
-    if wishes(object) != wishes(old) || (counts_labels && has_other_labels()) {
+    if wishes(resource, object) != wishes(resource, old) || (counts_labels && has_other_labels()) {
         object.set_meta("generation", old.generation() + 1);
     }
 }

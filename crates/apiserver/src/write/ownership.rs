@@ -47,12 +47,11 @@ fn writer(call: &Call) -> Writer<'_> {
 }
 
 /// Records who wrote what by creating, updating or patching.
-pub fn own_written(call: &Call, live: Option<&Object>, object: Object, manager: &str) -> Object {
+pub fn own_written(call: &Call, live: Option<&Value>, object: Object, manager: &str) -> Object {
     let time = clock::written(call.server.world().now());
-    let live = live.map(|live| Value::Object(live.clone()));
     let mut new = Value::Object(object);
     // Owners that cannot be tracked are no reason to refuse a write: they stay as they were.
-    let _ = writer(call).update(live.as_ref(), &mut new, manager, &time);
+    let _ = writer(call).update(live, &mut new, manager, &time);
     into_object(new)
 }
 
@@ -81,9 +80,9 @@ pub fn own_applied(
 }
 
 /// Undoes what a write changed if it is nothing but times. Returns whether nothing changed at all.
-pub fn settled(live: &Object, object: Object) -> (Object, bool) {
+pub fn settled(live: &Value, object: Object) -> (Object, bool) {
     let mut new = Value::Object(object);
-    let is_same = settle(&Value::Object(live.clone()), &mut new);
+    let is_same = settle(live, &mut new);
     (into_object(new), is_same)
 }
 

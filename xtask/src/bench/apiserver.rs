@@ -1,0 +1,157 @@
+//! `cargo xtask bench apiserver`: the same work for our server and for the real one, judged and reported.
+//!
+//! - [`client`] sends, [`load`] times, [`fan_out`] times what watchers see.
+//! - [`objects`] is what is sent, [`workload`] in which order.
+//! - [`candidate`] starts and weighs a server, ours or the real one.
+//! - [`targets`] judges, [`page`] shows.
+
+mod candidate;
+mod client;
+mod fan_out;
+mod load;
+mod objects;
+mod page;
+mod targets;
+mod workload;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use super::{binary, machine};
+use crate::kube::binaries::{Binaries, Policy, version};
+use crate::workspace::Workspace;
+use candidate::Candidate;
+use page::Circumstances;
+use workload::{FULL, QUICK, Results, Size};
+
+/// Where `--write` puts the result, below the workspace's root.
+const PAGE: &str = "docs/bench-apiserver.md";
+
+/// How often our server is started on an empty folder; the middle one counts.
+const STARTS: usize = 5;
+
+/// What `cargo xtask bench apiserver` takes.
+#[derive(Args)]
+pub struct ApiserverArgs {
+    /// Rewrite docs/bench-apiserver.md.
+    #[arg(long, conflicts_with_all = ["binary", "quick", "ours_only"])]
+    write: bool,
+    /// A fifth of the objects and fewer operations, to see that it works; the verdicts then decide nothing.
+    #[arg(long)]
+    quick: bool,
+    /// Leave the real server out.
+    #[arg(long)]
+    ours_only: bool,
+    /// Measure this program instead of a release build of seaworthy.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+}
+
+/// Measures and reports; false when a target is missed.
+pub fn run(workspace: &Workspace, args: &ApiserverArgs) -> Result<bool> {
+    if cfg!(debug_assertions) {
+        return in_release(workspace);
+    }
+    let size = if args.quick { QUICK } else { FULL };
+    let program = binary::product(workspace, args.binary.as_deref())?;
+    let binaries = match args.ours_only {
+        true => Err("--ours-only was given".to_owned()),
+        false => Binaries::provide(workspace, Policy::Build)?,
+    };
+    let folder = workspace.scratch("bench")?.join("apiserver");
+    let load = machine::load();
+    eprintln!("seaworthy apiserver");
+    let ours = on_one_thread(ours(&program, &folder, size))?;
+    let (real, reason) = match &binaries {
+        Ok(binaries) => {
+            eprintln!("kube-apiserver with etcd");
+            (Some(on_one_thread(real(binaries, &folder, size))?), None)
+        }
+        Err(reason) => (None, Some(reason)),
+    };
+    let circumstances = Circumstances {
+        machine: machine::facts(),
+        load: format!("{load} before, {} after", machine::load()),
+        versions: versions(&program, binaries.as_ref())?,
+    };
+    let verdicts = targets::judge(&ours, real.as_ref());
+    println!("{}\nload average {}", circumstances.machine, circumstances.load);
+    println!("{}\n", circumstances.versions);
+    println!("{}", page::speed(&ours, real.as_ref()).plain());
+    println!("{}", page::costs(&ours, real.as_ref(), size).plain());
+    println!("{}", page::verdicts(&verdicts).plain());
+    if let Some(reason) = reason {
+        println!("SKIPPED the real server: {reason}");
+    }
+    if args.write {
+        let text = page::markdown(&ours, real.as_ref(), &verdicts, size, &circumstances);
+        let path = workspace.root.join(PAGE);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("wrote {PAGE}");
+    }
+    if args.quick {
+        println!("A quick run decides nothing.");
+    }
+    Ok(args.quick || !verdicts.iter().any(targets::Verdict::is_missed))
+}
+
+/// The client must cost as little as it can, so a release build of this program does the work.
+fn in_release(workspace: &Workspace) -> Result<bool> {
+    let program = binary::release(workspace, "xtask", "xtask")?;
+    let status = Command::new(&program).args(std::env::args_os().skip(1)).status();
+    Ok(status.with_context(|| format!("cannot start {}", program.display()))?.success())
+}
+
+/// One thread is enough for the client, and leaves the rest of the machine to the server.
+fn on_one_thread<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
+async fn ours(program: &Path, folder: &Path, size: Size) -> Result<Results> {
+    let mut starts: Vec<Duration> = Vec::new();
+    for _ in 1..STARTS {
+        let candidate = Candidate::ours(program, &emptied(folder)?).await?;
+        starts.push(candidate.started_in);
+        candidate.stop()?;
+    }
+    let candidate = Candidate::ours(program, &emptied(folder)?).await?;
+    starts.push(candidate.started_in);
+    starts.sort_unstable();
+    let mut results = workload::run(&candidate, size).await?;
+    results.start = starts[starts.len() / 2];
+    candidate.stop()?;
+    Ok(results)
+}
+
+async fn real(binaries: &Binaries, folder: &Path, size: Size) -> Result<Results> {
+    let candidate = Candidate::real(binaries, &emptied(folder)?).await?;
+    let results = workload::run(&candidate, size).await?;
+    candidate.stop()?;
+    Ok(results)
+}
+
+/// The folder with nothing in it.
+fn emptied(folder: &Path) -> Result<PathBuf> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    Ok(folder.to_path_buf())
+}
+
+fn versions(program: &Path, binaries: Result<&Binaries, &String>) -> Result<String> {
+    let (compiler, _) = machine::compiler()?;
+    let ours = format!("Ours: seaworthy {}, release build with rustc {compiler}.", version(program, &["--version"])?);
+    Ok(match binaries {
+        Ok(Binaries { apiserver, etcd, .. }) => format!(
+            "{ours} Real: kube-apiserver {} with etcd {}.",
+            version(apiserver, &["--version"])?,
+            version(etcd, &["--version"])?
+        ),
+        Err(reason) => format!("{ours} The real server was left out: {reason}."),
+    })
+}
