@@ -77,7 +77,7 @@ pub fn run(workspace: &Workspace, args: &ApiserverArgs) -> Result<bool> {
     let circumstances = Circumstances {
         machine: machine::facts(),
         load: format!("{load} before, {} after", machine::load()),
-        versions: versions(&program, binaries.as_ref())?,
+        versions: versions(&program, args.binary.is_some(), binaries.as_ref())?,
     };
     let verdicts = targets::judge(&ours, real.as_ref());
     println!("{}\nload average {}", circumstances.machine, circumstances.load);
@@ -143,9 +143,13 @@ fn emptied(folder: &Path) -> Result<PathBuf> {
     Ok(folder.to_path_buf())
 }
 
-fn versions(program: &Path, binaries: Result<&Binaries, &String>) -> Result<String> {
-    let (compiler, _) = machine::compiler()?;
-    let ours = format!("Ours: seaworthy {}, release build with rustc {compiler}.", version(program, &["--version"])?);
+fn versions(program: &Path, is_given: bool, binaries: Result<&Binaries, &String>) -> Result<String> {
+    // Of a program that somebody else built nobody knows how: it may well be a debug build.
+    let built = match is_given {
+        true => "given with --binary, built in an unknown way".to_owned(),
+        false => format!("release build with rustc {}", machine::compiler()?.0),
+    };
+    let ours = format!("Ours: seaworthy {}, {built}.", version(program, &["--version"])?);
     Ok(match binaries {
         Ok(Binaries { apiserver, etcd, .. }) => format!(
             "{ours} Real: kube-apiserver {} with etcd {}.",

@@ -11,6 +11,7 @@ use super::client::{Endpoint, Prepared};
 use super::fan_out;
 use super::load::{self, Sample};
 use super::objects::{self, BERTHS, DEFINITIONS, NODES};
+use super::targets::connected;
 
 const JSON: &str = "application/json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -129,7 +130,7 @@ pub async fn run(candidate: &Candidate, size: Size) -> Result<Results> {
     let all = work.single(size.objects).await?;
 
     for connections in [1, MANY] {
-        eprintln!("  reading and changing over {connections} connections");
+        eprintln!("  reading and changing over {}", connected(connections));
         let count = if connections == 1 { size.operations } else { 4 * size.operations };
         let gets = (0..count).map(|at| work.get(at)).collect::<Result<_>>()?;
         work.time(Operation::Get, connections, gets).await?;
