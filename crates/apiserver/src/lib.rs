@@ -40,6 +40,7 @@ pub use access::{Action, Binding, Identity, Policy, Role, Rule, Subject};
 pub use authentication::{Keys, KeysError, PeerCertificate, StaticTokens, TokensError};
 pub use body::Body;
 pub use clock::{Machine, Still, World};
+pub use housekeeping::Housekeeping;
 pub use listen::{ListenError, Listening};
 pub use media::{Accepted, BodyFormat, Format, PatchKind, Shape};
 pub use options::{

@@ -10,7 +10,7 @@ use crate::access::{Binding, Policy, Role};
 use crate::authentication::{Keys, StaticTokens};
 use crate::clock::World;
 use crate::custom;
-use crate::housekeeping::DEFINITIONS;
+use crate::housekeeping::{DEFINITIONS, Keeper};
 use crate::object::{Metadata, Object};
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -28,6 +28,7 @@ struct Inner {
     world: Arc<dyn World>,
     tokens: StaticTokens,
     keys: Arc<Keys>,
+    keeper: tokio::sync::Mutex<Option<Keeper>>,
 }
 
 /// What a server is made of.
@@ -61,8 +62,8 @@ impl Server {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
             Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
         };
-        let server =
-            Server { inner: Arc::new(Inner { store, registry, policy: RwLock::default(), world, tokens, keys }) };
+        let (policy, keeper) = (RwLock::default(), tokio::sync::Mutex::default());
+        let server = Server { inner: Arc::new(Inner { store, registry, policy, world, tokens, keys, keeper }) };
         server.refresh_registry();
         server.refresh_policy();
         Ok(server)
@@ -135,6 +136,11 @@ impl Server {
     /// The key that signs tokens of service accounts.
     pub fn keys(&self) -> &Keys {
         &self.inner.keys
+    }
+
+    /// Who keeps the objects in order; none before the first time, and while it is at work.
+    pub(crate) fn keeper(&self) -> &tokio::sync::Mutex<Option<Keeper>> {
+        &self.inner.keeper
     }
 
     /// Time and chance.

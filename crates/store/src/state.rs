@@ -9,7 +9,7 @@ use crate::feed::Feed;
 use crate::record::ByKey;
 use crate::{Event, EventKind, Key, ReadError, Record, Tags, Window};
 
-/// The objects of one moment, in the order of their keys.
+/// The objects of one moment: of one resource in the order of their keys, of all in none.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The moment: every change up to this revision is in, none after it.
@@ -76,6 +76,10 @@ impl State {
             (Some(found), Some(_)) => found.after(resource, namespace, None).cloned().collect(),
         };
         Snapshot { revision: self.revision, records }
+    }
+
+    pub(crate) fn all(&self) -> Snapshot {
+        Snapshot { revision: self.revision, records: self.objects.iter().map(|record| record.0.clone()).collect() }
     }
 
     pub(crate) fn list_at(

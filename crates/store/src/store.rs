@@ -118,6 +118,11 @@ impl Store {
         self.inner.shared.read().list(resource, namespace)
     }
 
+    /// The current objects of all resources, in no order: what who follows [`Store::watch_all`] begins with.
+    pub fn all(&self) -> Snapshot {
+        self.inner.shared.read().all()
+    }
+
     /// Up to `limit` objects of a resource as they were at `revision`, in the order of their keys, after one of them
     /// or from the start. Asked with the key of each page's last object, it gives one consistent list in parts.
     ///

@@ -11,7 +11,7 @@ mod endpoints;
 mod event;
 mod job;
 mod lease;
-mod namespace;
+pub mod namespace;
 mod node;
 mod pod;
 mod pod_rules;

@@ -26,6 +26,9 @@ use super::update::may_go;
 /// How often a deletion is tried on an object that others keep changing.
 const TRIES: usize = 64;
 
+/// Namespaces without which nothing works.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 /// What became of an object.
 pub enum Deleted {
     /// It is gone; this was its last state.
@@ -99,6 +102,9 @@ pub async fn delete_object(
     key: &Key,
     options: &DeleteOptions,
 ) -> Result<Deleted, Failure> {
+    if &*resource.storage == "core/namespaces" && IMMORTAL.contains(&&*key.name) {
+        return Err(Failure::forbidden(resource.named(), &key.name, "this namespace may not be deleted"));
+    }
     let mut is_under_way = false;
     for attempt in 1.. {
         let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;

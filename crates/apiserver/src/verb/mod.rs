@@ -13,5 +13,5 @@ pub use delete::{Deleted, delete, delete_collection, delete_object};
 pub use get::get;
 pub use list::list;
 pub use patch::patch;
-pub use update::{Changed, Outcome, change_and_show, in_version, update};
+pub use update::{Changed, Outcome, change, change_and_show, in_version, update};
 pub use watch::watch;

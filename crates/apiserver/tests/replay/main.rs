@@ -93,6 +93,7 @@ async fn scenarios_in_process_pass_unless_they_are_pending() {
             });
             let server = server.unwrap();
             server.prepare().await.unwrap();
+            let _housekeeping = server.start();
             let (transport, token) = (Arc::new(InProcess(server)), InProcess::TOKEN.to_owned());
             let place = Place { transport, token, has_controllers: true, patience };
             differences(&scenario, &expected, &run(&place, &scenario).await)

@@ -45,7 +45,9 @@ async fn serve(options: &Apiserver) -> Result<u8, Failure> {
     write_kubeconfig(&file, &kubeconfig(&pki, address, now)?)?;
     println!("https://{address}");
     paint::note(&format!("kubectl --kubeconfig {} get namespaces", file.display()));
+    let housekeeping = server.start();
     listening.serve(stopped()).await;
+    housekeeping.stop().await;
     server.store().close().await;
     Ok(OK)
 }

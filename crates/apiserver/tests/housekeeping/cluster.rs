@@ -1,0 +1,143 @@
+//! A server in memory or in a folder, and requests to it.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use jiff::{SignedDuration, Timestamp};
+use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, World};
+use serde_json::{Value, json};
+
+/// Where the config maps of the default namespace are.
+pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Where its secrets are.
+pub const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+
+static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()));
+
+/// A clock that the test turns.
+#[derive(Debug)]
+pub struct Clock {
+    seconds: AtomicI64,
+    drawn: AtomicU64,
+}
+
+impl World for Clock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap()
+    }
+
+    fn entropy(&self, buffer: &mut [u8]) {
+        for chunk in buffer.chunks_mut(8) {
+            let number = self.drawn.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            chunk.copy_from_slice(&number.to_be_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// A server and its clock.
+pub struct Cluster {
+    pub server: Server,
+    pub clock: Arc<Clock>,
+}
+
+impl Cluster {
+    pub async fn start() -> Cluster {
+        Cluster::at(Place::Memory, 1).await
+    }
+
+    /// A server on what is in a folder. Runs on the same folder draw different identities.
+    pub async fn in_folder(folder: &Path, run: u64) -> Cluster {
+        Cluster::at(Place::Folder(folder.to_owned()), run << 32).await
+    }
+
+    async fn at(place: Place, drawn: u64) -> Cluster {
+        let clock = Arc::new(Clock { seconds: AtomicI64::new(1_800_000_000), drawn: AtomicU64::new(drawn) });
+        let settings = Settings { place, world: clock.clone(), tokens: StaticTokens::default(), keys: KEYS.clone() };
+        let server = Server::open(settings).unwrap();
+        server.prepare().await.unwrap();
+        Cluster { server, clock }
+    }
+
+    pub fn advance(&self, by: SignedDuration) {
+        self.clock.seconds.fetch_add(by.as_secs(), Ordering::Relaxed);
+    }
+
+    pub async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
+        let bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = Request::builder().method(method).uri(path).header("content-type", kind);
+        let mut request = request.header("user-agent", "test/1").body(Full::new(bytes)).unwrap();
+        request.extensions_mut().insert(Identity::authenticated("admin", ["system:masters".to_owned()]));
+        let response = self.server.answer(request).await;
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+    }
+
+    /// Creates an object, and returns what the server made of it.
+    pub async fn create(&self, path: &str, object: Value) -> Value {
+        let (code, created) = self.send(Method::POST, path, object).await;
+        assert_eq!(code, 201, "{path}: {created}");
+        created
+    }
+
+    /// The object, none if there is none.
+    pub async fn get(&self, path: &str) -> Option<Value> {
+        let (code, object) = self.send(Method::GET, path, Value::Null).await;
+        assert!(matches!(code, 200 | 404), "{path}: {code} {object}");
+        (code == 200).then_some(object)
+    }
+
+    /// Changes an object.
+    pub async fn patch(&self, path: &str, patch: Value) -> Value {
+        let (code, object) = self.send(Method::PATCH, path, patch).await;
+        assert_eq!(code, 200, "{path}: {object}");
+        object
+    }
+
+    /// Deletes an object with a propagation policy, none for the kind's own.
+    pub async fn delete(&self, path: &str, policy: Option<&str>) -> Value {
+        let body =
+            policy.map(|policy| json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": policy}));
+        let (code, answer) = self.send(Method::DELETE, path, body.unwrap_or_default()).await;
+        assert_eq!(code, 200, "{path}: {answer}");
+        answer
+    }
+}
+
+/// A config map with these owners.
+pub fn config_map(name: &str, owners: &[Value]) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": owners}})
+}
+
+/// A reference to an object.
+pub fn owner(object: &Value) -> Value {
+    json!({
+        "apiVersion": object["apiVersion"], "kind": object["kind"], "name": object["metadata"]["name"],
+        "uid": object["metadata"]["uid"],
+    })
+}
+
+/// A reference to an object that is to wait.
+pub fn blocked(object: &Value) -> Value {
+    let mut reference = owner(object);
+    reference["blockOwnerDeletion"] = true.into();
+    reference
+}
+
+/// A definition of a kind of boats, with namespaces.
+pub fn boats() -> Value {
+    json!({
+        "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "boats.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}],
+        },
+    })
+}
