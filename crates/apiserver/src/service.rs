@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 
@@ -82,6 +82,9 @@ impl Server {
                 let is_watch = query.flag("watch").unwrap_or(false);
                 let verb = path.verb(&parts.method, is_watch);
                 self.authorise(&identity, &action(verb, &path))?;
+                if !self.registry().versions(&path.group).is_some_and(|all| all.iter().any(|one| **one == *path.version)) {
+                    return Ok(no_page());
+                }
                 let resource = self.find(&path, verb)?;
                 let accepted = Accepted::choose(&parts.headers, true)?;
                 let body = match verb {
@@ -138,7 +141,7 @@ impl Server {
     /// Everything that is no resource.
     fn other(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Response<Body>, Failure> {
         if !matches!(*method, Method::GET | Method::HEAD) {
-            return Err(Failure::unknown_path());
+            return Ok(no_page());
         }
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let registry = self.registry();
@@ -161,9 +164,16 @@ impl Server {
             ["apis", group, version] => discovery::resources(&registry, group, version),
             _ => None,
         };
-        let found = found.ok_or_else(Failure::unknown_path)?;
-        Ok(answered(Format::Json.content_type(), found.to_string()))
+        Ok(found.map_or_else(no_page, |found| answered(Format::Json.content_type(), found.to_string())))
     }
+}
+
+/// The answer outside of the served groups and versions, where the real server is a plain web server: clients that get no
+/// `Status` make one themselves, which names what they asked for.
+fn no_page() -> Response<Body> {
+    let mut response = answered("text/plain; charset=utf-8", "404 page not found\n");
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 fn answered(content_type: &'static str, text: impl Into<Bytes>) -> Response<Body> {

@@ -23,11 +23,11 @@ pub static SERVICE_ACCOUNT: Kind = Kind {
     }],
     definition: "io.k8s.api.core.v1.ServiceAccount",
     ways: Ways { updates_unconditionally: false, answers_deleted: true, ..Ways::PLAIN },
-    columns: &[Column::NAME, Column::shown("Secrets", "How many Secrets it may mount."), Column::AGE],
+    columns: &[Column::NAME, Column::AGE],
     cells,
     ..Kind::BASE
 };
 
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
-    vec![object.name().into(), object.list("secrets").len().into(), table::age(object, now)]
+    vec![object.name().into(), table::age(object, now)]
 }

@@ -14,6 +14,9 @@ static CHANGES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "TIME"),
         (r#"("?resourceVersion"?:) "\d+""#, r#"$1 "N""#),
         (r"https://127\.0\.0\.1:\d+", "https://SERVER"),
+        (r#""\S*/kubectl-edit-\d+\.yaml""#, "FILE"),
+        // Only newer releases name the namespace.
+        (r"deleted from \S+ namespace", "deleted"),
         // What `diff` is called with, and how old it finds that.
         (r"(?m)^diff .*\n", ""),
         (r"(?m)^(---|\+\+\+) \S*/(LIVE|MERGED)-\d+/(\S+).*$", "$1 $2/$3"),
