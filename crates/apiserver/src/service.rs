@@ -82,7 +82,11 @@ impl Server {
                 let is_watch = query.flag("watch").unwrap_or(false);
                 let verb = path.verb(&parts.method, is_watch);
                 self.authorise(&identity, &action(verb, &path))?;
-                if !self.registry().versions(&path.group).is_some_and(|all| all.iter().any(|one| **one == *path.version)) {
+                if !self
+                    .registry()
+                    .versions(&path.group)
+                    .is_some_and(|all| all.iter().any(|one| **one == *path.version))
+                {
                     return Ok(no_page());
                 }
                 let resource = self.find(&path, verb)?;

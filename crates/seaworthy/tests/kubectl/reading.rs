@@ -41,7 +41,8 @@ pub fn of(printed: &str) -> String {
 #[test]
 fn only_what_changes_from_run_to_run_is_replaced() {
     let uid = "0fae3a5c-0000-4000-8000-0123456789ab";
-    let text = format!("NAME   AGE   X\na      3s    1\nb      12s   2\nc      5s\nuid: {uid}\n  resourceVersion: \"12\"\n");
+    let text =
+        format!("NAME   AGE   X\na      3s    1\nb      12s   2\nc      5s\nuid: {uid}\n  resourceVersion: \"12\"\n");
     let read = "NAME   AGE   X\na      AGE   1\nb      AGE   2\nc      AGE\nuid: UID\n  resourceVersion: \"N\"";
     assert_eq!(of(&text), read);
     let settled = "timeout: 30s\nimage: a:1.2\nat 3s";
