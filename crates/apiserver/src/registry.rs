@@ -1,7 +1,7 @@
 //! Every resource that is served, by its place in the URL space.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::builtin::KINDS;
 use crate::resource::Resource;
@@ -13,6 +13,8 @@ pub struct Registry {
     /// All resources whose objects are stored there, the best version first.
     by_storage: HashMap<Arc<str>, Vec<Arc<Resource>>>,
     groups: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    /// The list of OpenAPI documents. It has a hash of each, so making it means making all of them.
+    pub openapi: OnceLock<String>,
 }
 
 #[derive(PartialEq, Eq, Hash)]

@@ -82,11 +82,7 @@ impl Server {
                 let is_watch = query.flag("watch").unwrap_or(false);
                 let verb = path.verb(&parts.method, is_watch);
                 self.authorise(&identity, &action(verb, &path))?;
-                if !self
-                    .registry()
-                    .versions(&path.group)
-                    .is_some_and(|all| all.iter().any(|one| **one == *path.version))
-                {
+                if self.registry().versions(&path.group).is_none() {
                     return Ok(no_page());
                 }
                 let resource = self.find(&path, verb)?;
@@ -158,7 +154,10 @@ impl Server {
                 let list = discovery::aggregated(&registry, parts == ["api"]);
                 return Ok(answered(discovery::AGGREGATED, list.to_string()));
             }
-            ["openapi", "v3"] => Some(openapi::index(&registry)),
+            ["openapi", "v3"] => {
+                let index = registry.openapi.get_or_init(|| openapi::index(&registry).to_string());
+                return Ok(answered(Format::Json.content_type(), index.clone()));
+            }
             ["openapi", "v3", "api", version] => openapi::document(&registry, "", version),
             ["openapi", "v3", "apis", group, version] => openapi::document(&registry, group, version),
             ["api"] => Some(discovery::core_versions()),
@@ -168,11 +167,16 @@ impl Server {
             ["apis", group, version] => discovery::resources(&registry, group, version),
             _ => None,
         };
-        Ok(found.map_or_else(no_page, |found| answered(Format::Json.content_type(), found.to_string())))
+        match (found, parts.as_slice()) {
+            (Some(found), _) => Ok(answered(Format::Json.content_type(), found.to_string())),
+            (None, ["api", ..]) => Err(Failure::unknown_path()),
+            (None, ["apis", group, ..]) if registry.versions(group).is_some() => Err(Failure::unknown_path()),
+            (None, _) => Ok(no_page()),
+        }
     }
 }
 
-/// The answer outside of the served groups and versions, where the real server is a plain web server: clients that get no
+/// The answer outside of the served groups, where the real server is a plain web server: clients that get no
 /// `Status` make one themselves, which names what they asked for.
 fn no_page() -> Response<Body> {
     let mut response = answered("text/plain; charset=utf-8", "404 page not found\n");

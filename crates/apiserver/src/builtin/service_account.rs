@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::kind::{Column, Deed, Kind, Subresource, Ways};
 use crate::object::{Metadata, Object};
-use crate::reach::Reach;
 use crate::request::Verb;
 use crate::table;
 
