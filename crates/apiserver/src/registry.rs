@@ -18,6 +18,7 @@ pub struct Registry {
     /// All resources whose objects are stored there, the best version first.
     by_storage: HashMap<Arc<str>, Vec<Arc<Resource>>>,
     groups: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    /// The list of OpenAPI documents. It has a hash of each, so making it means making all of them.
     openapi_index: OnceLock<Bytes>,
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 
@@ -86,6 +86,9 @@ impl Server {
                 let action = action(verb, &path);
                 let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
                 self.authorise(&identity, &action)?;
+                if self.registry().versions(&path.group).is_none() {
+                    return Ok(no_page());
+                }
                 let resource = self.find(&path, verb)?;
                 let accepted = Accepted::choose(&parts.headers, true)?;
                 let body = match verb {
@@ -149,7 +152,7 @@ impl Server {
     /// Everything that is no resource.
     fn other(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Response<Body>, Failure> {
         if !matches!(*method, Method::GET | Method::HEAD) {
-            return Err(Failure::unknown_path());
+            return Ok(no_page());
         }
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let registry = self.registry();
@@ -172,9 +175,21 @@ impl Server {
             ["apis", group, version] => discovery::resources(&registry, group, version),
             _ => None,
         };
-        let found = found.ok_or_else(Failure::unknown_path)?;
-        Ok(answered(Format::Json.content_type(), found.to_string()))
+        match (found, parts.as_slice()) {
+            (Some(found), _) => Ok(answered(Format::Json.content_type(), found.to_string())),
+            (None, ["api", ..]) => Err(Failure::unknown_path()),
+            (None, ["apis", group, ..]) if registry.versions(group).is_some() => Err(Failure::unknown_path()),
+            (None, _) => Ok(no_page()),
+        }
     }
+}
+
+/// The answer outside of the served groups, where the real server is a plain web server: clients that get no
+/// `Status` make one themselves, which names what they asked for.
+fn no_page() -> Response<Body> {
+    let mut response = answered("text/plain; charset=utf-8", "404 page not found\n");
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 fn answered(content_type: &'static str, text: impl Into<Bytes>) -> Response<Body> {

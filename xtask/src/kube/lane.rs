@@ -1,4 +1,5 @@
-//! The step that holds the recorded conversations with a real kube-apiserver: what passes here is what ours must do.
+//! The step that holds the recorded conversations with a real kube-apiserver, and runs kubectl's pages on it: what
+//! passes here is what ours must do.
 
 use anyhow::Result;
 
@@ -26,7 +27,13 @@ pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
         run.skips.add(CONTROLLER_MANAGER, "not among the programs: conversations that need it are left out");
         command.env("SEAWORTHY_REPLAY_NO_CONTROLLERS", "1");
     }
-    let outcome = cargo_test(run, command)?;
+    let mut outcome = cargo_test(run, command)?;
+    // Some pages wait for the garbage collector.
+    if running.has_controllers && matches!(outcome, Outcome::Passed) {
+        let mut command = run.workspace.cargo(&["test", "--package", "seaworthy", "--test", "kubectl"]);
+        command.env("KUBECONFIG_UNDER_TEST", &running.kubeconfig).env("KUBECTL", &binaries.kubectl);
+        outcome = cargo_test(run, command)?;
+    }
     running.check()?;
     running.stop()?;
     Ok(outcome)

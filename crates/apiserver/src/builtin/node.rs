@@ -154,6 +154,10 @@ fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
         "" => "<unknown>".to_owned(),
         text => text.to_owned(),
     };
+    let kernel = match object.text("status.nodeInfo.architecture") {
+        "" => information("kernelVersion"),
+        architecture => format!("{} ({architecture})", information("kernelVersion")),
+    };
     vec![
         object.name().into(),
         state.into(),
@@ -163,7 +167,7 @@ fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
         address("InternalIP").into(),
         address("ExternalIP").into(),
         information("osImage").into(),
-        information("kernelVersion").into(),
+        kernel.into(),
         information("containerRuntimeVersion").into(),
     ]
 }

@@ -1,7 +1,12 @@
 //! ServiceAccount: who a program in a pod is.
 
-use crate::kind::{Deed, Kind, Subresource, Ways};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::kind::{Column, Deed, Kind, Subresource, Ways};
+use crate::object::{Metadata, Object};
 use crate::request::Verb;
+use crate::table;
 
 /// The kind.
 pub static SERVICE_ACCOUNT: Kind = Kind {
@@ -17,5 +22,11 @@ pub static SERVICE_ACCOUNT: Kind = Kind {
     }],
     definition: "io.k8s.api.core.v1.ServiceAccount",
     ways: Ways { answers_deleted: true, ..Ways::PLAIN },
+    columns: &[Column::NAME, Column::AGE],
+    cells,
     ..Kind::BASE
 };
+
+fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
+    vec![object.name().into(), table::age(object, now)]
+}

@@ -32,6 +32,9 @@ pub async fn patch(call: &Call) -> Result<Answer, Failure> {
     .await
 }
 
+/// The formats of patches for custom resources.
+const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+
 fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<Object, Failure> {
     let live = Value::Object(old.clone());
     let result = match kind {
@@ -39,7 +42,7 @@ fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<
         PatchKind::Merge => merge_patch(live, patch.clone()),
         PatchKind::Strategic => match call.resource.schema() {
             Some(schema) if !call.resource.is_custom() => strategic_patch(live, patch.clone(), schema),
-            _ => return Err(Failure::unsupported_patch()),
+            _ => return Err(Failure::unsupported_media_type(CUSTOM)),
         },
         PatchKind::Apply => return Err(Failure::unsupported_patch()),
     };

@@ -12,8 +12,17 @@ mod page;
 
 use std::path::Path;
 
-use page::Page;
+use page::{Answer, Page, Step};
 use program::Program;
+
+/// Runs a command of a page in a folder.
+fn answer(step: &Step, program: &Program, folder: &Path) -> Answer {
+    let mut words = step.command.split_whitespace();
+    assert_eq!(words.next(), Some("seaworthy"));
+    let mut command = program.command(words);
+    command.current_dir(folder);
+    Answer::of(command, str::to_owned)
+}
 
 #[test]
 fn the_program_prints_what_the_pages_say() {
@@ -24,7 +33,7 @@ fn the_program_prints_what_the_pages_say() {
     for file in files {
         let page = Page::read(&file);
         let program = Program::new();
-        let answers: Vec<_> = page.steps.iter().map(|step| step.run(&program, &tests)).collect();
+        let answers: Vec<_> = page.steps.iter().map(|step| answer(step, &program, &tests)).collect();
         if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
             page.overwrite(&answers);
         } else {
@@ -40,7 +49,7 @@ fn the_tour_in_the_readme_works_as_printed() {
     let page = Page::read(&root.join("README.md"));
     assert!(!page.steps.is_empty());
     let program = Program::new();
-    let answers: Vec<_> = page.steps.iter().map(|step| step.run(&program, &root)).collect();
+    let answers: Vec<_> = page.steps.iter().map(|step| answer(step, &program, &root)).collect();
     // Readers do not see exit codes.
     let wrong = page.differences(&answers, false);
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));

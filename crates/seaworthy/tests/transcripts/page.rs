@@ -1,12 +1,11 @@
 //! A page with commands and what they print.
 //!
-//! In blocks marked `console`, a line `$ seaworthy …` is a command, `? 1` below it is an exit code other than 0, and the
-//! rest is what it prints, both outputs together. A line `...` stands for any number of lines.
+//! In blocks marked `console`, a line `$ …` is a command, `? 1` below it is an exit code other than 0, and the rest is
+//! what it prints, both outputs together. A line `...` stands for any number of lines.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-
-use crate::program::Program;
+use std::process::Command;
 
 pub struct Page {
     file: PathBuf,
@@ -20,7 +19,7 @@ pub struct Step {
     at: usize,
     /// The first line behind what it prints.
     end: usize,
-    command: Vec<String>,
+    pub command: String,
     code: i32,
     expected: Vec<String>,
 }
@@ -55,7 +54,7 @@ impl Page {
     pub fn differences(&self, answers: &[Answer], with_codes: bool) -> Vec<String> {
         let mut wrong = Vec::new();
         for (step, answer) in self.steps.iter().zip(answers) {
-            let place = format!("{}:{}: {}", self.file.display(), step.at + 1, step.command.join(" "));
+            let place = format!("{}:{}: {}", self.file.display(), step.at + 1, step.command);
             if with_codes && step.code != answer.code {
                 wrong.push(format!("{place}: the exit code is {}, not {}", answer.code, step.code));
             }
@@ -90,26 +89,25 @@ impl Page {
 
 impl Step {
     fn read(lines: &[String], at: usize, end: usize) -> Self {
-        let command = lines[at][2..].split_whitespace().map(str::to_owned).collect();
+        let command = lines[at][2..].to_owned();
         let code = lines[at + 1].strip_prefix("? ").map(|code| code.parse().unwrap());
         let expected = &lines[at + 1 + usize::from(code.is_some())..end];
         Step { at, end, command, code: code.unwrap_or(0), expected: trimmed(expected) }
     }
+}
 
-    /// Runs the command in a folder.
-    pub fn run(&self, program: &Program, folder: &Path) -> Answer {
-        let (name, args) = self.command.split_first().unwrap();
-        assert_eq!(name, "seaworthy");
+impl Answer {
+    /// Runs a command and takes what it prints, in the order in which it does.
+    pub fn of(mut command: Command, reading: impl Fn(&str) -> String) -> Self {
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let mut command = program.command(args);
-        command.current_dir(folder).stdout(writer.try_clone().unwrap()).stderr(writer);
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
         let mut child = command.spawn().unwrap();
         // The command holds the writing ends too, and the end comes when all are closed.
         drop(command);
         let mut printed = String::new();
         reader.read_to_string(&mut printed).unwrap();
         let code = child.wait().unwrap().code().unwrap();
-        let lines: Vec<String> = printed.lines().map(str::to_owned).collect();
+        let lines: Vec<String> = reading(&printed).lines().map(str::to_owned).collect();
         Answer { code, lines: trimmed(&lines) }
     }
 }
