@@ -34,6 +34,11 @@ async fn serve(options: &Apiserver) -> Result<u8, Failure> {
         Some(file) => StaticTokens::load(file).map_err(Failure::unreadable)?,
         None => StaticTokens::default(),
     };
+    if options.data.exists() && !options.data.is_dir() {
+        let data = options.data.display();
+        let why = format!("{data} is a file; --data takes a folder, which is made if it is not there");
+        return Err(Failure::unreadable(why));
+    }
     let pki = Pki::load(&options.data.join("pki"), now).map_err(Failure::unreadable)?;
     let keys = pki.keys.clone();
     let settings = Settings { place: Place::Folder(options.data.clone()), world, tokens, keys };
