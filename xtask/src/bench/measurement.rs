@@ -45,11 +45,6 @@ impl Parses {
     pub fn best(self, other: Self) -> Self {
         Self { system: self.system.min(other.system), mimalloc: self.mimalloc.min(other.mimalloc) }
     }
-
-    /// The harder yardstick.
-    pub fn shorter(self) -> Duration {
-        self.system.min(self.mimalloc)
-    }
 }
 
 impl Measurement {
