@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,13 +11,13 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::mpsc;
 
 /// An answer's body.
-#[derive(Debug)]
 pub struct Body(Inner);
 
-#[derive(Debug)]
 enum Inner {
-    /// What is left of it. A list's items are the very bytes that the store holds: nothing is copied to join them.
+    /// What is left of it.
     Pieces(VecDeque<Bytes>),
+    /// Pieces that are made when the client is ready for them: a long list is never in memory as a whole.
+    Lazy(Box<dyn Iterator<Item = Bytes> + Send>),
     /// As it comes.
     Stream(mpsc::Receiver<Bytes>),
 }
@@ -32,9 +33,24 @@ impl Body {
         Body(Inner::Pieces(pieces.into_iter().filter(|piece| !piece.is_empty()).collect()))
     }
 
+    /// Pieces, in order, each made when it is its turn.
+    pub fn lazy(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Body {
+        Body(Inner::Lazy(Box::new(pieces)))
+    }
+
     /// Whatever the channel's other end sends, until it is dropped.
     pub fn stream(receiver: mpsc::Receiver<Bytes>) -> Body {
         Body(Inner::Stream(receiver))
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Inner::Pieces(_) => "Body(pieces)",
+            Inner::Lazy(_) => "Body(lazy)",
+            Inner::Stream(_) => "Body(stream)",
+        })
     }
 }
 
@@ -51,6 +67,7 @@ impl HttpBody for Body {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
             Inner::Pieces(pieces) => Poll::Ready(pieces.pop_front().map(|piece| Ok(Frame::data(piece)))),
+            Inner::Lazy(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
             Inner::Stream(receiver) => receiver.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
         }
     }
@@ -58,14 +75,14 @@ impl HttpBody for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Inner::Pieces(pieces) => pieces.is_empty(),
-            Inner::Stream(_) => false,
+            Inner::Lazy(_) | Inner::Stream(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Inner::Pieces(pieces) => SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum()),
-            Inner::Stream(_) => SizeHint::default(),
+            Inner::Lazy(_) | Inner::Stream(_) => SizeHint::default(),
         }
     }
 }

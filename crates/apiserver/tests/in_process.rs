@@ -89,3 +89,19 @@ async fn definition_is_served_when_it_is_answered() {
     assert_eq!(code, 200, "{gone}");
     assert_eq!(send(&server, Method::GET, boats, JSON, Value::Null).await.0, 404);
 }
+
+#[tokio::test]
+async fn long_list_is_sent_in_pieces_and_is_whole() {
+    let server = server().await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    for at in 0..40 {
+        let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": format!("c-{at:02}")},
+            "data": {"text": "x".repeat(5_000)}});
+        assert_eq!(send(&server, Method::POST, path, JSON, object).await.0, 201);
+    }
+    let (_, list) = send(&server, Method::GET, path, JSON, Value::Null).await;
+    let names: Vec<&str> =
+        list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
+    let wanted: Vec<String> = (0..40).map(|at| format!("c-{at:02}")).collect();
+    assert_eq!(names, wanted);
+}

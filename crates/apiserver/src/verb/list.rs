@@ -107,7 +107,7 @@ pub fn list(call: &Call) -> Result<Answer, Failure> {
     if let Some(remaining) = found.remaining {
         metadata["remainingItemCount"] = remaining.into();
     }
-    present(call, &found.records, metadata)
+    present(call, found.records, metadata)
 }
 
 /// Everything that a request means, as it is now.
@@ -186,7 +186,7 @@ fn read_failure(error: ReadError, asked: u64) -> Failure {
     }
 }
 
-fn present(call: &Call, records: &[Arc<Record>], metadata: Value) -> Result<Answer, Failure> {
+fn present(call: &Call, records: Vec<Arc<Record>>, metadata: Value) -> Result<Answer, Failure> {
     let Call { resource, accepted, server, .. } = call;
     if (accepted.shape, accepted.format) == (Shape::Whole, Format::Json) {
         return Ok(Answer::ok(Format::Json, joined(resource, records, &metadata)));
@@ -230,35 +230,60 @@ fn present(call: &Call, records: &[Arc<Record>], metadata: Value) -> Result<Answ
     Ok(Answer::ok(accepted.format, present::text(&value, accepted.format)))
 }
 
-/// The list's JSON, joined from the stored bytes. Items of built-in kinds do not repeat their kind.
-fn joined(resource: &Resource, records: &[Arc<Record>], metadata: &Value) -> Body {
+/// The list's JSON, joined from the stored bytes piece by piece. Items of built-in kinds do not repeat their kind.
+fn joined(resource: &Arc<Resource>, records: Vec<Arc<Record>>, metadata: &Value) -> Body {
     let list_kind = Value::from(&*resource.list_kind);
     let api_version = Value::from(&*resource.api_version);
-    let mut pieces: Vec<Bytes> = Vec::new();
-    let mut piece = BytesMut::with_capacity(PIECE);
     let head = format!("{{\"kind\":{list_kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":[");
-    piece.put_slice(head.as_bytes());
-    for (at, record) in records.iter().enumerate() {
-        if at > 0 {
-            piece.put_u8(b',');
+    let size: usize = records.iter().map(|record| record.body.len()).sum();
+    let pieces = Joined { resource: resource.clone(), records: records.into_iter(), head: Some(head), is_over: false };
+    // What fits into one piece gets its length told beforehand.
+    if size < PIECE / 2 { Body::pieces(pieces) } else { Body::lazy(pieces) }
+}
+
+/// The pieces of a list that are still to come.
+struct Joined {
+    resource: Arc<Resource>,
+    records: std::vec::IntoIter<Arc<Record>>,
+    head: Option<String>,
+    is_over: bool,
+}
+
+impl Iterator for Joined {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            return None;
         }
-        let rest = match resource.kept_as() {
-            Some(_) => present::after_kind(&present::in_version(resource, &record.body)),
-            None => present::after_kind(&record.body),
-        };
-        if resource.is_custom() {
-            piece.put_slice(&resource.prefix);
-        } else {
-            piece.put_u8(b'{');
+        let mut piece = BytesMut::with_capacity(PIECE);
+        let mut is_first = false;
+        if let Some(head) = self.head.take() {
+            piece.put_slice(head.as_bytes());
+            is_first = true;
         }
-        piece.put(rest);
-        if piece.len() >= PIECE {
-            pieces.push(std::mem::replace(&mut piece, BytesMut::with_capacity(PIECE)).freeze());
+        while piece.len() < PIECE {
+            let Some(record) = self.records.next() else {
+                piece.put_slice(b"]}\n");
+                self.is_over = true;
+                break;
+            };
+            if !std::mem::take(&mut is_first) {
+                piece.put_u8(b',');
+            }
+            let rest = match self.resource.kept_as() {
+                Some(_) => present::after_kind(&present::in_version(&self.resource, &record.body)),
+                None => present::after_kind(&record.body),
+            };
+            if self.resource.is_custom() {
+                piece.put_slice(&self.resource.prefix);
+            } else {
+                piece.put_u8(b'{');
+            }
+            piece.put(rest);
         }
+        Some(piece.freeze())
     }
-    piece.put_slice(b"]}\n");
-    pieces.push(piece.freeze());
-    Body::pieces(pieces)
 }
 
 /// Where a list goes on: at a revision, after a key.
