@@ -176,7 +176,6 @@ pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>>
     let versions = spec.get("versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let name = |version: &Value| version.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let is = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
-    let stored = versions.iter().find(|version| is(version, "storage")).map(name).unwrap_or_default();
     let kind = text("/names/kind");
     let prefix =
         |version: &str| -> Box<[u8]> { object::prefix(&api_version(group, version), kind).into_bytes().into() };
@@ -198,7 +197,6 @@ pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>>
                 storage: format!("{group}/{}", text("/names/plural")).into(),
                 api_version: api_version(group, &version_name).into(),
                 prefix: prefix(&version_name),
-                stored_prefix: prefix(&stored),
                 origin: Origin::Custom(Arc::new(Custom::read(version, history_begins))),
             })
         })

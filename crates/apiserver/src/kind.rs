@@ -48,6 +48,8 @@ pub struct Kind {
     pub prepare: fn(&mut Object, Option<&Object>, Part),
     /// What is wrong with the object, given the stored one on an update.
     pub validate: fn(&Object, Option<&Object>, Part) -> Vec<Cause>,
+    /// What the kind does to an object whose deletion begins, beside marking it.
+    pub begin_deletion: fn(&mut Object),
     /// What `kubectl get` shows beside the name.
     pub columns: &'static [Column],
     /// The cells of those columns, the name included.
@@ -120,6 +122,7 @@ impl Kind {
         defaults: no_defaults,
         prepare: no_preparation,
         validate: no_rules,
+        begin_deletion: |_| {},
         columns: &[Column::NAME, Column::AGE],
         cells: name_and_age,
         warning: "",

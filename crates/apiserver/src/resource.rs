@@ -6,10 +6,8 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, Schema, names};
 use serde_json::Value;
 
-use crate::builtin::definition::FINALIZER;
 use crate::builtin::definitions;
 use crate::custom::Custom;
-use crate::housekeeping::DEFINITIONS;
 use crate::kind::{Deed, Generation, KeptAs, Kind, Part, Review, Ways};
 use crate::object::{self, Encoded, Metadata, Object};
 use crate::request::Verb;
@@ -43,8 +41,6 @@ pub struct Resource {
     pub api_version: Arc<str>,
     /// What objects of this version begin with.
     pub prefix: Box<[u8]>,
-    /// What stored objects begin with: the same, unless another version is stored.
-    pub stored_prefix: Box<[u8]>,
     /// Whose idea it was.
     pub origin: Origin,
 }
@@ -93,7 +89,6 @@ impl Resource {
             verbs: kind.verbs,
             storage: format!("{group}/{}", kept.plural).into(),
             api_version: api_version(kind.group, kind.version).into(),
-            stored_prefix: prefix(kept),
             prefix: prefix(kind),
             origin: Origin::BuiltIn(kind),
         }
@@ -268,14 +263,8 @@ impl Resource {
 
     /// What a kind does to an object whose deletion begins, beside marking it.
     pub fn begin_deletion(&self, object: &mut Object) {
-        if &*self.storage == "core/namespaces"
-            && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
-        {
-            status.insert("phase".to_owned(), "Terminating".into());
-        }
-        if &*self.storage == DEFINITIONS {
-            let held = object.finalizers().chain([FINALIZER]).map(Value::from).collect::<Vec<_>>();
-            object.set_meta("finalizers", held);
+        if let Origin::BuiltIn(kind) = &self.origin {
+            (kind.begin_deletion)(object);
         }
     }
 

@@ -26,6 +26,7 @@ pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     defaults,
     prepare,
     validate,
+    begin_deletion,
     columns: &[
         Column::NAME,
         Column::shown("Scope", "Whether its objects live in namespaces."),
@@ -56,6 +57,12 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     if let Value::Object(next) = value {
         *object = next;
     }
+}
+
+/// It stays until its objects are gone.
+fn begin_deletion(object: &mut Object) {
+    let held: Vec<Value> = object.finalizers().chain([FINALIZER]).map(Value::from).collect();
+    object.set_meta("finalizers", held);
 }
 
 fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {

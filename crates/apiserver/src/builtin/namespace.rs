@@ -38,6 +38,7 @@ pub static NAMESPACE: Kind = Kind {
     defaults,
     prepare,
     validate,
+    begin_deletion,
     columns: &[Column::NAME, Column::shown("Status", "Whether it is in use or on its way out."), Column::AGE],
     cells,
     ..Kind::BASE
@@ -78,6 +79,13 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
                 object.insert("status".to_owned(), status.clone());
             }
         }
+    }
+}
+
+/// Whoever looks sees that it is on its way out.
+fn begin_deletion(object: &mut Object) {
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("phase".to_owned(), "Terminating".into());
     }
 }
 
