@@ -1,0 +1,325 @@
+//! What the API holds of one kind, as this process knows it: one watch per kind, shared by every controller.
+//!
+//! - A cache never goes back: an event older than what is held is passed over. So a controller that hands in the answer
+//!   to its own write ([`Cache::wrote`]) never decides on the state before it.
+//! - Listeners are told while the change is made, with the object before and after it; they only mark what is to be looked
+//!   at again, so nothing is buffered for them.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use futures::StreamExt as _;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+/// Names an object among those of its kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Its namespace; empty for what belongs to the whole cluster.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Key {
+    /// The key of something that belongs to the whole cluster.
+    pub fn cluster(name: impl Into<String>) -> Key {
+        Key { namespace: String::new(), name: name.into() }
+    }
+
+    /// The key of this object.
+    pub fn of<K: Resource>(object: &K) -> Key {
+        Key { namespace: object.namespace().unwrap_or_default(), name: object.name_any() }
+    }
+}
+
+/// One object before and after a change: created, changed or gone.
+#[derive(Clone, Debug)]
+pub struct Delta<K> {
+    /// What was held before.
+    pub before: Option<Arc<K>>,
+    /// What is held now.
+    pub after: Option<Arc<K>>,
+}
+
+impl<K> Delta<K> {
+    /// Both sides, as far as there are any: what a mapping to other objects has to look at.
+    pub fn sides(&self) -> impl Iterator<Item = &Arc<K>> {
+        self.before.iter().chain(&self.after)
+    }
+}
+
+/// What to do when an object changes.
+type Listener<K> = Box<dyn Fn(&Delta<K>) + Send + Sync>;
+
+/// All objects of one kind.
+pub struct Cache<K> {
+    state: RwLock<State<K>>,
+    listeners: RwLock<Vec<Listener<K>>>,
+    synced: watch::Sender<bool>,
+}
+
+struct State<K> {
+    objects: BTreeMap<Key, Arc<K>>,
+    /// The list under way, until it is whole.
+    listed: Option<BTreeMap<Key, Arc<K>>>,
+}
+
+impl<K> Default for Cache<K> {
+    fn default() -> Self {
+        Cache {
+            state: RwLock::new(State { objects: BTreeMap::new(), listed: None }),
+            listeners: RwLock::new(Vec::new()),
+            synced: watch::Sender::new(false),
+        }
+    }
+}
+
+impl<K: Resource> Cache<K> {
+    /// Has `listener` told of every change from now on.
+    pub fn listen(&self, listener: impl Fn(&Delta<K>) + Send + Sync + 'static) {
+        self.listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+    }
+
+    /// The object with this key.
+    pub fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.read(|objects| objects.get(key).cloned())
+    }
+
+    /// The object of the whole cluster with this name.
+    pub fn named(&self, name: &str) -> Option<Arc<K>> {
+        self.get(&Key::cluster(name))
+    }
+
+    /// All objects, by namespace and name.
+    pub fn all(&self) -> Vec<Arc<K>> {
+        self.read(|objects| objects.values().cloned().collect())
+    }
+
+    /// Those objects for which `keep` holds, by namespace and name.
+    pub fn filter(&self, keep: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        self.read(|objects| objects.values().filter(|object| keep(object)).cloned().collect())
+    }
+
+    /// Waits until the first list is whole. A decision made before would take what is missing for gone.
+    pub async fn synced(&self) {
+        // The sender lives in self, so waiting cannot fail.
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// Whether the first list is whole.
+    pub fn is_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Takes in the answer to a write of ours, ahead of the watch.
+    pub fn wrote(&self, object: K) {
+        self.change(|state| state.apply(object).into_iter().collect());
+    }
+
+    /// Takes in what the watch says.
+    pub fn follow(&self, event: watcher::Event<K>) {
+        let is_whole = matches!(event, watcher::Event::InitDone);
+        self.change(|state| match event {
+            watcher::Event::Apply(object) => state.apply(object).into_iter().collect(),
+            watcher::Event::Delete(object) => state.delete(&object).into_iter().collect(),
+            watcher::Event::Init => {
+                state.listed = Some(BTreeMap::new());
+                Vec::new()
+            }
+            watcher::Event::InitApply(object) => {
+                state.listed.get_or_insert_default().insert(Key::of(&object), Arc::new(object));
+                Vec::new()
+            }
+            watcher::Event::InitDone => state.replace(),
+        });
+        if is_whole {
+            self.synced.send_replace(true);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State<K>) -> Vec<Delta<K>>) {
+        let deltas = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+        for delta in &deltas {
+            listeners.iter().for_each(|listener| listener(delta));
+        }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&BTreeMap<Key, Arc<K>>) -> T) -> T {
+        read(&self.state.read().unwrap_or_else(PoisonError::into_inner).objects)
+    }
+}
+
+impl<K> Cache<K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    /// Keeps the cache true for as long as it is polled. Errors of the watch are logged and tried again.
+    pub async fn run(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
+        let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => self.follow(event),
+                Err(error) => {
+                    let kind = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
+                    tracing::warn!(kind, %error, "the watch broke off and is tried again");
+                }
+            }
+        }
+    }
+}
+
+// === impl State ===
+
+impl<K: Resource> State<K> {
+    fn apply(&mut self, object: K) -> Option<Delta<K>> {
+        let key = Key::of(&object);
+        let before = self.objects.get(&key).cloned();
+        if before.as_deref().is_some_and(|before| revision(before) >= revision(&object)) {
+            return None;
+        }
+        let after = Arc::new(object);
+        self.objects.insert(key, Arc::clone(&after));
+        Some(Delta { before, after: Some(after) })
+    }
+
+    fn delete(&mut self, object: &K) -> Option<Delta<K>> {
+        let key = Key::of(object);
+        // Held is newer where the object was made again before we heard of its end.
+        if self.objects.get(&key).is_none_or(|held| revision(&**held) > revision(object)) {
+            return None;
+        }
+        let before = self.objects.remove(&key);
+        Some(Delta { before, after: None })
+    }
+
+    fn replace(&mut self) -> Vec<Delta<K>> {
+        let Some(listed) = self.listed.take() else { return Vec::new() };
+        let gone: Vec<Key> = self.objects.keys().filter(|key| !listed.contains_key(*key)).cloned().collect();
+        let mut deltas: Vec<Delta<K>> =
+            gone.iter().map(|key| Delta { before: self.objects.remove(key), after: None }).collect();
+        for (key, after) in listed {
+            let before = self.objects.get(&key).cloned();
+            if before.as_deref().is_some_and(|before| revision(before) >= revision(&*after)) {
+                continue;
+            }
+            self.objects.insert(key, Arc::clone(&after));
+            deltas.push(Delta { before, after: Some(after) });
+        }
+        deltas
+    }
+}
+
+/// The revision as a number, so that later is greater. Kubernetes promises that since 1.35; before it was so as well.
+/// What is no number counts as newest: it is taken in rather than missed.
+fn revision<K: Resource>(object: &K) -> u64 {
+    object.meta().resource_version.as_deref().map_or(u64::MAX, |text| text.parse().unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::ObjectMeta;
+    use watcher::Event;
+
+    use super::*;
+
+    fn map(name: &str, revision: u64) -> ConfigMap {
+        ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some("default".to_owned()),
+                resource_version: Some(revision.to_string()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        }
+    }
+
+    fn held(cache: &Cache<ConfigMap>) -> Vec<(String, u64)> {
+        cache.all().iter().map(|object| (object.name_any(), revision(&**object))).collect()
+    }
+
+    fn listed(objects: impl IntoIterator<Item = ConfigMap>) -> Cache<ConfigMap> {
+        let cache = Cache::default();
+        cache.follow(Event::Init);
+        objects.into_iter().for_each(|object| cache.follow(Event::InitApply(object)));
+        cache.follow(Event::InitDone);
+        cache
+    }
+
+    #[test]
+    fn list_is_seen_when_it_is_whole() {
+        let cache = Cache::default();
+        cache.follow(Event::Init);
+        cache.follow(Event::InitApply(map("a", 1)));
+        assert!(!cache.is_synced());
+        assert_eq!(held(&cache), []);
+        cache.follow(Event::InitDone);
+        assert!(cache.is_synced());
+        assert_eq!(held(&cache), [("a".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn own_write_is_seen_at_once_and_the_watch_does_not_take_it_back() {
+        let cache = listed([map("a", 1)]);
+        cache.wrote(map("a", 5));
+        cache.follow(Event::Apply(map("a", 3)));
+        assert_eq!(held(&cache), [("a".to_owned(), 5)]);
+        cache.follow(Event::Apply(map("a", 6)));
+        assert_eq!(held(&cache), [("a".to_owned(), 6)]);
+    }
+
+    #[test]
+    fn older_list_does_not_take_an_own_write_back() {
+        let cache = listed([map("a", 1)]);
+        cache.follow(Event::Init);
+        cache.follow(Event::InitApply(map("a", 1)));
+        cache.wrote(map("a", 5));
+        cache.follow(Event::InitDone);
+        assert_eq!(held(&cache), [("a".to_owned(), 5)]);
+    }
+
+    #[test]
+    fn what_a_new_list_lacks_is_gone() {
+        let cache = listed([map("a", 1), map("b", 2)]);
+        let gone = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&gone);
+        cache.listen(move |delta| {
+            heard.lock().unwrap().push((delta.before.as_ref().map(|object| object.name_any()), delta.after.is_some()));
+        });
+        cache.follow(Event::Init);
+        cache.follow(Event::InitApply(map("b", 2)));
+        cache.follow(Event::InitDone);
+        assert_eq!(held(&cache), [("b".to_owned(), 2)]);
+        assert_eq!(*gone.lock().unwrap(), [(Some("a".to_owned()), false)]);
+    }
+
+    #[test]
+    fn late_word_of_a_deletion_does_not_remove_the_successor() {
+        let cache = listed([map("a", 1)]);
+        cache.wrote(map("a", 7));
+        cache.follow(Event::Delete(map("a", 4)));
+        assert_eq!(held(&cache), [("a".to_owned(), 7)]);
+        cache.follow(Event::Delete(map("a", 9)));
+        assert_eq!(held(&cache), []);
+    }
+
+    #[test]
+    fn listener_gets_both_sides_of_a_change() {
+        let cache = listed([map("a", 1)]);
+        let sides = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&sides);
+        cache.listen(move |delta| heard.lock().unwrap().push(delta.sides().count()));
+        cache.follow(Event::Apply(map("a", 2)));
+        cache.follow(Event::Apply(map("b", 3)));
+        cache.follow(Event::Apply(map("b", 3)));
+        assert_eq!(*sides.lock().unwrap(), [2, 1], "and nothing is said of what changes nothing");
+    }
+}

@@ -1,0 +1,21 @@
+//! What every controller stands on.
+//!
+//! A controller reads [`Cache`]s, decides by a pure function, and has the changes made by the one applier. The rooms:
+//!
+//! - [`cache`]: what the API holds of one kind, one watch for all;
+//! - [`queue`] and [`worker`]: what is looked at next, and the loop that does it;
+//! - [`election`] and [`leadership`]: of several processes, one acts.
+
+pub mod cache;
+pub mod election;
+pub mod leadership;
+pub mod metrics;
+pub mod queue;
+pub mod worker;
+
+pub use cache::{Cache, Delta, Key};
+pub use election::Terms;
+pub use leadership::{Campaign, Leadership};
+pub use metrics::Metrics;
+pub use queue::Queue;
+pub use worker::{Controller, Failure, Next, Observer, Retry};
