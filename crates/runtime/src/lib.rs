@@ -3,9 +3,11 @@
 //! A controller reads [`Cache`]s, decides by a pure function, and has the changes made by the one applier. The rooms:
 //!
 //! - [`cache`]: what the API holds of one kind, one watch for all;
+//! - [`applier`]: the one place that writes;
 //! - [`queue`] and [`worker`]: what is looked at next, and the loop that does it;
 //! - [`election`] and [`leadership`]: of several processes, one acts.
 
+pub mod applier;
 pub mod cache;
 pub mod election;
 pub mod leadership;
@@ -13,6 +15,7 @@ pub mod metrics;
 pub mod queue;
 pub mod worker;
 
+pub use applier::{Applier, Mode, WriteError};
 pub use cache::{Cache, Delta, Key};
 pub use election::Terms;
 pub use leadership::{Campaign, Leadership};

@@ -61,8 +61,8 @@ pub struct WriteLabels {
     pub kind: String,
     /// How: `apply`, `patch`, `delete`, `evict`.
     pub verb: &'static str,
-    /// `ok`, or the reason that the API server gave.
-    pub outcome: String,
+    /// `ok`, or the category of the error.
+    pub outcome: &'static str,
 }
 
 /// A controller by name.
