@@ -5,11 +5,13 @@
 //! - [`cache`]: what the API holds of one kind, one watch for all;
 //! - [`applier`]: the one place that writes;
 //! - [`queue`] and [`worker`]: what is looked at next, and the loop that does it;
+//! - [`events`] and [`metrics`]: what is told and counted;
 //! - [`election`] and [`leadership`]: of several processes, one acts.
 
 pub mod applier;
 pub mod cache;
 pub mod election;
+pub mod events;
 pub mod leadership;
 pub mod metrics;
 pub mod queue;
@@ -18,6 +20,7 @@ pub mod worker;
 pub use applier::{Applier, Mode, WriteError};
 pub use cache::{Cache, Delta, Key};
 pub use election::Terms;
+pub use events::{Events, Gravity};
 pub use leadership::{Campaign, Leadership};
 pub use metrics::Metrics;
 pub use queue::Queue;
