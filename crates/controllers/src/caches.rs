@@ -39,14 +39,14 @@ impl Caches {
     /// Keeps all caches true for as long as it is polled. Ends only if a watch cannot go on.
     pub fn run(&self, client: &Client) -> BoxFuture<'static, ()> {
         let watches = vec![
-            follow(&self.machine_configs, client),
-            follow(&self.pools, client),
-            follow(&self.kubelet_configs, client),
-            follow(&self.container_runtime_configs, client),
-            follow(&self.controller_configs, client),
-            follow(&self.nodes, client),
-            follow(&self.machine_config_nodes, client),
-            follow(&self.disruption_budgets, client),
+            follow(&self.machine_configs, client, whole),
+            follow(&self.pools, client, whole),
+            follow(&self.kubelet_configs, client, whole),
+            follow(&self.container_runtime_configs, client, whole),
+            follow(&self.controller_configs, client, whole),
+            follow(&self.nodes, client, node),
+            follow(&self.machine_config_nodes, client, whole),
+            follow(&self.disruption_budgets, client, whole),
         ];
         select_all(watches).map(drop).boxed()
     }
@@ -64,9 +64,21 @@ impl Caches {
     }
 }
 
-fn follow<K>(cache: &Arc<Cache<K>>, client: &Client) -> BoxFuture<'static, ()>
+fn follow<K>(cache: &Arc<Cache<K>>, client: &Client, slim: fn(&mut K)) -> BoxFuture<'static, ()>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    Arc::clone(cache).run(Api::all(client.clone()), watcher::Config::default()).boxed()
+    Arc::clone(cache).run(Api::all(client.clone()), watcher::Config::default(), slim).boxed()
+}
+
+/// Nothing is taken away.
+fn whole<K>(_: &mut K) {}
+
+/// Of a node's images nobody here wants to know, and they are most of it.
+fn node(node: &mut Node) {
+    if let Some(status) = &mut node.status {
+        status.images = None;
+        status.volumes_attached = None;
+        status.volumes_in_use = None;
+    }
 }

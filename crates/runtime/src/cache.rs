@@ -15,6 +15,8 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
+use crate::checked::Checked;
+
 /// Names an object among those of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -156,20 +158,55 @@ impl<K: Resource> Cache<K> {
 
 impl<K> Cache<K>
 where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    /// Keeps the cache true for as long as it is polled. Errors of the watch are logged and tried again.
-    pub async fn run(self: Arc<Self>, api: Api<K>, config: watcher::Config) {
+    /// Keeps the cache true for as long as it is polled. Errors of the watch are logged and tried again; an object that
+    /// cannot be read is logged, and what was held of it stays.
+    ///
+    /// `slim` takes from every object what nobody here reads.
+    pub async fn run(self: Arc<Self>, api: Api<Checked<K>>, config: watcher::Config, slim: fn(&mut K)) {
         let mut events = std::pin::pin!(watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
-                Ok(event) => self.follow(event),
-                Err(error) => {
-                    let kind = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
-                    tracing::warn!(kind, %error, "the watch broke off and is tried again");
+                Ok(event) => {
+                    if let Some(event) = self.sound(event, slim) {
+                        self.follow(event);
+                    }
                 }
+                Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off and is tried again"),
             }
         }
+    }
+
+    fn sound(&self, event: watcher::Event<Checked<K>>, slim: fn(&mut K)) -> Option<watcher::Event<K>> {
+        let read = |object: Checked<K>| match object {
+            Checked::Sound(mut object) => {
+                object.meta_mut().managed_fields = None;
+                slim(&mut object);
+                Some(object)
+            }
+            Checked::Unreadable { metadata, error } => {
+                let key = Key {
+                    namespace: metadata.namespace.clone().unwrap_or_default(),
+                    name: metadata.name.clone().unwrap_or_default(),
+                };
+                tracing::warn!(kind = %K::kind(&()), ?key, error, "the object cannot be read and is passed over");
+                self.get(&key).map(Arc::unwrap_or_clone)
+            }
+        };
+        Some(match event {
+            watcher::Event::Apply(object) => watcher::Event::Apply(read(object)?),
+            watcher::Event::InitApply(object) => watcher::Event::InitApply(read(object)?),
+            watcher::Event::Delete(object) => {
+                let revision = object.meta().resource_version.clone();
+                let mut gone = read(object)?;
+                // What was held stands in for what cannot be read; that it is gone is certain.
+                gone.meta_mut().resource_version = revision;
+                watcher::Event::Delete(gone)
+            }
+            watcher::Event::Init => watcher::Event::Init,
+            watcher::Event::InitDone => watcher::Event::InitDone,
+        })
     }
 }
 

@@ -10,6 +10,7 @@
 
 pub mod applier;
 pub mod cache;
+pub mod checked;
 pub mod election;
 pub mod events;
 pub mod leadership;
@@ -19,6 +20,7 @@ pub mod worker;
 
 pub use applier::{Applier, Mode, WriteError};
 pub use cache::{Cache, Delta, Key};
+pub use checked::Checked;
 pub use election::Terms;
 pub use events::{Events, Gravity};
 pub use leadership::{Campaign, Leadership};
