@@ -6,11 +6,16 @@
 pub mod budget;
 pub mod change;
 pub mod custom_boot;
+pub mod disruption;
 pub mod duration;
 pub mod fleet;
+pub mod garbage;
 pub mod hold;
 pub mod membership;
+pub mod policy;
 pub mod pool_status;
+pub mod reconcilable;
+mod registries;
 pub mod rollout;
 mod standing;
 pub mod targeting;
