@@ -40,7 +40,7 @@ impl Cli {
 }
 
 /// The commands that read files.
-const TAKE_FILES: [&str; 5] = ["render", "explain", "diff", "lint", "ignition"];
+const TAKE_FILES: [&str; 6] = ["render", "explain", "diff", "lint", "ignition", "rollout"];
 
 /// The files that were given without `-f`, with it: where an argument is not understood, it and those behind it; where
 /// `-f` is missing, the folders and manifests that exist.
@@ -120,6 +120,9 @@ pub enum Command {
     /// understood.
     #[command(after_help = LINT_EXAMPLES)]
     Lint(Lint),
+    /// Look at how a pool's nodes come to their configuration
+    #[command(subcommand)]
+    Rollout(Rollout),
     /// Translate and validate single Ignition configs
     #[command(subcommand)]
     Ignition(Ignition),
@@ -262,6 +265,28 @@ pub struct Lint {
     /// How to print the result
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
     pub output: ReportFormat,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Rollout {
+    /// Decide which nodes of a pool are given its configuration next, and say why the others wait
+    ///
+    /// Reads a MachineConfigPool and Nodes as a cluster has them, and decides as the controller would. Other pools among
+    /// the manifests are asked which nodes are theirs; MachineConfigNodes tell since when a node is on its way.
+    ///
+    /// Exit code: 0 when it is decided, also where the decision is that nothing can move; 2 when the command line or an
+    /// input cannot be understood.
+    #[command(after_help = DECIDE_EXAMPLES)]
+    Decide {
+        #[command(flatten)]
+        input: Input,
+        /// The pool [default: the only one]
+        #[arg(long, value_name = "POOL")]
+        pool: Option<String>,
+        /// How to print the result
+        #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
+        output: ReportFormat,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -427,6 +452,14 @@ Examples:
 
   # Fail on anything worth knowing, but overriding the platform's files is fine
   seaworthy lint -f manifests/ --strict --allow conflict";
+
+const DECIDE_EXAMPLES: &str = "\
+Examples:
+  # Which node is next, and why do the others wait?
+  kubectl get mcp,nodes -o json | seaworthy rollout decide -f - --pool worker
+
+  # For a program
+  seaworthy rollout decide -f pool.yaml -f nodes.yaml -o json";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:

@@ -12,6 +12,13 @@ pub const NOT_YET_SET: &str = "not-yet-set";
 /// What the names of rendered MachineConfigs start with.
 pub const RENDERED_PREFIX: &str = "rendered-";
 
+/// The pool of the control plane.
+pub const MASTER: &str = "master";
+/// The pool that custom pools inherit from.
+pub const WORKER: &str = "worker";
+/// The pool of the node that keeps quorum with two control-plane nodes.
+pub const ARBITER: &str = "arbiter";
+
 /// Put on every node of a pool that still has to be targeted; written by the node controller.
 pub const UPDATE_IN_PROGRESS: Taint = Taint { key: "UpdateInProgress", effect: "PreferNoSchedule" };
 
@@ -273,6 +280,84 @@ words! {
     pub enum NodeReason {
         /// The step was not reached since the object was made.
         NotYetOccurred = "NotYetOccurred",
+        /// The step belongs to the update that the node is on, and was not reached.
+        NotReached = "NotReached",
+        /// The step is under way.
+        InProgress = "InProgress",
+        /// The step is done.
+        Done = "Done",
+        /// The node runs its target, so the steps to it are over.
+        Updated = "Updated",
+        /// The step has failed.
+        Failed = "Failed",
+        /// Nothing has failed.
+        Healthy = "Healthy",
+    }
+}
+
+words! {
+    /// Why a node does not move: reason of the condition `Updated` of its MachineConfigNode while that is False.
+    pub enum WaitingReason {
+        /// It runs its target.
+        Updated = "Updated",
+        /// It is on its way to the target.
+        Updating = "Updating",
+        /// Its pods cannot be evicted.
+        DrainBlocked = "DrainBlocked",
+        /// It could not reach the target.
+        Failed = "Failed",
+        /// The pool is paused.
+        PoolPaused = "PoolPaused",
+        /// The pool is being deleted.
+        PoolDeleting = "PoolDeleting",
+        /// The pool has no configuration yet.
+        NoConfiguration = "NoConfiguration",
+        /// The pool's maxUnavailable cannot be read.
+        InvalidMaxUnavailable = "InvalidMaxUnavailable",
+        /// As many nodes as may be are away already.
+        Budget = "Budget",
+        /// The node is not healthy.
+        NotReady = "NotReady",
+        /// Somebody took the node out of scheduling.
+        Cordoned = "Cordoned",
+        /// The node is on its way to another configuration.
+        OtherTargetInProgress = "OtherTargetInProgress",
+        /// The node runs the controllers; the others of its pool come first.
+        RunsOperator = "RunsOperator",
+        /// The node gets the labels of its pool first.
+        JoiningPool = "JoiningPool",
+        /// A node of the pool that keeps quorum with this one is away.
+        Quorum = "Quorum",
+        /// Something beside the pool asks it to wait.
+        Held = "Held",
+        /// No pool selects the node.
+        NotInPool = "NotInPool",
+        /// Several custom pools select the node.
+        SeveralPools = "SeveralPools",
+    }
+}
+
+words! {
+    /// Reasons of the conditions of pools that follow their nodes; upstream leaves the reason empty.
+    pub enum PoolReason {
+        /// Every node runs the target.
+        AllNodesUpdated = "AllNodesUpdated",
+        /// Nodes are still to move.
+        NodesUpdating = "NodesUpdating",
+        /// Nodes are still to move, and the pool is paused.
+        PoolPaused = "PoolPaused",
+        /// Nodes are still to move, and nothing moves because maxUnavailable cannot be read.
+        InvalidMaxUnavailable = "InvalidMaxUnavailable",
+        /// Nodes have failed.
+        NodesDegraded = "NodesDegraded",
+        /// No node has failed.
+        NodesHealthy = "NodesHealthy",
+        /// The pool's MachineConfigs cannot be rendered.
+        RenderDegraded = "RenderDegraded",
+        /// The pool's image cannot be built.
+        ImageBuildDegraded = "ImageBuildDegraded",
+        /// Nothing has failed.
+        Healthy = "Healthy",
     }
 }
 
@@ -387,6 +472,8 @@ mod tests {
         check::<GeneratorCondition>();
         check::<NodeCondition>();
         check::<NodeReason>();
+        check::<WaitingReason>();
+        check::<PoolReason>();
         check::<PoolEvent>();
         check::<NodeEvent>();
     }
@@ -404,7 +491,9 @@ mod tests {
             .iter()
             .map(Word::as_str)
             .chain(ImageBuildReason::ALL.iter().map(Word::as_str))
-            .chain(NodeReason::ALL.iter().map(Word::as_str));
+            .chain(NodeReason::ALL.iter().map(Word::as_str))
+            .chain(WaitingReason::ALL.iter().map(Word::as_str))
+            .chain(PoolReason::ALL.iter().map(Word::as_str));
         for reason in reasons {
             assert!(reason.starts_with(|c: char| c.is_ascii_uppercase()), "{reason}");
             assert!(reason.chars().all(|c| c.is_ascii_alphanumeric()), "{reason}");

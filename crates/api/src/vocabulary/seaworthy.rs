@@ -11,6 +11,9 @@ pub mod annotation {
 
     /// On a MachinePool: which object the name of its bootstrap secret was copied from; written by the pool controller.
     pub const BOOTSTRAP_DATA_SECRET: Annotation = Annotation("seaworthy.dev/bootstrap-data-secret");
+    /// On a Node: the drain for which it was taken out of scheduling; written by the drain controller together with that, so
+    /// that a cordon of somebody else is told from its own.
+    pub const CORDONED_FOR: Annotation = Annotation("seaworthy.dev/cordoned-for");
     /// On a MachineConfig: any new text fetches its remote content again; written by users.
     pub const REFRESH: Annotation = Annotation("seaworthy.dev/refresh");
     /// On a rendered MachineConfig: URL, digest and time of the remote content in it, as JSON; written by the render

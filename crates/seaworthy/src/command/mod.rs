@@ -9,6 +9,7 @@ mod ignition;
 mod lint;
 mod pages;
 mod render;
+mod rollout;
 mod ssh_key;
 mod value;
 mod workspace;
@@ -25,6 +26,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Explain(options) => explain::run(&options)?,
         Command::Diff(options) => diff::run(&options)?,
         Command::Lint(options) => lint::run(&options)?,
+        Command::Rollout(options) => rollout::run(&options)?,
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,
         Command::Apiserver(options) => apiserver::run(&options)?,

@@ -2,12 +2,14 @@
 
 mod complaint;
 mod document;
+mod fleet;
 mod items;
 mod read;
 mod set;
 mod yaml;
 
 pub use document::{Part, Text};
+pub use fleet::Fleet;
 pub use read::{Inputs, load};
 pub use set::{LOCATE_BUDGET, Set};
 

@@ -1,0 +1,84 @@
+//! How many nodes of a pool may be away at a time (machineconfig.md, 4.4).
+
+use seaworthy_api::meta::IntOrString;
+use seaworthy_api::vocabulary::machineconfiguration::ARBITER;
+
+/// A maxUnavailable that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "MachineConfigPool {pool}: spec.maxUnavailable is {found:?}; accepted are a whole number such as 2 and a percentage \
+     such as \"10%\"; no node is given a new configuration until it is corrected"
+)]
+pub struct BudgetError {
+    /// The pool.
+    pub pool: String,
+    /// What was found.
+    pub found: String,
+}
+
+/// How many nodes of a pool may be away, which is one where the pool does not say.
+///
+/// A percentage is rounded down, and zero becomes one: a pool that never moves is made by pausing it. A negative number
+/// means "never", as upstream takes it.
+pub fn max_unavailable(pool: &str, value: Option<&IntOrString>, nodes: usize) -> Result<i64, BudgetError> {
+    // One node keeps quorum with the control plane; whatever the pool says, it is never more than one.
+    if pool == ARBITER {
+        return Ok(1);
+    }
+    let most = match value {
+        None => 1,
+        Some(IntOrString::Int(number)) => *number,
+        Some(IntOrString::String(text)) => {
+            let percent = text.strip_suffix('%').and_then(|digits| digits.parse::<i64>().ok());
+            let percent = percent.ok_or_else(|| BudgetError { pool: pool.to_owned(), found: text.clone() })?;
+            // No fleet is so large that the product of the two does not fit.
+            percent.saturating_mul(i64::try_from(nodes).unwrap_or(i64::MAX)).div_euclid(100)
+        }
+    };
+    Ok(if most == 0 { 1 } else { most })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    // Row 91.
+    #[rstest]
+    #[case(None, 1)]
+    #[case(Some(2.into()), 2)]
+    #[case(Some(0.into()), 1)]
+    #[case(Some("50%".into()), 2)]
+    #[case(Some("60%".into()), 2)]
+    #[case(Some("5%".into()), 1)]
+    #[case(Some("150%".into()), 6)]
+    #[case(Some((-1).into()), -1)]
+    fn of_four_nodes(#[case] value: Option<IntOrString>, #[case] most: i64) {
+        assert_eq!(max_unavailable("worker", value.as_ref(), 4), Ok(most));
+    }
+
+    // Row 92.
+    #[rstest]
+    #[case("50 percent")]
+    #[case("60")]
+    #[case("40 %")]
+    #[case("%")]
+    #[case("")]
+    fn what_is_no_percentage_is_refused_by_name(#[case] text: &str) {
+        let error = max_unavailable("worker", Some(&text.into()), 4).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("MachineConfigPool worker: spec.maxUnavailable is {text:?}; ")));
+    }
+
+    #[test]
+    fn an_arbiter_is_alone_whatever_its_pool_says() {
+        assert_eq!(max_unavailable("arbiter", Some(&5.into()), 4), Ok(1));
+        assert_eq!(max_unavailable("arbiter", Some(&"x".into()), 4), Ok(1));
+    }
+
+    #[test]
+    fn a_percentage_beyond_all_bounds_is_no_overflow() {
+        assert!(max_unavailable("worker", Some(&"9223372036854775807%".into()), 5000).is_ok());
+        assert!(max_unavailable("worker", Some(&"92233720368547758070%".into()), 5000).is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! Nodes that booted with the configuration of a custom pool, and get the labels of that pool (machineconfig.md, 4.1).
+//!
+//! A machine can ask the config server for the configuration of any pool, but only labels on its Node make it a member.
+//! Until they are there it would be taken for a worker, and be given the workers' configuration.
+
+use std::collections::BTreeMap;
+
+use seaworthy_api::meta::LabelSelector;
+use seaworthy_api::vocabulary::machineconfiguration::{MASTER, WORKER};
+
+use crate::fleet::NodeView;
+
+/// The custom pools, and the rendered MachineConfigs that are theirs.
+#[derive(Clone, Debug, Default)]
+pub struct Boots<'a> {
+    /// The pool that owns each rendered MachineConfig: the first owner reference.
+    pub owners: BTreeMap<&'a str, &'a str>,
+    /// The node selectors of the pools, by name.
+    pub selectors: BTreeMap<&'a str, Option<&'a LabelSelector>>,
+}
+
+/// Labels that a node should be given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joining<'a> {
+    /// The node.
+    pub node: &'a str,
+    /// The pool that it booted for.
+    pub pool: &'a str,
+    /// The labels that make it a member.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A pool that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no MachineConfigPool {pool}; create it, or label the node for another one")]
+pub struct UnknownPool {
+    /// Its name.
+    pub pool: String,
+}
+
+impl<'a> Boots<'a> {
+    /// The labels that a node still lacks to be a member of the pool that it booted for.
+    ///
+    /// A pool that is gone, or whose selector names no label that could be set, keeps nobody back.
+    pub fn joining(&self, node: &NodeView<'a>) -> Option<Joining<'a>> {
+        let config = node.first_pivot_config.filter(|_| !node.has_pool_labels)?;
+        let pool = *self.owners.get(config).filter(|pool| !matches!(**pool, MASTER | WORKER))?;
+        let labels = self.labels(pool).ok().filter(|labels| !labels.is_empty())?;
+        Some(Joining { node: node.name, pool, labels })
+    }
+
+    /// The labels that make a node a member of a pool, as far as its selector says which.
+    pub fn labels(&self, pool: &str) -> Result<BTreeMap<String, String>, UnknownPool> {
+        let selector = self.selectors.get(pool).ok_or_else(|| UnknownPool { pool: pool.to_owned() })?;
+        let Some(selector) = selector else { return Ok(BTreeMap::new()) };
+        let mut labels = BTreeMap::new();
+        for expression in selector.match_expressions.iter().flatten() {
+            let value = match (expression.operator.as_str(), expression.values.as_deref().unwrap_or_default()) {
+                ("Exists", _) => "",
+                ("In", [value]) => value,
+                _ => continue,
+            };
+            labels.insert(expression.key.clone(), value.to_owned());
+        }
+        labels.extend(selector.match_labels.iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+        Ok(labels)
+    }
+}

@@ -1,0 +1,329 @@
+//! What a change does to a node: nothing, a reload, a restart, a drain or a reboot, and the rule that says so
+//! (server-and-daemon.md, B9 to B12).
+//!
+//! - Every difference is looked up by itself; the longest policy path that is the file or a folder above it decides.
+//! - Whatever no policy speaks of is a reboot.
+//! - The node and every preview ask this function, so a preview cannot promise less than happens.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use seaworthy_api::machineconfiguration::MachineConfigSpec;
+use seaworthy_api::operator::node_disruption_policy::{
+    NodeDisruptionPolicyClusterStatus, PolicyActionStatus, PolicyActionStatusType,
+};
+use seaworthy_api::vocabulary::machineconfiguration::KernelType;
+use seaworthy_ignition::diff::{Change, Entry, What, diff};
+use seaworthy_ignition::{Node, body_of};
+use serde::Serialize;
+
+use crate::policy::built_in;
+use crate::registries;
+
+/// Where the registries of container images are configured; what a change of it needs depends on what is changed.
+pub const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
+/// The service that pulls images.
+const CRIO: &str = "crio.service";
+/// More than any file of that kind has.
+const REGISTRIES_LIMIT: u64 = 16 * 1024 * 1024;
+
+/// What a node does after its files are written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase", tag = "type", content = "service")]
+pub enum Action {
+    /// Systemd reads its units again.
+    DaemonReload,
+    /// A service reads its configuration again.
+    Reload(String),
+    /// A service is restarted.
+    Restart(String),
+    /// The pods leave first.
+    Drain,
+    /// The pods leave and the node boots again.
+    Reboot,
+}
+
+/// How much of a disruption it is, the least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Level {
+    /// Nothing happens beside the writing.
+    #[default]
+    None,
+    /// A service, or systemd, reads its configuration again.
+    Reload,
+    /// A service is restarted.
+    Restart,
+    /// The pods leave.
+    Drain,
+    /// The node boots again.
+    Reboot,
+}
+
+/// A difference, and what it needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// What differs: `file /etc/chrony.conf`.
+    pub what: String,
+    /// The rule that decided.
+    pub rule: Rule,
+    /// What it needs, in order.
+    pub actions: Vec<Action>,
+}
+
+/// The rule that decided about a difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "rule", content = "name")]
+pub enum Rule {
+    /// A policy for this path: the file or a folder above it.
+    FilePolicy(String),
+    /// A policy for this unit.
+    UnitPolicy(String),
+    /// The policy for SSH keys.
+    SshKeyPolicy,
+    /// No policy speaks of it.
+    NoPolicy,
+    /// It takes effect at boot only.
+    AtBoot,
+    /// It is for machines that are still to be made; running ones never look at it.
+    NewMachinesOnly,
+}
+
+/// What a change does to a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Disruption {
+    /// How much of a disruption it is.
+    pub level: Level,
+    /// What the node does, in order and each thing once. A reboot stands alone.
+    pub actions: Vec<Action>,
+    /// What differs, and what each difference needs.
+    pub causes: Vec<Cause>,
+}
+
+impl Disruption {
+    /// Whether the pods leave.
+    pub fn needs_drain(&self) -> bool {
+        self.level >= Level::Drain
+    }
+
+    /// The causes that make it as much of a disruption as it is.
+    pub fn decisive(&self) -> impl Iterator<Item = &Cause> {
+        self.causes.iter().filter(|cause| level_of(&cause.actions) == self.level)
+    }
+}
+
+/// What a node does when it moves from one rendered configuration to another.
+///
+/// Without the policies of the cluster the built-in ones decide.
+///
+/// Differs: actions are done once each, systemd's reload first and a restart in place of a reload of the same service,
+/// because upstream repeats them in the order of the differences; a unit that changes without a reboot always makes systemd
+/// read its units, because otherwise the change has no effect.
+pub fn disruption(
+    old: &MachineConfigSpec,
+    new: &MachineConfigSpec,
+    policies: Option<&NodeDisruptionPolicyClusterStatus>,
+) -> Disruption {
+    let built_in = built_in();
+    let policies = policies.unwrap_or(&built_in);
+    let mut causes = at_boot(old, new);
+    let empty = Node::empty_config("3.5.0");
+    let tree = |spec: &MachineConfigSpec| spec.config.clone();
+    let (old, new) = (tree(old), tree(new));
+    let (old, new) = (old.as_ref().map(Node::from_json), new.as_ref().map(Node::from_json));
+    let changes = diff(old.as_ref().unwrap_or(&empty), new.as_ref().unwrap_or(&empty));
+    causes.extend(of_config(&changes, policies));
+    let actions = in_order(causes.iter().flat_map(|cause| &cause.actions));
+    Disruption { level: level_of(&actions), actions, causes }
+}
+
+/// Differences that take effect at boot.
+fn at_boot(old: &MachineConfigSpec, new: &MachineConfigSpec) -> Vec<Cause> {
+    // What is absent and what is empty mean the same.
+    let texts = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+    let kernel = |spec: &MachineConfigSpec| {
+        spec.kernel_type.as_deref().and_then(|text| text.parse().ok()).unwrap_or(KernelType::Default)
+    };
+    [
+        ("osImageURL", old.os_image_url.as_deref().unwrap_or("") != new.os_image_url.as_deref().unwrap_or("")),
+        ("kernelArguments", texts(&old.kernel_arguments) != texts(&new.kernel_arguments)),
+        ("fips", old.fips.unwrap_or_default() != new.fips.unwrap_or_default()),
+        ("kernelType", kernel(old) != kernel(new)),
+        ("extensions", texts(&old.extensions) != texts(&new.extensions)),
+    ]
+    .into_iter()
+    .filter(|(_, differs)| *differs)
+    .map(|(what, _)| Cause { what: what.to_owned(), rule: Rule::AtBoot, actions: vec![Action::Reboot] })
+    .collect()
+}
+
+fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatus) -> Vec<Cause> {
+    let paths: BTreeMap<&str, &[PolicyActionStatus]> =
+        policies.files.iter().flatten().map(|policy| (policy.path.as_str(), policy.actions.as_slice())).collect();
+    let units: BTreeMap<&str, &[PolicyActionStatus]> =
+        policies.units.iter().flatten().map(|policy| (policy.name.as_str(), policy.actions.as_slice())).collect();
+    let mut causes: Vec<Cause> = Vec::new();
+    for change in changes {
+        let what = change.entry.to_string();
+        let reboot = |rule| Cause { what: what.clone(), rule, actions: vec![Action::Reboot] };
+        let cause = match &change.entry {
+            Entry::File(path) => match nearest(&paths, path) {
+                Some((policy, listed)) => {
+                    let rule = Rule::FilePolicy(policy.to_owned());
+                    Cause { what, rule, actions: actions_of(listed, change) }
+                }
+                None => reboot(Rule::NoPolicy),
+            },
+            Entry::Unit(unit) | Entry::Dropin { unit, .. } => match units.get(unit) {
+                Some(listed) => {
+                    let mut actions = actions_of(listed, change);
+                    if !actions.contains(&Action::Reboot) && !actions.contains(&Action::DaemonReload) {
+                        actions.insert(0, Action::DaemonReload);
+                    }
+                    Cause { what, rule: Rule::UnitPolicy((*unit).to_owned()), actions }
+                }
+                None => reboot(Rule::NoPolicy),
+            },
+            Entry::User(_) => match &policies.sshkey {
+                Some(policy) => {
+                    Cause { what, rule: Rule::SshKeyPolicy, actions: actions_of(&policy.actions, change) }
+                }
+                None => reboot(Rule::NoPolicy),
+            },
+            // A file that was a directory or a link has been judged irreconcilable; were it allowed, nothing less is safe.
+            _ if matches!(change.what, What::Moved { .. }) => reboot(Rule::NoPolicy),
+            _ => Cause { what, rule: Rule::NewMachinesOnly, actions: Vec::new() },
+        };
+        causes.push(cause);
+    }
+    causes
+}
+
+/// The policy with the longest path that is the file or a folder above it.
+fn nearest<'p, T: Copy>(policies: &BTreeMap<&'p str, T>, file: &str) -> Option<(&'p str, T)> {
+    let mut path = file;
+    loop {
+        if let Some((policy, actions)) = policies.get_key_value(path) {
+            return Some((policy, *actions));
+        }
+        // A policy for a folder may be written with a slash at its end.
+        let with_slash = format!("{path}/");
+        if path.len() < file.len()
+            && let Some((policy, actions)) = policies.get_key_value(with_slash.as_str())
+        {
+            return Some((policy, *actions));
+        }
+        path = &path[..path.rfind('/').filter(|at| *at > 0)?];
+    }
+}
+
+fn actions_of(listed: &[PolicyActionStatus], change: &Change<'_>) -> Vec<Action> {
+    let service = |service: &Option<seaworthy_api::operator::node_disruption_policy::Service>| {
+        service.as_ref().map(|service| service.service_name.clone()).unwrap_or_default()
+    };
+    let mut actions = Vec::new();
+    for action in listed {
+        match action.type_.known() {
+            Some(PolicyActionStatusType::None) => {}
+            Some(PolicyActionStatusType::Drain) => actions.push(Action::Drain),
+            Some(PolicyActionStatusType::DaemonReload) => actions.push(Action::DaemonReload),
+            Some(PolicyActionStatusType::Reload) => actions.push(Action::Reload(service(&action.reload))),
+            Some(PolicyActionStatusType::Restart) => actions.push(Action::Restart(service(&action.restart))),
+            Some(PolicyActionStatusType::Special) => {
+                if !is_safe_for_registries(change) {
+                    actions.push(Action::Drain);
+                }
+                actions.push(Action::Reload(CRIO.to_owned()));
+            }
+            // What a newer version means by an action that is not known here is not less than a reboot.
+            Some(PolicyActionStatusType::Reboot) | None => actions.push(Action::Reboot),
+        }
+    }
+    actions
+}
+
+/// Whether a change of the file with the registries leaves running pods alone.
+fn is_safe_for_registries(change: &Change<'_>) -> bool {
+    let text = |file: Option<&Node<'_>>| {
+        let Some(file) = file else { return Some(String::new()) };
+        String::from_utf8(body_of(file, REGISTRIES_LIMIT).ok()?.into_owned()).ok()
+    };
+    let (old, new) = match &change.what {
+        What::Added(new) => (None, Some(*new)),
+        What::Removed(old) => (Some(*old), None),
+        What::Changed { old, new, .. } | What::Moved { old, new, .. } => (Some(*old), Some(*new)),
+    };
+    match (text(old), text(new)) {
+        (Some(old), Some(new)) => registries::is_safe(&old, &new),
+        _ => false,
+    }
+}
+
+/// Each action once: systemd's reload first, then reloads, then restarts; a restart makes a reload of the same service
+/// needless, and a reboot everything else.
+fn in_order<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action> {
+    let mut actions: Vec<Action> = actions.cloned().collect();
+    actions.sort();
+    actions.dedup();
+    if actions.contains(&Action::Reboot) {
+        return vec![Action::Reboot];
+    }
+    let restarted: Vec<String> = actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Restart(service) => Some(service.clone()),
+            _ => None,
+        })
+        .collect();
+    actions.retain(|action| !matches!(action, Action::Reload(service) if restarted.contains(service)));
+    actions
+}
+
+fn level_of(actions: &[Action]) -> Level {
+    let level = |action: &Action| match action {
+        Action::DaemonReload | Action::Reload(_) => Level::Reload,
+        Action::Restart(_) => Level::Restart,
+        Action::Drain => Level::Drain,
+        Action::Reboot => Level::Reboot,
+    };
+    actions.iter().map(level).max().unwrap_or_default()
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Level::None => "none",
+            Level::Reload => "reload",
+            Level::Restart => "restart",
+            Level::Drain => "drain",
+            Level::Reboot => "reboot",
+        })
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::DaemonReload => f.write_str("systemctl daemon-reload"),
+            Action::Reload(service) => write!(f, "reload {service}"),
+            Action::Restart(service) => write!(f, "restart {service}"),
+            Action::Drain => f.write_str("drain"),
+            Action::Reboot => f.write_str("reboot"),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::FilePolicy(path) => write!(f, "policy for {path}"),
+            Rule::UnitPolicy(unit) => write!(f, "policy for unit {unit}"),
+            Rule::SshKeyPolicy => f.write_str("policy for SSH keys"),
+            Rule::NoPolicy => f.write_str("no policy speaks of it"),
+            Rule::AtBoot => f.write_str("takes effect at boot"),
+            Rule::NewMachinesOnly => f.write_str("for new machines only"),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Which rendered MachineConfigs nothing needs any more (machineconfig.md, 3.17).
+//!
+//! - What a node runs, is told to run or booted with stays, whatever else is true: without it the node could neither check
+//!   itself nor go back.
+//! - What a pool targets or has finished stays.
+//! - Of the rest the newest of each pool stay, to go back to; older ones go once they are unused for a while.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
+use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, RENDERED_PREFIX};
+use seaworthy_api::vocabulary::seaworthy::IN_USE;
+
+use crate::fleet::{NodeView, PoolView};
+
+/// How much history is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many rendered MachineConfigs of each pool are kept beside those in use.
+    pub kept: usize,
+    /// How old one must be to be deleted: whoever is about to use it has that long.
+    pub grace: SignedDuration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { kept: 10, grace: SignedDuration::from_hours(1) }
+    }
+}
+
+/// Everything that the decision may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// All MachineConfigs; those that are not rendered are left alone.
+    pub machine_configs: &'a [&'a MachineConfig],
+    /// All nodes, of whatever pool.
+    pub nodes: &'a [NodeView<'a>],
+    /// All MachineConfigNodes.
+    pub progress: &'a [&'a MachineConfigNode],
+    /// All pools.
+    pub pools: &'a [PoolView<'a>],
+    /// Further names that must stay: builds under way.
+    pub also_used: &'a [&'a str],
+    /// How much history is kept.
+    pub limits: Limits,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What becomes of rendered MachineConfigs, each list by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// To be deleted.
+    pub delete: Vec<&'a str>,
+    /// To be protected with the finalizer [`IN_USE`].
+    pub protect: Vec<&'a str>,
+    /// To be freed of it.
+    pub release: Vec<&'a str>,
+    /// When to look again although nothing has changed.
+    pub recheck: Option<SignedDuration>,
+}
+
+/// Decides about all rendered MachineConfigs.
+pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
+    let used = used(inputs);
+    let mut decision = Decision::default();
+    let mut unused: BTreeMap<&str, Vec<(Option<Timestamp>, &'a str, &MachineConfig)>> = BTreeMap::new();
+    for object in inputs.machine_configs.iter().copied() {
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let Some(pool) = owner(object).filter(|_| name.starts_with(RENDERED_PREFIX)) else { continue };
+        let is_protected = IN_USE.is_on(&object.metadata);
+        if used.contains(name) {
+            // A finalizer cannot be added to what is being deleted.
+            if !is_protected && object.metadata.deletion_timestamp.is_none() {
+                decision.protect.push(name);
+            }
+            continue;
+        }
+        if is_protected {
+            decision.release.push(name);
+        }
+        if object.metadata.deletion_timestamp.is_none() {
+            let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            unused.entry(pool).or_default().push((created, name, object));
+        }
+    }
+    for mut of_pool in unused.into_values() {
+        // The newest first; of two of the same age the order of names decides.
+        of_pool.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
+        for (created, name, _) in of_pool.into_iter().skip(inputs.limits.kept) {
+            let age = created.map_or(SignedDuration::MAX, |created| inputs.now.duration_since(created));
+            if age >= inputs.limits.grace {
+                decision.delete.push(name);
+            } else {
+                let left = inputs.limits.grace.saturating_sub(age);
+                decision.recheck = [decision.recheck, Some(left)].into_iter().flatten().min();
+            }
+        }
+    }
+    decision.delete.sort_unstable();
+    decision.protect.sort_unstable();
+    decision.release.sort_unstable();
+    decision
+}
+
+/// The names that something needs.
+fn used<'a>(inputs: &Inputs<'a>) -> BTreeSet<&'a str> {
+    let mut used: BTreeSet<&str> = inputs.also_used.iter().copied().collect();
+    for node in inputs.nodes {
+        used.extend([node.current_config, node.desired_config, node.first_pivot_config].into_iter().flatten());
+    }
+    for object in inputs.progress {
+        used.insert(&object.spec.config_version.desired);
+        if let Some(version) = object.status.as_ref().and_then(|status| status.config_version.as_ref()) {
+            used.insert(&version.desired);
+            used.extend(version.current.as_deref());
+        }
+    }
+    for pool in inputs.pools {
+        let status = pool.object.status.as_ref().and_then(|status| status.configuration.as_ref());
+        used.extend([pool.configuration(), status].into_iter().flatten().filter_map(|found| found.name.as_deref()));
+    }
+    used.remove(NOT_YET_SET);
+    used
+}
+
+/// The pool that a rendered MachineConfig was made for.
+fn owner(object: &MachineConfig) -> Option<&str> {
+    let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().find(|owner| owner.kind == "MachineConfigPool").map(|owner| owner.name.as_str())
+}

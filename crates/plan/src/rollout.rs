@@ -1,0 +1,291 @@
+//! Which nodes of a pool move now, which wait, and why (machineconfig.md, 4.2 to 4.4).
+//!
+//! - Every node gets a verdict: it moves, or it stays for a [`Reason`].
+//! - The verdicts do not depend on the order in which the nodes are given.
+//! - Nodes that an earlier target broke go first, and need no budget: they are away already, or as good as away. The
+//!   budget that they take is not given to others.
+//! - The cost grows with the number of nodes; who holds the budget is listed once and shared by all who wait for it.
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
+
+use crate::budget::{BudgetError, max_unavailable};
+use crate::custom_boot::{Boots, Joining};
+use crate::fleet::{Ailment, NodeView, PoolView, Target};
+use crate::hold::Hold;
+use crate::waiting::{Holder, Reason, Waiting};
+
+/// Everything that the decision may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The pool.
+    pub pool: PoolView<'a>,
+    /// The nodes that take their configuration from it.
+    pub nodes: &'a [&'a NodeView<'a>],
+    /// What else asks nodes to wait.
+    pub holds: &'a [Hold],
+    /// The nodes that the pods of the controllers run on, one for each pod.
+    pub operator_nodes: &'a [&'a str],
+    /// Custom pools that nodes may have booted for.
+    pub boots: &'a Boots<'a>,
+    /// The pool that keeps quorum together with this one: `arbiter` for `master` and the other way round, in a cluster
+    /// with an arbiter. Both must be decided one after the other on the same snapshot, never at the same time.
+    pub partner: Option<Partner<'a>>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The pool that keeps quorum together with another one.
+#[derive(Clone, Copy, Debug)]
+pub struct Partner<'a> {
+    /// That pool.
+    pub pool: PoolView<'a>,
+    /// Its nodes.
+    pub nodes: &'a [&'a NodeView<'a>],
+}
+
+/// Who moves, who waits.
+#[derive(Clone, Debug)]
+pub struct Decision<'a> {
+    /// How many nodes may be away.
+    pub max_unavailable: Result<i64, BudgetError>,
+    /// The nodes that are away by themselves, by name.
+    pub unavailable: Vec<&'a str>,
+    /// The nodes that could move, by name; empty where there is no capacity.
+    pub candidates: Vec<&'a str>,
+    /// How many more nodes may be taken away.
+    pub capacity: usize,
+    /// The nodes to be given the target, in this order.
+    pub chosen: Vec<&'a str>,
+    /// The nodes that do not move and do not run the target yet, by name.
+    pub waiting: Vec<Waiting>,
+    /// The nodes that run the target, by name.
+    pub updated: Vec<&'a str>,
+    /// The nodes to be labelled for the pool that they booted for.
+    pub joining: Vec<Joining<'a>>,
+    /// The node that waits because it runs the controllers.
+    pub deferred: Option<&'a str>,
+    /// When to decide again although nothing has changed.
+    pub recheck: Option<SignedDuration>,
+}
+
+/// Decides about a pool.
+pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
+    let pool = inputs.pool;
+    let max = max_unavailable(pool.name, pool.max_unavailable(), inputs.nodes.len());
+    let unavailable = sorted(inputs.nodes.iter().filter(|node| node.is_unavailable()).map(|node| node.name));
+    let mut decision = Decision {
+        max_unavailable: max,
+        unavailable,
+        candidates: Vec::new(),
+        capacity: 0,
+        chosen: Vec::new(),
+        waiting: Vec::new(),
+        updated: Vec::new(),
+        joining: Vec::new(),
+        deferred: None,
+        recheck: None,
+    };
+    match pool.target() {
+        None => {
+            let reason = Reason::NoConfiguration { pool: pool.name.to_owned() };
+            decision.waiting = inputs.nodes.iter().map(|node| wait(node, reason.clone())).collect();
+        }
+        Some(target) => fill(&mut decision, inputs, target),
+    }
+    decision.waiting.sort_by(|a, b| a.node.cmp(&b.node));
+    decision
+}
+
+fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>) {
+    let pool = inputs.pool;
+    let stopped = if pool.is_deleting() {
+        Some(Reason::PoolDeleting { pool: pool.name.to_owned() })
+    } else if pool.is_paused() {
+        Some(Reason::PoolPaused { pool: pool.name.to_owned() })
+    } else {
+        quorum(inputs)
+    };
+    let (mut broken, mut able) = (Vec::new(), Vec::new());
+    for node in inputs.nodes.iter().copied() {
+        match standing(node, target, inputs.now) {
+            Standing::Updated => decision.updated.push(node.name),
+            Standing::Stays(reason) => decision.waiting.push(wait(node, reason)),
+            Standing::Broken | Standing::Able if stopped.is_some() => {
+                decision.waiting.extend(stopped.iter().map(|reason| wait(node, reason.clone())));
+            }
+            Standing::Broken => broken.push(node),
+            Standing::Able => able.push(node),
+        }
+    }
+    decision.updated.sort_unstable();
+    if stopped.is_some() {
+        return;
+    }
+
+    in_order(&mut broken);
+    decision.chosen.extend(broken.iter().map(|node| node.name));
+    decision.candidates.extend(broken.iter().map(|node| node.name));
+
+    let max = match &decision.max_unavailable {
+        Ok(max) => *max,
+        Err(error) => {
+            let reason = Reason::InvalidMaxUnavailable { found: error.found.clone() };
+            decision.waiting.extend(able.into_iter().map(|node| wait(node, reason.clone())));
+            decision.candidates.sort_unstable();
+            return;
+        }
+    };
+    let away: Vec<&NodeView<'_>> = inputs.nodes.iter().copied().filter(|node| node.is_away(target)).collect();
+    let capacity = usize::try_from(max).unwrap_or(0).saturating_sub(away.len());
+    if capacity > 0 {
+        decision.capacity = capacity;
+        able = eligible(able, decision, inputs);
+        decision.candidates.extend(able.iter().map(|node| node.name));
+    }
+    decision.candidates.sort_unstable();
+
+    // A broken node that still runs pods stops counting as available once it is given the target.
+    let taken = broken.iter().filter(|node| !node.is_unavailable()).count();
+    in_order(&mut able);
+    let rest = able.split_off(capacity.saturating_sub(taken).min(able.len()));
+    decision.chosen.extend(able.iter().map(|node| node.name));
+
+    let since = |node: &&NodeView<'a>| Holder::new(node.name, since(node), inputs.now);
+    let mut holders: Vec<Holder> = away.iter().map(since).collect();
+    let moving = broken.iter().filter(|node| !node.is_away(target)).chain(&able);
+    holders.extend(moving.map(|node| Holder { node: node.name.to_owned(), since: None, seconds: None }));
+    // Whoever is away for longest is what people look for first.
+    holders.sort_by(|a, b| b.seconds.cmp(&a.seconds).then_with(|| a.node.cmp(&b.node)));
+    let used_by: Arc<[Holder]> = holders.into();
+    decision.waiting.extend(rest.into_iter().map(|node| {
+        let reason = match node.desired_config {
+            Some(config) if node.is_under_way() => other_target(node, config, inputs.now),
+            _ => Reason::Budget { max, used_by: Arc::clone(&used_by) },
+        };
+        wait(node, reason)
+    }));
+}
+
+/// Leaves out the nodes that could move but for something else than the budget.
+fn eligible<'a>(
+    able: Vec<&'a NodeView<'a>>,
+    decision: &mut Decision<'a>,
+    inputs: &Inputs<'a>,
+) -> Vec<&'a NodeView<'a>> {
+    // The controllers would move with their node in the middle of the roll-out; where they run on several nodes, or only
+    // one node is left, that cannot be helped.
+    let deferred = match inputs.operator_nodes {
+        [node] if inputs.pool.name == MASTER && able.len() > 1 => Some(*node),
+        _ => None,
+    };
+    let mut eligible = Vec::with_capacity(able.len());
+    for node in able {
+        if deferred == Some(node.name) {
+            decision.deferred = Some(node.name);
+            decision.waiting.push(wait(node, Reason::RunsOperator));
+        } else if let Some(joining) = inputs.boots.joining(node) {
+            decision.waiting.push(wait(node, Reason::JoiningPool { pool: joining.pool.to_owned() }));
+            decision.joining.push(joining);
+        } else if let Some(hold) = inputs.holds.iter().find(|hold| hold.keeps(node.name)) {
+            let recheck = hold.until.map(|until| until.duration_since(inputs.now).max(SignedDuration::ZERO));
+            decision.recheck = [decision.recheck, recheck].into_iter().flatten().min();
+            decision.waiting.push(wait(node, Reason::Held { hold: hold.clone() }));
+        } else {
+            eligible.push(node);
+        }
+    }
+    decision.joining.sort_by_key(|joining| joining.node);
+    eligible
+}
+
+/// Where a node stands towards the target.
+enum Standing {
+    Updated,
+    Broken,
+    Able,
+    Stays(Reason),
+}
+
+fn standing(node: &NodeView<'_>, target: Target<'_>, now: Timestamp) -> Standing {
+    if node.is_updated(target) {
+        return Standing::Updated;
+    }
+    // Differs: upstream gives a broken node its turn only while it is ready and the budget allows it, because it sees no
+    // difference between taking a node down and picking it up. A broken node is often cordoned, and would wait for ever.
+    if node.is_broken(target) {
+        return Standing::Broken;
+    }
+    let holder = || Holder::new(node.name, since(node), now);
+    if node.is_targeted(target) {
+        return Standing::Stays(if node.is_degraded() {
+            Reason::Failed { message: node.reason.to_owned() }
+        } else if let Some(blockers) = node.drain_blocked {
+            Reason::DrainBlocked { blockers: blockers.to_owned(), node: holder() }
+        } else {
+            Reason::Updating { node: holder() }
+        });
+    }
+    match (node.ailment, node.desired_config) {
+        (None, _) => Standing::Able,
+        (Some(Ailment::Condition { type_, status, .. }), _) => Standing::Stays(Reason::NotReady {
+            condition: type_.to_owned(),
+            status: status.to_owned(),
+            node: holder(),
+        }),
+        (Some(_), Some(config)) if node.is_under_way() => Standing::Stays(other_target(node, config, now)),
+        (Some(_), _) => Standing::Stays(Reason::Cordoned),
+    }
+}
+
+/// Why a pool of a cluster with an arbiter must not take a node away, if so.
+///
+/// Two control-plane nodes and an arbiter keep quorum as long as one of the three is away. The control plane goes first.
+fn quorum(inputs: &Inputs<'_>) -> Option<Reason> {
+    let partner = inputs.partner?;
+    let is_first = inputs.pool.name != ARBITER;
+    let still_moves = |node: &&NodeView<'_>| {
+        !is_first
+            && !partner.pool.is_paused()
+            && partner.pool.target().is_some_and(|target| !node.is_targeted(target))
+    };
+    let in_the_way = partner.nodes.iter().copied().filter(|node| node.is_unavailable() || still_moves(node));
+    let mut holders: Vec<Holder> = in_the_way.map(|node| Holder::new(node.name, since(node), inputs.now)).collect();
+    holders.sort_by(|a, b| a.node.cmp(&b.node));
+    (!holders.is_empty()).then(|| Reason::Quorum { pool: partner.pool.name.to_owned(), used_by: holders.into() })
+}
+
+fn other_target(node: &NodeView<'_>, config: &str, now: Timestamp) -> Reason {
+    Reason::OtherTargetInProgress { config: config.to_owned(), node: Holder::new(node.name, since(node), now) }
+}
+
+fn wait(node: &NodeView<'_>, reason: Reason) -> Waiting {
+    Waiting { node: node.name.to_owned(), reason }
+}
+
+/// Since when a node is as it is, as far as anybody wrote that down.
+fn since(node: &NodeView<'_>) -> Option<Timestamp> {
+    match node.ailment {
+        Some(Ailment::Condition { since: Some(since), .. }) => Some(since),
+        _ => node.since,
+    }
+}
+
+/// Zone by zone in the order of their names, those without a zone last, the oldest of a zone first.
+///
+/// Differs: nodes of the same age come by name, because upstream leaves their order to chance.
+fn in_order(nodes: &mut [&NodeView<'_>]) {
+    nodes.sort_by(|a, b| {
+        let key = |node: &NodeView<'_>| (node.zone().is_none(), node.created);
+        let zones = a.zone().cmp(&b.zone());
+        key(a).0.cmp(&key(b).0).then(zones).then(key(a).1.cmp(&key(b).1)).then(a.name.cmp(b.name))
+    });
+}
+
+fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names
+}

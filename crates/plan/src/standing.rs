@@ -1,0 +1,71 @@
+//! Where a node stands: with itself, and towards a target (machineconfig.md, 4.3).
+//!
+//! Compat: machine-config-operator `pkg/controller/common/layered_node_state.go`.
+
+use seaworthy_api::vocabulary::machineconfiguration::State;
+
+use crate::fleet::{NodeView, Target};
+
+impl NodeView<'_> {
+    /// Whether Kubernetes can rely on it.
+    pub fn is_ready(&self) -> bool {
+        self.ailment.is_none()
+    }
+
+    /// Whether it runs the configuration and the image that it should.
+    pub fn is_done(&self) -> bool {
+        self.has_config() && self.has_image() && self.state == Some(State::Done)
+    }
+
+    /// Whether its daemon gave up, for now.
+    pub fn is_degraded(&self) -> bool {
+        matches!(self.state, Some(State::Degraded | State::Unreconcilable))
+    }
+
+    /// Whether its daemon gave up on the way to another configuration.
+    pub fn is_failing(&self) -> bool {
+        self.current_config != self.desired_config && self.is_degraded()
+    }
+
+    /// Whether it counts against the budget by itself: not reliable, or on its way. One that failed on its way and still
+    /// runs pods does not.
+    pub fn is_unavailable(&self) -> bool {
+        !self.is_ready() || (!self.is_done() && !self.is_failing())
+    }
+
+    /// Whether it was told to run the target.
+    pub fn is_targeted(&self, target: Target<'_>) -> bool {
+        self.desired_config == Some(target.config) && self.desired_image == target.image
+    }
+
+    /// Whether it runs the target.
+    pub fn is_updated(&self, target: Target<'_>) -> bool {
+        self.is_done() && self.is_targeted(target)
+    }
+
+    /// Whether an earlier target broke it: it failed on the way to something that nobody wants any more.
+    pub fn is_broken(&self, target: Target<'_>) -> bool {
+        self.is_failing() && !self.is_targeted(target)
+    }
+
+    /// Whether it holds a part of the budget while the pool moves to the target. Every node counts once.
+    ///
+    /// Differs: upstream subtracts a node that fails on the target and is not ready twice, because it counts the two sets
+    /// one after the other.
+    pub fn is_away(&self, target: Target<'_>) -> bool {
+        self.is_unavailable() || (self.is_failing() && self.is_targeted(target))
+    }
+
+    /// Whether it is on its way to anything.
+    pub fn is_under_way(&self) -> bool {
+        self.desired_config.is_some() && !(self.has_config() && self.has_image()) && !self.is_failing()
+    }
+
+    fn has_config(&self) -> bool {
+        self.current_config.is_some_and(|current| !current.is_empty()) && self.current_config == self.desired_config
+    }
+
+    fn has_image(&self) -> bool {
+        self.current_image == self.desired_image && self.current_image != Some("")
+    }
+}

@@ -1,0 +1,252 @@
+//! Waiting is a result: why a node does not move, as data and as a sentence.
+
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use seaworthy_api::vocabulary::machineconfiguration::WaitingReason;
+
+use crate::duration;
+use crate::hold::Hold;
+
+/// A node that does not move, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The node.
+    pub node: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A node that holds a part of the budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The node.
+    pub node: String,
+    /// Since when, if that is known.
+    pub since: Option<Timestamp>,
+    /// How long that is, in seconds.
+    pub seconds: Option<i64>,
+}
+
+impl Holder {
+    /// A holder at a time.
+    pub fn new(node: &str, since: Option<Timestamp>, now: Timestamp) -> Self {
+        let seconds = since.map(|since| now.as_second().saturating_sub(since.as_second()).max(0));
+        Self { node: node.to_owned(), since, seconds }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.node)?;
+        self.seconds.map_or(Ok(()), |seconds| write!(f, ", {}", duration::short(seconds)))
+    }
+}
+
+/// Why a node does not move.
+///
+/// [`Display`](fmt::Display) gives a sentence for people who look now; [`Reason::lasting`] one that stays the same as long
+/// as the reason does, for objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It runs the target.
+    Updated,
+    /// It is on its way to the target.
+    Updating {
+        /// The node itself, with the time.
+        node: Holder,
+    },
+    /// It is on its way to the target, and its pods cannot be evicted.
+    DrainBlocked {
+        /// What is in the way.
+        blockers: String,
+        /// The node itself, with the time.
+        node: Holder,
+    },
+    /// It could not reach the target.
+    Failed {
+        /// What its daemon says.
+        message: String,
+    },
+    /// The pool is paused.
+    PoolPaused {
+        /// The pool.
+        pool: String,
+    },
+    /// The pool is being deleted.
+    PoolDeleting {
+        /// The pool.
+        pool: String,
+    },
+    /// The pool has no configuration yet.
+    NoConfiguration {
+        /// The pool.
+        pool: String,
+    },
+    /// The pool's maxUnavailable cannot be read.
+    InvalidMaxUnavailable {
+        /// What was found.
+        found: String,
+    },
+    /// As many nodes as may be are away, or will be after this decision.
+    Budget {
+        /// How many may be away.
+        max: i64,
+        /// Who is, by name. Shared: thousands of nodes wait for the same few.
+        used_by: Arc<[Holder]>,
+    },
+    /// The node is not healthy.
+    NotReady {
+        /// The condition that is not as it should be.
+        condition: String,
+        /// Its status.
+        status: String,
+        /// The node itself, with the time.
+        node: Holder,
+    },
+    /// Somebody took the node out of scheduling.
+    Cordoned,
+    /// The node is on its way to another configuration.
+    OtherTargetInProgress {
+        /// That configuration.
+        config: String,
+        /// The node itself, with the time.
+        node: Holder,
+    },
+    /// The node runs the controllers; the others of its pool come first.
+    RunsOperator,
+    /// The node gets the labels of its pool first.
+    JoiningPool {
+        /// The pool that it booted for.
+        pool: String,
+    },
+    /// Nodes of the pool that keeps quorum with this one are away.
+    Quorum {
+        /// That pool.
+        pool: String,
+        /// Its nodes that are away.
+        used_by: Arc<[Holder]>,
+    },
+    /// Something beside the pool asks it to wait.
+    Held {
+        /// What it is.
+        hold: Hold,
+    },
+    /// No pool selects the node.
+    NotInPool,
+    /// Several custom pools select the node.
+    SeveralPools {
+        /// Those pools.
+        pools: Vec<String>,
+    },
+}
+
+impl Reason {
+    /// The reason in one word.
+    pub fn word(&self) -> WaitingReason {
+        match self {
+            Reason::Updated => WaitingReason::Updated,
+            Reason::Updating { .. } => WaitingReason::Updating,
+            Reason::DrainBlocked { .. } => WaitingReason::DrainBlocked,
+            Reason::Failed { .. } => WaitingReason::Failed,
+            Reason::PoolPaused { .. } => WaitingReason::PoolPaused,
+            Reason::PoolDeleting { .. } => WaitingReason::PoolDeleting,
+            Reason::NoConfiguration { .. } => WaitingReason::NoConfiguration,
+            Reason::InvalidMaxUnavailable { .. } => WaitingReason::InvalidMaxUnavailable,
+            Reason::Budget { .. } => WaitingReason::Budget,
+            Reason::NotReady { .. } => WaitingReason::NotReady,
+            Reason::Cordoned => WaitingReason::Cordoned,
+            Reason::OtherTargetInProgress { .. } => WaitingReason::OtherTargetInProgress,
+            Reason::RunsOperator => WaitingReason::RunsOperator,
+            Reason::JoiningPool { .. } => WaitingReason::JoiningPool,
+            Reason::Quorum { .. } => WaitingReason::Quorum,
+            Reason::Held { .. } => WaitingReason::Held,
+            Reason::NotInPool => WaitingReason::NotInPool,
+            Reason::SeveralPools { .. } => WaitingReason::SeveralPools,
+        }
+    }
+
+    /// The sentence for objects. It says neither how long nor, for a budget, who: otherwise every step of one node would be
+    /// a write for every node that waits, and an idle fleet would write once a minute.
+    pub fn lasting(&self) -> String {
+        match self {
+            Reason::Updating { .. } => "is updating".to_owned(),
+            Reason::DrainBlocked { blockers, .. } => format!("drain blocked by {blockers}"),
+            Reason::Budget { max, .. } => format!("waits for its turn: budget {max} is used"),
+            Reason::NotReady { condition, status, .. } => format!("not ready: condition {condition} is {status}"),
+            Reason::OtherTargetInProgress { config, .. } => format!("still on its way to {config}"),
+            Reason::Quorum { pool, .. } => format!("keeps quorum: a node of pool {pool} is away"),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Updated => f.write_str("runs its target"),
+            Reason::Updating { node } => {
+                f.write_str("is updating")?;
+                since(node, f)
+            }
+            Reason::DrainBlocked { blockers, node } => {
+                write!(f, "drain blocked by {blockers}")?;
+                since(node, f)
+            }
+            Reason::Failed { message } if message.is_empty() => f.write_str("failed; its daemon gives no reason"),
+            Reason::Failed { message } => write!(f, "failed: {message}"),
+            Reason::PoolPaused { pool } => write!(f, "paused: spec.paused of pool {pool} is true"),
+            Reason::PoolDeleting { pool } => write!(f, "pool {pool} is being deleted"),
+            Reason::NoConfiguration { pool } => write!(f, "pool {pool} has no rendered configuration yet"),
+            Reason::InvalidMaxUnavailable { found } => write!(
+                f,
+                "spec.maxUnavailable is {found:?}; accepted are a whole number such as 2 and a percentage such as \"10%\""
+            ),
+            Reason::Budget { max, .. } if *max < 0 => write!(f, "budget {max} lets no node move"),
+            Reason::Budget { max, used_by } => {
+                write!(f, "budget {max} used by ")?;
+                holders(used_by, f)
+            }
+            Reason::NotReady { condition, status, node } => {
+                write!(f, "not ready: condition {condition} is {status}")?;
+                since(node, f)
+            }
+            Reason::Cordoned => f.write_str("cordoned by someone else; `kubectl uncordon` lets it move"),
+            Reason::OtherTargetInProgress { config, node } => {
+                write!(f, "still on its way to {config}")?;
+                since(node, f)
+            }
+            Reason::RunsOperator => f.write_str("runs the controllers, so the others of its pool come first"),
+            Reason::JoiningPool { pool } => write!(f, "booted for pool {pool} and gets its labels first"),
+            Reason::Quorum { pool, used_by } => {
+                write!(f, "keeps quorum: pool {pool} has away ")?;
+                holders(used_by, f)
+            }
+            Reason::Held { hold } => write!(f, "waits for {}", hold.what),
+            Reason::NotInPool => f.write_str("no pool selects it"),
+            Reason::SeveralPools { pools } => {
+                write!(f, "belongs to {} custom pools ({}); leave it in one", pools.len(), pools.join(", "))
+            }
+        }
+    }
+}
+
+fn since(node: &Holder, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    node.seconds.map_or(Ok(()), |seconds| write!(f, ", {}", duration::short(seconds)))
+}
+
+/// Of many holders the first are named.
+fn holders(holders: &[Holder], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    const NAMED: usize = 3;
+    for (nth, holder) in holders.iter().take(NAMED).enumerate() {
+        if nth > 0 {
+            f.write_str("; ")?;
+        }
+        write!(f, "{holder}")?;
+    }
+    match holders.len().checked_sub(NAMED) {
+        None | Some(0) => Ok(()),
+        Some(more) => write!(f, " and {more} more"),
+    }
+}

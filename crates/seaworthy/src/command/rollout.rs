@@ -1,0 +1,153 @@
+//! `seaworthy rollout decide`.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use jiff::Timestamp;
+use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus};
+use seaworthy_ignition::spelling;
+use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::{NodeView, PoolView};
+use seaworthy_plan::membership::Pools;
+use seaworthy_plan::pool_status;
+use seaworthy_plan::rollout::{self, Decision};
+use seaworthy_plan::waiting::Waiting;
+use serde_json::json;
+
+use super::workspace;
+use crate::cli::{Input, ReportFormat, Rollout};
+use crate::failure::{Failure, OK};
+use crate::manifest::Fleet;
+use crate::table::Table;
+use crate::{output, paint};
+
+pub fn run(command: &Rollout) -> Result<u8, Failure> {
+    match command {
+        Rollout::Decide { input, pool, output } => decide(input, pool.as_deref(), *output),
+    }
+}
+
+fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u8, Failure> {
+    let texts = workspace::texts(input)?;
+    let fleet = Fleet::read(&texts)?;
+    let pool = PoolView::of(chosen_pool(&fleet, wanted)?);
+    let pools = Pools::new(fleet.pools.values().map(PoolView::of));
+    if let Some((name, error)) = pools.broken.first() {
+        return Err(Failure::unreadable(format!("MachineConfigPool {name}: spec.nodeSelector: {error}")));
+    }
+    for name in &pools.selecting_all {
+        paint::warning(&format!(
+            "MachineConfigPool {name}: spec.nodeSelector names no label, which would select every node, so it selects \
+             none; name a label"
+        ));
+    }
+    let now = Timestamp::now();
+    let views: Vec<NodeView<'_>> =
+        fleet.nodes.iter().map(|(name, node)| NodeView::of(node, fleet.progress.get(name))).collect();
+    let assignment = pools.assign(&views);
+    let nodes = assignment.nodes_of(pool.name);
+    let boots = Boots::default();
+    let inputs =
+        rollout::Inputs { pool, nodes, holds: &[], operator_nodes: &[], boots: &boots, partner: None, now };
+    let mut decision = rollout::decide(&inputs);
+    for (node, membership) in &assignment.without {
+        let reason = membership.reason();
+        decision.waiting.extend(reason.map(|reason| Waiting { node: node.name.to_owned(), reason }));
+    }
+    decision.waiting.sort_by(|a, b| a.node.cmp(&b.node));
+    let progress: BTreeMap<&str, &MachineConfigNode> =
+        fleet.progress.iter().map(|(name, object)| (name.as_str(), object)).collect();
+    let status = pool_status::status(&pool_status::Inputs { pool, nodes, progress: &progress, certificates: &[], now });
+    match format {
+        ReportFormat::Json => print_json(pool, &decision, status.as_ref())?,
+        ReportFormat::Text => print_text(pool, &decision, nodes.len())?,
+    }
+    Ok(OK)
+}
+
+/// The pool that was asked for, or the only one.
+fn chosen_pool<'f>(fleet: &'f Fleet, wanted: Option<&str>) -> Result<&'f MachineConfigPool, Failure> {
+    let known = || fleet.pools.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let mut pools = fleet.pools.values();
+    match (wanted, pools.next(), pools.next()) {
+        (_, None, _) => Err(Failure::unreadable(
+            "there is no MachineConfigPool in the input; give the pool whose nodes are to be decided about",
+        )),
+        (Some(name), ..) => fleet.pools.get(name).ok_or_else(|| {
+            let near = spelling::nearest(name, fleet.pools.keys().map(String::as_str));
+            let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+            Failure::unreadable(format!("there is no pool {name:?} in the input; the pools are: {}{hint}", known()))
+        }),
+        (None, Some(_), Some(_)) => {
+            Err(Failure::unreadable(format!("there are several pools in the input ({}); choose one with --pool", known())))
+        }
+        (None, Some(pool), None) => Ok(pool),
+    }
+}
+
+fn print_json(
+    pool: PoolView<'_>,
+    decision: &Decision<'_>,
+    status: Option<&MachineConfigPoolStatus>,
+) -> Result<(), Failure> {
+    let waiting = |waiting: &Waiting| {
+        json!({
+            "node": waiting.node,
+            "reason": waiting.reason.word(),
+            "message": waiting.reason.to_string(),
+        })
+    };
+    let mut json = json!({
+        "pool": pool.name,
+        "target": pool.target().map(|target| target.config),
+        // A budget that cannot be read lets nothing move, like one of zero nodes.
+        "maxUnavailable": decision.max_unavailable.as_ref().map_or(0, |max| *max),
+        "unavailable": decision.unavailable,
+        "candidates": decision.candidates,
+        "capacity": decision.capacity,
+        "chosen": decision.chosen,
+        "waiting": decision.waiting.iter().map(waiting).collect::<Vec<_>>(),
+        "status": status,
+    });
+    if let Err(error) = &decision.max_unavailable {
+        json["error"] = error.to_string().into();
+    }
+    let json = serde_json::to_string_pretty(&json).map_err(Failure::unreadable)?;
+    writeln!(output::plain(), "{json}")?;
+    Ok(())
+}
+
+fn print_text(pool: PoolView<'_>, decision: &Decision<'_>, nodes: usize) -> Result<(), Failure> {
+    let mut out = output::painted();
+    let target = pool.target().map_or("no configuration yet", |target| target.config);
+    writeln!(
+        out,
+        "pool {}, {target}: {} of {} updated, {} unavailable, {}",
+        paint::plain(pool.name),
+        decision.updated.len(),
+        if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") },
+        decision.unavailable.len(),
+        match &decision.max_unavailable {
+            Ok(max) => format!("budget {max}"),
+            Err(_) => "no budget".to_owned(),
+        }
+    )?;
+    if let Err(error) = &decision.max_unavailable {
+        paint::error(&error.to_string());
+    }
+    let mut table = Table::new(["NODE", "NEXT", "WHY"]);
+    for node in &decision.chosen {
+        table.row([paint::plain(node), "moves".to_owned(), format!("to {}", paint::plain(target))]);
+    }
+    for Waiting { node, reason } in &decision.waiting {
+        table.row([paint::plain(node), "waits".to_owned(), paint::plain(reason)]);
+    }
+    if decision.chosen.is_empty() && decision.waiting.is_empty() {
+        writeln!(out, "nothing to do")?;
+        return Ok(());
+    }
+    for line in table.lines() {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
