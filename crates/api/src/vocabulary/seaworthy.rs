@@ -11,6 +11,8 @@ pub mod annotation {
 
     /// On a MachinePool: which object the name of its bootstrap secret was copied from; written by the pool controller.
     pub const BOOTSTRAP_DATA_SECRET: Annotation = Annotation("seaworthy.dev/bootstrap-data-secret");
+    /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
+    pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
     /// On a MachineConfig: any new text fetches its remote content again; written by users.
     pub const REFRESH: Annotation = Annotation("seaworthy.dev/refresh");
     /// On a rendered MachineConfig: URL, digest and time of the remote content in it, as JSON; written by the render

@@ -1,0 +1,152 @@
+//! Selection: a [`LabelSelector`] that is known to be well-formed, ready to be asked about many objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::LabelSelector;
+
+/// A well-formed label selector.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    requirements: Vec<(String, Requirement)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Requirement {
+    In(BTreeSet<String>),
+    NotIn(BTreeSet<String>),
+    Exists,
+    DoesNotExist,
+}
+
+/// What is wrong with a label selector.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// The operator does not exist.
+    #[error("label selector, key {key:?}: operator {found:?}; accepted are In, NotIn, Exists, DoesNotExist")]
+    Operator {
+        /// The key of the requirement.
+        key: String,
+        /// What was found.
+        found: String,
+    },
+    /// The operator compares values and there are none.
+    #[error("label selector, key {key:?}: {operator} needs at least one value; add one, or use Exists")]
+    NoValues {
+        /// The key of the requirement.
+        key: String,
+        /// The operator.
+        operator: String,
+    },
+    /// The operator takes no values and there are some.
+    #[error("label selector, key {key:?}: {operator} takes no values; remove them, or use In")]
+    Values {
+        /// The key of the requirement.
+        key: String,
+        /// The operator.
+        operator: String,
+    },
+    /// A requirement without a key.
+    #[error("label selector: a requirement has no key; name the label that is meant")]
+    NoKey,
+}
+
+impl Selection {
+    /// Checks a selector.
+    pub fn of(selector: &LabelSelector) -> Result<Self, SelectionError> {
+        let labels = selector.match_labels.iter().flatten();
+        let mut requirements: Vec<(String, Requirement)> =
+            labels.map(|(key, value)| (key.clone(), Requirement::In([value.clone()].into()))).collect();
+        for expression in selector.match_expressions.iter().flatten() {
+            let key = expression.key.clone();
+            if key.is_empty() {
+                return Err(SelectionError::NoKey);
+            }
+            let values: BTreeSet<String> = expression.values.iter().flatten().cloned().collect();
+            let operator = expression.operator.clone();
+            let requirement = match (operator.as_str(), values.is_empty()) {
+                ("In" | "NotIn", true) => return Err(SelectionError::NoValues { key, operator }),
+                ("Exists" | "DoesNotExist", false) => return Err(SelectionError::Values { key, operator }),
+                ("In", _) => Requirement::In(values),
+                ("NotIn", _) => Requirement::NotIn(values),
+                ("Exists", _) => Requirement::Exists,
+                ("DoesNotExist", _) => Requirement::DoesNotExist,
+                _ => return Err(SelectionError::Operator { key, found: operator }),
+            };
+            requirements.push((key, requirement));
+        }
+        Ok(Self { requirements })
+    }
+
+    /// Whether it names no label at all. Kubernetes takes such a selector for "everything"; pools take it for a mistake.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// Whether an object with these labels is meant.
+    pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        self.requirements.iter().all(|(key, requirement)| {
+            let value = labels.and_then(|labels| labels.get(key));
+            match requirement {
+                Requirement::In(values) => value.is_some_and(|value| values.contains(value)),
+                Requirement::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+                Requirement::Exists => value.is_some(),
+                Requirement::DoesNotExist => value.is_none(),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selection(json: serde_json::Value) -> Result<Selection, SelectionError> {
+        Selection::of(&serde_json::from_value(json).unwrap())
+    }
+
+    #[test]
+    fn every_requirement_must_hold() {
+        let selection = selection(json!({
+            "matchLabels": {"a": "1"},
+            "matchExpressions": [
+                {"key": "b", "operator": "In", "values": ["1", "2"]},
+                {"key": "c", "operator": "NotIn", "values": ["x"]},
+                {"key": "d", "operator": "Exists"},
+                {"key": "e", "operator": "DoesNotExist"},
+            ],
+        }))
+        .unwrap();
+        let labels = |text: &str| -> BTreeMap<String, String> {
+            let pairs = text.split(' ').filter_map(|pair| pair.split_once('='));
+            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        };
+        assert!(selection.matches(Some(&labels("a=1 b=2 d="))));
+        for lacking in ["a=2 b=2 d=", "b=2 d=", "a=1 b=3 d=", "a=1 b=2 c=x d=", "a=1 b=2", "a=1 b=2 d= e="] {
+            assert!(!selection.matches(Some(&labels(lacking))), "{lacking}");
+        }
+        assert!(!selection.matches(None));
+    }
+
+    #[test]
+    fn what_is_not_well_formed_is_refused() {
+        let refused = |operator: &str, values: serde_json::Value| {
+            selection(json!({"matchExpressions": [{"key": "k", "operator": operator, "values": values}]})).unwrap_err()
+        };
+        assert_eq!(
+            refused("Foo", json!([])).to_string(),
+            r#"label selector, key "k": operator "Foo"; accepted are In, NotIn, Exists, DoesNotExist"#
+        );
+        assert!(matches!(refused("In", json!([])), SelectionError::NoValues { .. }));
+        assert!(matches!(refused("Exists", json!(["v"])), SelectionError::Values { .. }));
+        let keyless = selection(json!({"matchExpressions": [{"key": "", "operator": "Exists"}]}));
+        assert_eq!(keyless, Err(SelectionError::NoKey));
+    }
+
+    #[test]
+    fn an_empty_selector_says_so() {
+        assert!(selection(json!({})).unwrap().is_empty());
+        assert!(selection(json!({"matchLabels": {}, "matchExpressions": []})).unwrap().is_empty());
+    }
+}
