@@ -36,6 +36,7 @@ const IGNITION: Use = Whole("seaworthy-ignition");
 const FETCH: Use = Whole("seaworthy-fetch");
 const FETCH_TYPES: Use = Bare("seaworthy-fetch");
 const RENDER: Use = Whole("seaworthy-render");
+const GENERATE: Use = Whole("seaworthy-generate");
 const PLAN: Use = Whole("seaworthy-plan");
 const FIELDS: Use = Whole("seaworthy-fields");
 const CEL: Use = Whole("seaworthy-cel");
@@ -54,6 +55,7 @@ const LAYERS: &[Layer] = &[
     pure("seaworthy-api", &[]),
     pure("seaworthy-ignition", &[API, FETCH_TYPES]),
     pure("seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
+    pure("seaworthy-generate", &[API, IGNITION, RENDER]),
     pure("seaworthy-plan", &[API, IGNITION, RENDER]),
     pure("seaworthy-cel", &[]),
     pure("seaworthy-schema", &[CEL]),
@@ -64,7 +66,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
     shell("seaworthy-runtime", &[API, FIELDS]),
-    shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, PLAN, FIELDS, RUNTIME]),
+    shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, RUNTIME]),
     shell("seaworthy-serve", &[API, IGNITION, RENDER]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-testkit", EVERYTHING),
@@ -78,6 +80,7 @@ const EVERYTHING: &[Use] = &[
     IGNITION,
     FETCH,
     RENDER,
+    GENERATE,
     PLAN,
     CEL,
     FIELDS,

@@ -230,6 +230,44 @@ words! {
         Success = "Success",
         /// Older form of `Accepted` being False; always the last in the list.
         Failure = "Failure",
+        /// Some settings are written to nodes although nothing is known to read them.
+        UnknownSettings = "UnknownSettings",
+        /// Some files of this object lose against those of another object of its kind.
+        Overridden = "Overridden",
+    }
+}
+
+words! {
+    /// Reasons of the conditions of KubeletConfigs and ContainerRuntimeConfigs; upstream leaves the reason empty.
+    pub enum GeneratorReason {
+        /// Every pool that is selected has its MachineConfig.
+        Applied = "Applied",
+        /// The object itself is not valid.
+        Invalid = "Invalid",
+        /// No pool has the labels that the object selects.
+        NoPool = "NoPool",
+        /// No name is left for the MachineConfig.
+        NoName = "NoName",
+        /// What the settings are to be merged with cannot be read.
+        NoBase = "NoBase",
+        /// The settings cannot be merged with what the pool has already.
+        Conflict = "Conflict",
+        /// Some pools have their MachineConfig and others do not.
+        PartlyApplied = "PartlyApplied",
+        /// A key is not one of the kubelet's.
+        UnknownKey = "UnknownKey",
+        /// An object of the same kind comes later for the same pool.
+        LaterObject = "LaterObject",
+    }
+}
+
+words! {
+    /// Reasons of the conditions of the ControllerConfig; upstream leaves the reason empty.
+    pub enum TemplateReason {
+        /// The base MachineConfigs are those of this generation.
+        AsExpected = "AsExpected",
+        /// The base MachineConfigs cannot be made.
+        TemplateFailed = "TemplateFailed",
     }
 }
 
@@ -470,6 +508,8 @@ mod tests {
         check::<ImageBuildReason>();
         check::<ControllerConfigCondition>();
         check::<GeneratorCondition>();
+        check::<GeneratorReason>();
+        check::<TemplateReason>();
         check::<NodeCondition>();
         check::<NodeReason>();
         check::<WaitingReason>();
@@ -491,6 +531,8 @@ mod tests {
             .iter()
             .map(Word::as_str)
             .chain(ImageBuildReason::ALL.iter().map(Word::as_str))
+            .chain(GeneratorReason::ALL.iter().map(Word::as_str))
+            .chain(TemplateReason::ALL.iter().map(Word::as_str))
             .chain(NodeReason::ALL.iter().map(Word::as_str))
             .chain(WaitingReason::ALL.iter().map(Word::as_str))
             .chain(PoolReason::ALL.iter().map(Word::as_str));
