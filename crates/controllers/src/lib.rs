@@ -2,6 +2,11 @@
 //!
 //! Nothing is decided here that could be decided in `generate`, `render` or `plan`.
 
+pub mod base;
 pub mod caches;
+pub mod context;
+pub mod settings;
+mod writes;
 
 pub use caches::Caches;
+pub use context::{Clock, Context};

@@ -47,6 +47,8 @@ pub enum Verb {
     Create,
     /// Server-side apply.
     Apply,
+    /// Replaced as a whole.
+    Replace,
     /// Merge patch at a known revision.
     Patch,
     /// Deletion.
@@ -60,6 +62,7 @@ impl Verb {
         match self {
             Verb::Create => "create",
             Verb::Apply => "apply",
+            Verb::Replace => "replace",
             Verb::Patch => "patch",
             Verb::Delete => "delete",
             Verb::Evict => "evict",
@@ -196,6 +199,13 @@ impl Applier {
         let api = K::api(&self.client, object.meta().namespace.as_deref());
         let params = PostParams { dry_run: self.is_dry(), field_manager: Some(self.manager.to_owned()) };
         self.write(Verb::Create, object, || async move { api.create(&params, object).await }).await
+    }
+
+    /// Replaces an object that is wholly ours, provided that it still has the revision it carries.
+    pub async fn replace<K: Written>(&self, object: &K) -> Result<K, WriteError> {
+        let (api, name) = (K::api(&self.client, object.meta().namespace.as_deref()), object.name_any());
+        let params = PostParams { dry_run: self.is_dry(), field_manager: Some(self.manager.to_owned()) };
+        self.write(Verb::Replace, object, || async move { api.replace(&name, &params, object).await }).await
     }
 
     /// Changes what was seen, provided that it is still as it was seen.

@@ -1,0 +1,65 @@
+//! What every controller is given: the caches, a way to write, a way to tell, the time.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Client;
+use seaworthy_runtime::{Applier, Events, Leadership, Metrics};
+
+use crate::caches::Caches;
+
+/// Tells the time; a test turns it by hand.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What every controller is given. Cloning shares it.
+#[derive(Clone)]
+pub struct Context {
+    /// What is known of the cluster.
+    pub caches: Caches,
+    /// The client, for what is read at the moment of acting.
+    pub client: Client,
+    /// Whether this process may act.
+    pub leadership: Leadership,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// The time.
+    pub clock: Clock,
+    /// The build of this program: marks what it has made.
+    pub build: Arc<str>,
+}
+
+impl Context {
+    /// For a process that has the cluster behind `client` to itself, by the system's clock.
+    pub fn new(client: Client) -> Context {
+        Context {
+            caches: Caches::default(),
+            client,
+            leadership: Leadership::alone(),
+            metrics: Arc::default(),
+            clock: Arc::new(Timestamp::now),
+            build: Arc::from(format!("seaworthy-{}", env!("CARGO_PKG_VERSION"))),
+        }
+    }
+
+    /// Writes of the controller with this name.
+    pub fn applier(&self, controller: &'static str) -> Applier {
+        Applier::new(self.client.clone(), controller, self.leadership.clone(), Arc::clone(&self.metrics))
+    }
+
+    /// Events of the controller with this name.
+    pub fn events(&self, controller: &'static str) -> Events {
+        Events::new(self.client.clone(), controller, self.leadership.clone())
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// The time as conditions have it: to the second.
+    pub fn time(&self) -> Time {
+        let now = self.now();
+        Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+    }
+}

@@ -1,0 +1,183 @@
+//! The controllers of KubeletConfigs and ContainerRuntimeConfigs: an object of settings becomes one MachineConfig for each
+//! pool that it selects.
+//!
+//! Everything the decision looks at is watched (objects of the kind, pools, source MachineConfigs, the ControllerConfig),
+//! so a pool that is labelled later is served at once and what was edited by hand is put right.
+
+use std::sync::Arc;
+
+use kube::Resource;
+use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig};
+use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
+use seaworthy_generate::container_runtime::AdditionalStores;
+use seaworthy_generate::{Decision, Deletion, Inputs, container_runtime, kubelet};
+use seaworthy_runtime::applier::Written;
+use seaworthy_runtime::{Applier, Cache, Controller, Key, Next, Queue, WriteError};
+
+use crate::caches::Caches;
+use crate::context::Context;
+use crate::writes::{carry_out, delete, is_rendered, sources};
+
+/// A kind of settings, for the controller of its kind.
+pub trait Kind: Written + Send + Sync + 'static {
+    /// The controller's name.
+    const CONTROLLER: &'static str;
+    /// Where its objects are.
+    fn cache(caches: &Caches) -> &Arc<Cache<Self>>;
+    /// Decides about one of them.
+    fn desired(inputs: &Inputs<'_, Self>) -> Decision;
+    /// What objects that are gone have left behind.
+    fn orphans(
+        all: &[Arc<Self>],
+        caches: &Caches,
+        machine_configs: &[Arc<MachineConfig>],
+        build: &str,
+    ) -> Vec<Deletion>;
+}
+
+impl Kind for KubeletConfig {
+    const CONTROLLER: &'static str = "seaworthy-kubelet";
+
+    fn cache(caches: &Caches) -> &Arc<Cache<Self>> {
+        &caches.kubelet_configs
+    }
+
+    fn desired(inputs: &Inputs<'_, Self>) -> Decision {
+        kubelet::desired(inputs, None)
+    }
+
+    fn orphans(
+        all: &[Arc<Self>],
+        caches: &Caches,
+        machine_configs: &[Arc<MachineConfig>],
+        build: &str,
+    ) -> Vec<Deletion> {
+        kubelet::orphans(all, &caches.pools.all(), machine_configs, build)
+    }
+}
+
+impl Kind for ContainerRuntimeConfig {
+    const CONTROLLER: &'static str = "seaworthy-container-runtime";
+
+    fn cache(caches: &Caches) -> &Arc<Cache<Self>> {
+        &caches.container_runtime_configs
+    }
+
+    fn desired(inputs: &Inputs<'_, Self>) -> Decision {
+        container_runtime::desired(inputs, AdditionalStores::Allowed)
+    }
+
+    fn orphans(
+        all: &[Arc<Self>],
+        caches: &Caches,
+        machine_configs: &[Arc<MachineConfig>],
+        build: &str,
+    ) -> Vec<Deletion> {
+        container_runtime::orphans(all, &caches.pools.all(), machine_configs, build)
+    }
+}
+
+/// What is looked at: one object, or what is left of those that are gone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// An object by name.
+    Object(String),
+    /// What objects that are gone have left behind.
+    Orphans,
+}
+
+/// The controller of one kind of settings.
+pub struct SettingsController<K> {
+    context: Context,
+    applier: Applier,
+    kind: std::marker::PhantomData<fn() -> K>,
+}
+
+impl<K: Kind> SettingsController<K> {
+    /// The controller and the queue that the caches feed.
+    pub fn new(context: &Context) -> (Self, Arc<Queue<Subject>>) {
+        let queue = Arc::new(Queue::default());
+        let caches = &context.caches;
+        let cache = K::cache(caches);
+        let mark = Arc::clone(&queue);
+        cache.listen(move |delta| match &delta.after {
+            Some(object) => mark.mark(Subject::Object(Key::of(&**object).name)),
+            None => mark.mark(Subject::Orphans),
+        });
+        // Which object a change concerns is a question of selectors, before and after; there are a handful of objects, and
+        // a decision that finds nothing to do writes nothing. So all are asked.
+        let mark_all = {
+            let (queue, cache) = (Arc::clone(&queue), Arc::clone(cache));
+            move || {
+                for object in cache.all() {
+                    queue.mark(Subject::Object(Key::of(&*object).name));
+                }
+                queue.mark(Subject::Orphans);
+            }
+        };
+        let mark = mark_all.clone();
+        caches.pools.listen(move |delta| {
+            let labels = |side: &Option<Arc<_>>| side.as_ref().map(concerns_selectors);
+            if labels(&delta.before) != labels(&delta.after) {
+                mark();
+            }
+        });
+        let mark = mark_all.clone();
+        caches.machine_configs.listen(move |delta| {
+            let is_source = delta.sides().any(|side| !is_rendered(side));
+            let content = |side: &Option<Arc<MachineConfig>>| side.as_ref().map(|side| (side.spec.clone(), meta(side)));
+            if is_source && content(&delta.before) != content(&delta.after) {
+                mark();
+            }
+        });
+        caches.controller_configs.listen(move |_| mark_all());
+        let applier = context.applier(K::CONTROLLER);
+        (SettingsController { context: context.clone(), applier, kind: std::marker::PhantomData }, queue)
+    }
+}
+
+/// What a selector of pools, or the merge of a pool's sources, can see of it.
+fn concerns_selectors(
+    pool: &Arc<seaworthy_api::machineconfiguration::MachineConfigPool>,
+) -> (Option<std::collections::BTreeMap<String, String>>, Option<seaworthy_api::meta::LabelSelector>, Option<String>) {
+    (pool.metadata.labels.clone(), pool.spec.machine_config_selector.clone(), pool.metadata.uid.clone())
+}
+
+type Meta =
+    (Option<std::collections::BTreeMap<String, String>>, Option<std::collections::BTreeMap<String, String>>, bool);
+
+fn meta(object: &MachineConfig) -> Meta {
+    let metadata = object.meta();
+    (metadata.labels.clone(), metadata.annotations.clone(), metadata.owner_references.is_some())
+}
+
+impl<K: Kind> Controller for SettingsController<K> {
+    type Key = Subject;
+    type Error = WriteError;
+    const NAME: &'static str = K::CONTROLLER;
+
+    async fn reconcile(&self, subject: &Subject) -> Result<Next, WriteError> {
+        let caches = &self.context.caches;
+        let cache = K::cache(caches);
+        let machine_configs = sources(caches);
+        let Subject::Object(name) = subject else {
+            for deletion in K::orphans(&cache.all(), caches, &machine_configs, &self.context.build) {
+                delete(&self.applier, &deletion).await?;
+            }
+            return Ok(Next::change());
+        };
+        let Some(object) = cache.named(name) else { return Ok(Next::change()) };
+        let controller_config: Option<Arc<ControllerConfig>> = caches.controller_configs.named(CONTROLLER_CONFIG);
+        let decision = K::desired(&Inputs {
+            object: &*object,
+            all: &cache.all(),
+            pools: &caches.pools.all(),
+            machine_configs: &machine_configs,
+            controller_config: controller_config.as_deref(),
+            build: &self.context.build,
+            now: self.context.time(),
+        });
+        carry_out(&self.applier, caches, cache, &object, decision.writes).await?;
+        Ok(Next::change())
+    }
+}
