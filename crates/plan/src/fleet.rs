@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, PoolConfiguration};
 use seaworthy_api::meta::{ConditionStatus, IntOrString, LabelSelector};
-use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, State, label, node};
+use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, State, WaitingReason, label, node};
 use seaworthy_api::vocabulary::{Annotation, seaworthy};
 
 /// What the nodes of a pool should run.
@@ -152,7 +152,8 @@ impl<'a> NodeView<'a> {
             conditions.iter().find(|condition| condition.type_ == type_.as_str())
         };
         let pending = condition(NodeCondition::Updated).filter(|found| found.status == ConditionStatus::False);
-        let blocked = condition(NodeCondition::Drained).filter(|drained| drained.status == ConditionStatus::Unknown);
+        let blocked = condition(NodeCondition::Drained)
+            .filter(|drained| drained.reason == WaitingReason::DrainBlocked.as_str());
         Self {
             name: metadata.name.as_deref().unwrap_or_default(),
             uid: metadata.uid.as_deref().unwrap_or_default(),
@@ -180,7 +181,7 @@ impl<'a> NodeView<'a> {
                 (true, Some(_)) => Some(Ailment::CordonedForUpdate),
             }),
             since: pending.map(|condition| condition.last_transition_time.0),
-            drain_blocked: blocked.map(|condition| condition.message.as_str()).filter(|text| !text.is_empty()),
+            drain_blocked: blocked.map(|condition| condition.message.as_str()),
         }
     }
 

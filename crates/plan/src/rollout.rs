@@ -156,7 +156,7 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     let since = |node: &&NodeView<'a>| Holder::new(node.name, since(node), inputs.now);
     let mut holders: Vec<Holder> = away.iter().map(since).collect();
     let moving = broken.iter().filter(|node| !node.is_away(target)).chain(&able);
-    holders.extend(moving.map(|node| Holder { node: node.name.to_owned(), since: None, seconds: None }));
+    holders.extend(moving.map(|node| Holder::new(node.name, None, inputs.now)));
     // Whoever is away for longest is what people look for first.
     holders.sort_by(|a, b| b.seconds.cmp(&a.seconds).then_with(|| a.node.cmp(&b.node)));
     let used_by: Arc<[Holder]> = holders.into();
@@ -273,15 +273,11 @@ fn since(node: &NodeView<'_>) -> Option<Timestamp> {
     }
 }
 
-/// Zone by zone in the order of their names, those without a zone last, the oldest of a zone first.
+/// Sorts nodes by who moves first: zone by zone in the order of their names, those without a zone last, the oldest of a zone first.
 ///
 /// Differs: nodes of the same age come by name, because upstream leaves their order to chance.
-fn in_order(nodes: &mut [&NodeView<'_>]) {
-    nodes.sort_by(|a, b| {
-        let key = |node: &NodeView<'_>| (node.zone().is_none(), node.created);
-        let zones = a.zone().cmp(&b.zone());
-        key(a).0.cmp(&key(b).0).then(zones).then(key(a).1.cmp(&key(b).1)).then(a.name.cmp(b.name))
-    });
+pub fn in_order(nodes: &mut [&NodeView<'_>]) {
+    nodes.sort_by_cached_key(|node| (node.zone().is_none(), node.zone(), node.created, node.name));
 }
 
 fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {

@@ -110,7 +110,7 @@ fn what_cannot_be_read_is_named_with_its_place() {
     decide("kind: Node\napiVersion: v1\n").says(&["a Node has no metadata.name"]);
     decide("kind: node\napiVersion: v1\nmetadata: {name: w1}\n").says(&["did you mean \"Node\"?"]);
     decide("- 1\n").says(&["a manifest is an object with apiVersion and kind"]);
-    decide("kind: List\napiVersion: v1\nitems: 3\n").says(&["items of a List is 3"]);
+    decide("kind: List\napiVersion: v1\nitems: 3\n").says(&["items of a List is the number 3"]);
     let selector = json!({"nodeSelector": {"matchExpressions": [{"key": "k", "operator": "Foo"}]}});
     decide(&pool("worker", selector)).says(&["MachineConfigPool worker: spec.nodeSelector", "operator \"Foo\""]);
 }

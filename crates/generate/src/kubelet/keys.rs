@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[rstest]
-    fn durations(#[values("0", "10s", "1h30m", "1.5h", "100ms", "5µs", "-1s")] text: &str) {
+    fn durations(#[values("0", "10s", "1h30m", "1.5h", "100ms", "5us", "-1s")] text: &str) {
         assert!(is_duration(text), "{text}");
     }
 

@@ -58,7 +58,7 @@ fn the_tour_in_the_readme_works_as_printed() {
 #[test]
 fn every_command_has_a_page_and_its_help() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd");
-    let pages: String = ["render", "explain", "diff", "lint", "ignition", "crds", "apiserver", "pages"]
+    let pages: String = ["render", "explain", "diff", "lint", "rollout", "ignition", "crds", "apiserver", "pages"]
         .iter()
         .map(|page| std::fs::read_to_string(tests.join(format!("{page}.md"))).unwrap())
         .collect();

@@ -1,0 +1,266 @@
+//! The MachineConfigNode of a node: its order, and how far it is, step by step (machineconfig.md, 1.4;
+//! server-and-daemon.md, B23).
+//!
+//! - Everything is derived from the Node, its drain and the roll-out's verdict, so a lost object comes back as it was.
+//! - A step that belongs to the order that the node is on is True when done, Unknown while under way, False before; when
+//!   the node runs its target, all steps are False again and `Updated` is True.
+//! - `Updated` carries the reason why the node does not move. The sentence stays the same as long as the reason does.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use k8s_openapi::jiff::Timestamp;
+use seaworthy_api::machineconfiguration::machine_config_node::{
+    NodeConfigImageSpec, NodeConfigImageStatus, NodeConfigVersionSpec, NodeConfigVersionStatus, NodeReference,
+};
+use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeSpec, MachineConfigNodeStatus};
+use seaworthy_api::meta::{Condition, ConditionStatus};
+use seaworthy_api::unknown::Unknown;
+use seaworthy_api::vocabulary::machineconfiguration::{
+    NOT_YET_SET, NodeCondition, NodeReason, State, WaitingReason,
+};
+
+use crate::eviction::Evictions;
+use crate::fleet::{NodeView, Target};
+use crate::waiting::Reason;
+
+use ConditionStatus::{False, True, Unknown as Underway};
+
+/// The steps and facts that a MachineConfigNode always has.
+const TYPES: [NodeCondition; 15] = [
+    NodeCondition::UpdatePrepared,
+    NodeCondition::UpdateExecuted,
+    NodeCondition::UpdatePostActionComplete,
+    NodeCondition::UpdateComplete,
+    NodeCondition::Updated,
+    NodeCondition::Resumed,
+    NodeCondition::Drained,
+    NodeCondition::AppliedFilesAndOs,
+    NodeCondition::Cordoned,
+    NodeCondition::Uncordoned,
+    NodeCondition::RebootedNode,
+    NodeCondition::NodeDegraded,
+    NodeCondition::PinnedImageSetsProgressing,
+    NodeCondition::PinnedImageSetsDegraded,
+    NodeCondition::InternalReleaseImageDegraded,
+];
+
+/// Everything that a MachineConfigNode depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The node.
+    pub node: &'a NodeView<'a>,
+    /// The name of its pool, if it has one.
+    pub pool: Option<&'a str>,
+    /// What the pool wants it to run, if it wants anything.
+    pub target: Option<Target<'a>>,
+    /// Whether the roll-out gives it the target now: the order is told here first, as upstream does.
+    pub is_chosen: bool,
+    /// Why it does not move; `None` when it is chosen or runs its target.
+    pub waiting: Option<&'a Reason>,
+    /// What becomes of its pods, while it is drained.
+    pub evictions: Option<&'a Evictions>,
+    /// The object as it is.
+    pub old: Option<&'a MachineConfigNode>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The object that a node should have, with its status.
+pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
+    let node = inputs.node;
+    let order = match inputs.target.filter(|_| inputs.is_chosen) {
+        Some(target) => (Some(target.config), target.image),
+        None => (node.desired_config, node.desired_image),
+    };
+    let spec = MachineConfigNodeSpec {
+        node: reference(node.name),
+        pool: reference(inputs.pool.unwrap_or(NOT_YET_SET)),
+        config_version: NodeConfigVersionSpec {
+            desired: order.0.filter(|name| !name.is_empty()).unwrap_or(NOT_YET_SET).to_owned(),
+            unknown: Unknown::default(),
+        },
+        config_image: order.1.filter(|image| !image.is_empty()).map(|image| NodeConfigImageSpec {
+            desired_image: image.to_owned(),
+            unknown: Unknown::default(),
+        }),
+        unknown: Unknown::default(),
+    };
+    let mut object = MachineConfigNode::new(node.name, spec);
+    // Without an identity there is nobody to belong to: manifests are not in a cluster.
+    if !node.uid.is_empty() {
+        object.metadata.owner_references = Some(vec![OwnerReference {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            name: node.name.to_owned(),
+            uid: node.uid.to_owned(),
+            ..OwnerReference::default()
+        }]);
+    }
+    object.status = Some(status(inputs, &object.spec));
+    object
+}
+
+/// Whether the object has to be written, and its status: an object that says the same is left alone.
+pub fn differs(old: Option<&MachineConfigNode>, new: &MachineConfigNode) -> (bool, bool) {
+    let Some(old) = old else { return (true, true) };
+    let is_owned = old.metadata.owner_references == new.metadata.owner_references;
+    (old.spec != new.spec || !is_owned, old.status != new.status)
+}
+
+fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNodeStatus {
+    let node = inputs.node;
+    // What else is in the status belongs to others: pinned images, changes that could not be taken over.
+    let mut status = inputs.old.and_then(|old| old.status.clone()).unwrap_or_default();
+    let text = |value: Option<&str>| value.filter(|text| !text.is_empty()).map(str::to_owned);
+    status.config_version = Some(NodeConfigVersionStatus {
+        current: text(node.current_config),
+        desired: text(node.desired_config).unwrap_or_else(|| NOT_YET_SET.to_owned()),
+        unknown: Unknown::default(),
+    });
+    status.config_image = (node.current_image.is_some() || node.desired_image.is_some()).then(|| NodeConfigImageStatus {
+        current_image: text(node.current_image),
+        desired_image: text(node.desired_image),
+        unknown: Unknown::default(),
+    });
+    // The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.
+    let generation = inputs.old.and_then(|old| old.metadata.generation).unwrap_or(0);
+    let generation = generation + i64::from(inputs.old.is_none_or(|old| old.spec != *spec));
+    status.observed_generation = Some(generation.max(1)).max(status.observed_generation);
+    let old = status.conditions.take().unwrap_or_default();
+    let steps = Steps::of(inputs);
+    let mut conditions: Vec<Condition> =
+        TYPES.iter().map(|type_| condition(*type_, &steps, &old, inputs.now)).collect();
+    let is_kept = |found: &Condition| !TYPES.iter().any(|type_| type_.as_str() == found.type_);
+    conditions.extend(old.iter().filter(|found| is_kept(found)).cloned());
+    status.conditions = Some(conditions);
+    status
+}
+
+/// What a condition says.
+type Said = (ConditionStatus, &'static str, String);
+
+/// How far a node is.
+struct Steps<'a> {
+    inputs: &'a Inputs<'a>,
+    /// The configuration that the node is on its way to; empty where it is not.
+    order: &'a str,
+    is_failing: bool,
+    is_drained: bool,
+}
+
+impl<'a> Steps<'a> {
+    fn of(inputs: &'a Inputs<'a>) -> Self {
+        let node = inputs.node;
+        let order = node.desired_config.unwrap_or_default();
+        let is_on_way = !node.is_done() && !order.is_empty() && node.current_config != node.desired_config;
+        let is_drained = |applied: &str| applied.strip_prefix("drain-") == Some(order);
+        Self {
+            inputs,
+            order: if is_on_way { order } else { "" },
+            is_failing: node.is_degraded(),
+            is_drained: node.last_applied_drain.is_some_and(is_drained),
+        }
+    }
+
+    /// What a condition says; `None` leaves it as it is.
+    fn say(&self, type_: NodeCondition) -> Option<Said> {
+        let node = self.inputs.node;
+        let done = |what: &str| (True, NodeReason::Done.as_str(), what.to_owned());
+        let underway = |what: &str| (Underway, NodeReason::InProgress.as_str(), what.to_owned());
+        let is_working = matches!(node.state, Some(State::Working | State::Rebooting)) || self.is_failing;
+        let is_draining = node.desired_drain.is_some_and(|text| text.strip_prefix("drain-") == Some(self.order))
+            && !self.is_drained;
+        let is_written = node.is_rebooting || node.state == Some(State::Rebooting);
+        match type_ {
+            NodeCondition::Updated => Some(self.updated()),
+            NodeCondition::NodeDegraded if self.is_failing => {
+                Some((True, NodeReason::Failed.as_str(), node.reason.to_owned()))
+            }
+            NodeCondition::NodeDegraded => Some((False, NodeReason::Healthy.as_str(), String::new())),
+            _ if self.order.is_empty() => None,
+            NodeCondition::UpdatePrepared if is_working => Some(done("The update was checked")),
+            NodeCondition::Cordoned if is_draining || self.is_drained => Some(match node.is_unschedulable {
+                true => done("The node takes no new pods"),
+                false => underway("The node is to take no new pods"),
+            }),
+            NodeCondition::Drained if self.is_drained => Some(done("The pods have left")),
+            NodeCondition::Drained if is_draining => Some(self.draining()),
+            NodeCondition::UpdateExecuted if is_written => Some(done("Files and system are in place")),
+            NodeCondition::UpdateExecuted if is_working => Some(underway("The update is being carried out")),
+            NodeCondition::AppliedFilesAndOs if is_written => Some(done("Files and system are in place")),
+            NodeCondition::AppliedFilesAndOs if is_working && !is_draining => {
+                Some(underway("Files and system are being written"))
+            }
+            NodeCondition::RebootedNode if is_written => Some(underway("The node is rebooting")),
+            _ => None,
+        }
+    }
+
+    fn updated(&self) -> Said {
+        let Inputs { node, target, waiting, .. } = self.inputs;
+        match (target, waiting) {
+            (Some(target), _) if node.is_updated(*target) => {
+                let message = format!("The node runs {}", target.config);
+                (True, WaitingReason::Updated.as_str(), message)
+            }
+            (_, Some(reason)) => (False, reason.word().as_str(), reason.lasting()),
+            (Some(target), None) => {
+                (False, WaitingReason::Updating.as_str(), format!("is given {}", target.config))
+            }
+            (None, None) => (False, WaitingReason::NotInPool.as_str(), Reason::NotInPool.to_string()),
+        }
+    }
+
+    fn draining(&self) -> Said {
+        match self.inputs.evictions.filter(|evictions| !evictions.is_feasible()) {
+            Some(evictions) => (Underway, WaitingReason::DrainBlocked.as_str(), evictions.said()),
+            None => (Underway, NodeReason::InProgress.as_str(), "The pods are leaving".to_owned()),
+        }
+    }
+
+    /// What a step says that this order has not reached.
+    fn not_reached(&self, type_: NodeCondition, old: Option<&Condition>) -> Said {
+        match old {
+            None => {
+                let message = format!("This node has not yet entered the {type_} phase");
+                (False, NodeReason::NotYetOccurred.as_str(), message)
+            }
+            Some(old) if old.reason == NodeReason::NotYetOccurred.as_str() => {
+                (False, NodeReason::NotYetOccurred.as_str(), old.message.clone())
+            }
+            Some(_) if self.order.is_empty() => {
+                let config = self.inputs.node.current_config.unwrap_or(NOT_YET_SET);
+                (False, NodeReason::Updated.as_str(), format!("{config}: the steps to it are over"))
+            }
+            Some(_) => (False, NodeReason::NotReached.as_str(), format!("{}: not reached yet", self.order)),
+        }
+    }
+}
+
+fn condition(type_: NodeCondition, steps: &Steps<'_>, old: &[Condition], now: Timestamp) -> Condition {
+    let old = old.iter().find(|found| found.type_ == type_.as_str());
+    // Of pinned images and release images nothing is known here: what others said stays.
+    let is_foreign = matches!(
+        type_,
+        NodeCondition::PinnedImageSetsProgressing
+            | NodeCondition::PinnedImageSetsDegraded
+            | NodeCondition::InternalReleaseImageDegraded
+    );
+    if let Some(old) = old.filter(|_| is_foreign) {
+        return old.clone();
+    }
+    let (status, reason, message) = steps.say(type_).unwrap_or_else(|| steps.not_reached(type_, old));
+    let same = old.filter(|old| old.status == status);
+    Condition {
+        last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),
+        observed_generation: old.and_then(|old| old.observed_generation),
+        status: status.into(),
+        reason: reason.to_owned(),
+        message,
+        type_: type_.as_str().to_owned(),
+        unknown: old.map(|old| old.unknown.clone()).unwrap_or_default(),
+    }
+}
+
+fn reference(name: &str) -> NodeReference {
+    NodeReference { name: name.to_owned(), unknown: Unknown::default() }
+}
