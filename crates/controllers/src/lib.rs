@@ -5,7 +5,9 @@
 pub mod base;
 pub mod caches;
 pub mod context;
+pub mod render;
 pub mod settings;
+pub mod snapshots;
 mod writes;
 
 pub use caches::Caches;

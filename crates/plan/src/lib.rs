@@ -20,6 +20,7 @@ pub mod policy;
 pub mod pool_status;
 pub mod reconcilable;
 mod registries;
+pub mod render_condition;
 pub mod rollout;
 mod standing;
 pub mod targeting;

@@ -14,9 +14,7 @@ use seaworthy_api::machineconfiguration::machine_config_node::{
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeSpec, MachineConfigNodeStatus};
 use seaworthy_api::meta::{Condition, ConditionStatus};
 use seaworthy_api::unknown::Unknown;
-use seaworthy_api::vocabulary::machineconfiguration::{
-    NOT_YET_SET, NodeCondition, NodeReason, State, WaitingReason,
-};
+use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, NodeCondition, NodeReason, State, WaitingReason};
 
 use crate::eviction::Evictions;
 use crate::fleet::{NodeView, Target};
@@ -78,10 +76,10 @@ pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
             desired: order.0.filter(|name| !name.is_empty()).unwrap_or(NOT_YET_SET).to_owned(),
             unknown: Unknown::default(),
         },
-        config_image: order.1.filter(|image| !image.is_empty()).map(|image| NodeConfigImageSpec {
-            desired_image: image.to_owned(),
-            unknown: Unknown::default(),
-        }),
+        config_image: order
+            .1
+            .filter(|image| !image.is_empty())
+            .map(|image| NodeConfigImageSpec { desired_image: image.to_owned(), unknown: Unknown::default() }),
         unknown: Unknown::default(),
     };
     let mut object = MachineConfigNode::new(node.name, spec);
@@ -116,11 +114,12 @@ fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNod
         desired: text(node.desired_config).unwrap_or_else(|| NOT_YET_SET.to_owned()),
         unknown: Unknown::default(),
     });
-    status.config_image = (node.current_image.is_some() || node.desired_image.is_some()).then(|| NodeConfigImageStatus {
-        current_image: text(node.current_image),
-        desired_image: text(node.desired_image),
-        unknown: Unknown::default(),
-    });
+    status.config_image =
+        (node.current_image.is_some() || node.desired_image.is_some()).then(|| NodeConfigImageStatus {
+            current_image: text(node.current_image),
+            desired_image: text(node.desired_image),
+            unknown: Unknown::default(),
+        });
     // The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.
     let generation = inputs.old.and_then(|old| old.metadata.generation).unwrap_or(0);
     let generation = generation + i64::from(inputs.old.is_none_or(|old| old.spec != *spec));
@@ -167,8 +166,8 @@ impl<'a> Steps<'a> {
         let done = |what: &str| (True, NodeReason::Done.as_str(), what.to_owned());
         let underway = |what: &str| (Underway, NodeReason::InProgress.as_str(), what.to_owned());
         let is_working = matches!(node.state, Some(State::Working | State::Rebooting)) || self.is_failing;
-        let is_draining = node.desired_drain.is_some_and(|text| text.strip_prefix("drain-") == Some(self.order))
-            && !self.is_drained;
+        let is_draining =
+            node.desired_drain.is_some_and(|text| text.strip_prefix("drain-") == Some(self.order)) && !self.is_drained;
         let is_written = node.is_rebooting || node.state == Some(State::Rebooting);
         match type_ {
             NodeCondition::Updated => Some(self.updated()),
@@ -203,9 +202,7 @@ impl<'a> Steps<'a> {
                 (True, WaitingReason::Updated.as_str(), message)
             }
             (_, Some(reason)) => (False, reason.word().as_str(), reason.lasting()),
-            (Some(target), None) => {
-                (False, WaitingReason::Updating.as_str(), format!("is given {}", target.config))
-            }
+            (Some(target), None) => (False, WaitingReason::Updating.as_str(), format!("is given {}", target.config)),
             (None, None) => (False, WaitingReason::NotInPool.as_str(), Reason::NotInPool.to_string()),
         }
     }

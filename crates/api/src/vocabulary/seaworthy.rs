@@ -1,6 +1,6 @@
 //! Words of Seaworthy's own: what it adds to the upstreams' objects, all under `seaworthy.dev/`.
 
-use crate::vocabulary::key::{Annotation, Finalizer};
+use crate::vocabulary::key::{Annotation, Finalizer, Label};
 
 /// The API group of Seaworthy's own kinds, and the prefix of its keys.
 pub const GROUP: &str = "seaworthy.dev";
@@ -16,11 +16,25 @@ pub mod annotation {
     pub const CORDONED_FOR: Annotation = Annotation("seaworthy.dev/cordoned-for");
     /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
+    /// On the Secret of a snapshot: its key; written by the render controller, as are the next two.
+    pub const SNAPSHOT_KEY: Annotation = Annotation("seaworthy.dev/snapshot-key");
+    /// On the Secret of a snapshot: when its content was fetched, in seconds since 1970.
+    pub const SNAPSHOT_TIME: Annotation = Annotation("seaworthy.dev/snapshot-time");
+    /// On the Secret of a snapshot: where its content came from, without credentials.
+    pub const SNAPSHOT_URL: Annotation = Annotation("seaworthy.dev/snapshot-url");
     /// On a MachineConfig: any new text fetches its remote content again; written by users.
     pub const REFRESH: Annotation = Annotation("seaworthy.dev/refresh");
     /// On a rendered MachineConfig: URL, digest and time of the remote content in it, as JSON; written by the render
     /// controller.
     pub const REMOTE_CONTENT: Annotation = Annotation("seaworthy.dev/remote-content");
+}
+
+/// Labels.
+pub mod label {
+    use super::Label;
+
+    /// On the Secrets that keep remote content.
+    pub const SNAPSHOT: Label = Label("seaworthy.dev/snapshot");
 }
 
 /// Holds back the deletion of a rendered MachineConfig that a node still runs; written by the render controller.
