@@ -72,21 +72,24 @@ pub struct ControllerLabel {
     pub controller: &'static str,
 }
 
+/// One number for each pool.
+pub type PoolGauges = Family<PoolLabel, Gauge>;
+
 /// All that is counted by one process.
 pub struct Metrics {
     registry: Registry,
     /// Nodes that match a custom pool besides the master pool.
     pub pool_alert: Family<NodeLabel, Gauge>,
     /// Pools whose image was overridden by a MachineConfig.
-    pub image_override: Family<PoolLabel, Gauge>,
+    pub image_override: PoolGauges,
     /// Nodes of a pool.
-    pub machines: Family<PoolLabel, Gauge>,
+    pub machines: PoolGauges,
     /// Nodes of a pool that run its target.
-    pub updated: Family<PoolLabel, Gauge>,
+    pub updated: PoolGauges,
     /// Nodes of a pool that have failed.
-    pub degraded: Family<PoolLabel, Gauge>,
+    pub degraded: PoolGauges,
     /// Nodes of a pool that are unavailable.
-    pub unavailable: Family<PoolLabel, Gauge>,
+    pub unavailable: PoolGauges,
     /// The state of every node.
     pub node_state: Family<NodeStateLabels, Gauge>,
     /// Nodes whose drain fails.

@@ -16,6 +16,9 @@ pub mod annotation {
     pub const CORDONED_FOR: Annotation = Annotation("seaworthy.dev/cordoned-for");
     /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
+    /// On a pool: the nodes that are about to be given an order, and which, as JSON; written by the roll-out controller before
+    /// it gives any, so that whoever decides next counts them.
+    pub const PROMISED: Annotation = Annotation("seaworthy.dev/promised");
     /// On the Secret of a snapshot: its key; written by the render controller, as are the next two.
     pub const SNAPSHOT_KEY: Annotation = Annotation("seaworthy.dev/snapshot-key");
     /// On the Secret of a snapshot: when its content was fetched, in seconds since 1970.

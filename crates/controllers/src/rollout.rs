@@ -1,0 +1,459 @@
+//! The roll-out controller: which node of a pool moves now, and what everybody is told about those that wait.
+//!
+//! How the budget holds although caches lag and leaders change:
+//! - An order is promised on the pool before it is given to a node, at the revision of the pool that was decided on. So of
+//!   two deciders one is refused, and whoever decides next counts what was promised as given.
+//! - The order itself is given at the revision of the node that was decided on. So a decider that was overtaken between
+//!   its promise and its order is refused as soon as anybody has touched the node since.
+//! - What this process wrote is in its caches before it decides again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER};
+use seaworthy_api::vocabulary::seaworthy::annotation;
+use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::{NodeView, PoolView};
+use seaworthy_plan::membership::{Membership, Pools};
+use seaworthy_plan::promise::Promise;
+use seaworthy_plan::rollout::{Decision, Partner};
+use seaworthy_plan::waiting::Reason;
+use seaworthy_plan::{node_status, pool_status, rollout, targeting};
+use seaworthy_runtime::metrics::{NodeLabel, NodeStateLabels, PoolGauges, PoolLabel};
+use seaworthy_runtime::{Applier, Controller, Events, Key, Next, Queue, WriteError};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::context::Context;
+use crate::perform::{perform, tell};
+use crate::writes::is_rendered;
+
+/// How many MachineConfigNodes are written at the same time.
+const AT_ONCE: usize = 16;
+/// How long a node that was given an order has to answer before its MachineConfigNode says that it has not: mostly it
+/// answers at once, and then one write tells both.
+const ANSWER: Duration = Duration::from_secs(5);
+/// A pool rests after a decision, for as long as this for every node it has: so however many nodes report at once, the
+/// share of time that is spent on deciding stays the same.
+const REST_PER_NODE: Duration = Duration::from_micros(20);
+/// The shortest rest.
+const REST: Duration = Duration::from_millis(20);
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// A pool.
+    Pool(String),
+    /// The nodes that belong to no pool.
+    Unassigned,
+}
+
+/// Rolls configurations out to nodes.
+pub struct RolloutController {
+    context: Context,
+    applier: Applier,
+    events: Events,
+    /// The node that this process runs on, if it runs in the cluster.
+    own_node: Option<String>,
+    memory: Mutex<Memory>,
+}
+
+/// What may be forgotten: it only saves writes, and tells what it has told.
+#[derive(Default)]
+struct Memory {
+    /// When a node was given its order.
+    ordered: BTreeMap<String, Instant>,
+    states: BTreeMap<String, NodeStateLabels>,
+    alerts: BTreeSet<String>,
+}
+
+/// What a decision looks at, taken at one moment.
+struct Moment {
+    pools: Vec<Arc<MachineConfigPool>>,
+    nodes: Vec<Arc<Node>>,
+    progress: Vec<Arc<MachineConfigNode>>,
+    rendered: Vec<Arc<MachineConfig>>,
+}
+
+impl RolloutController {
+    /// The controller and the queue that the caches feed.
+    pub fn new(context: &Context, own_node: Option<String>) -> (Self, Arc<Queue<Subject>>) {
+        let queue = Arc::new(Queue::default());
+        let caches = &context.caches;
+        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
+        caches.nodes.listen(move |delta| {
+            if seen(&delta.before) == seen(&delta.after) {
+                return;
+            }
+            let pools = pools.all();
+            let members = Pools::new(pools.iter().map(|pool| PoolView::of(pool)));
+            for side in delta.sides() {
+                let membership = members.of(&NodeView::of(side, None));
+                if membership.primary().is_none() {
+                    mark.mark(Subject::Unassigned);
+                }
+                for pool in membership.concerned() {
+                    mark.mark(Subject::Pool(pool.to_owned()));
+                }
+            }
+        });
+        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
+        caches.machine_config_nodes.listen(move |delta| {
+            for side in delta.sides() {
+                let pool = &side.spec.pool.name;
+                let is_known = pools.named(pool).is_some();
+                mark.mark(if is_known { Subject::Pool(pool.clone()) } else { Subject::Unassigned });
+            }
+        });
+        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
+        caches.pools.listen(move |delta| {
+            let selector = |side: &Option<Arc<MachineConfigPool>>| side.as_ref().map(|side| side.spec.node_selector.clone());
+            if selector(&delta.before) == selector(&delta.after) {
+                delta.sides().for_each(|side| mark.mark(Subject::Pool(Key::of(&**side).name)));
+                return;
+            }
+            // Nodes change hands.
+            pools.all().iter().for_each(|pool| mark.mark(Subject::Pool(pool.name_any())));
+            mark.mark(Subject::Unassigned);
+        });
+        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
+        caches.controller_configs.listen(move |_| {
+            pools.all().iter().for_each(|pool| mark.mark(Subject::Pool(pool.name_any())));
+        });
+        let controller = RolloutController {
+            context: context.clone(),
+            applier: context.applier(Self::NAME),
+            events: context.events(Self::NAME),
+            own_node,
+            memory: Mutex::default(),
+        };
+        (controller, queue)
+    }
+
+    fn moment(&self) -> Moment {
+        let caches = &self.context.caches;
+        Moment {
+            pools: caches.pools.all(),
+            nodes: caches.nodes.all(),
+            progress: caches.machine_config_nodes.all(),
+            rendered: caches.machine_configs.filter(is_rendered),
+        }
+    }
+
+    async fn pool(&self, name: &str) -> Result<Next, WriteError> {
+        let moment = self.moment();
+        let Some(object) = moment.pools.iter().find(|pool| pool.name_any() == name) else {
+            self.forget_pool(name);
+            return Ok(Next::change());
+        };
+        let progress: BTreeMap<&str, &MachineConfigNode> =
+            moment.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect();
+        let views = views(&moment.nodes, &progress);
+        let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
+        let assignment = pools.assign(&views);
+        let (pool, nodes) = (PoolView::of(object), assignment.nodes_of(name));
+        if pools.selecting_all.contains(&name) {
+            // The pool is told by its owner's mistake alone; no node is moved by it.
+            return Ok(Next::change());
+        }
+
+        let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
+        let infrastructure = controller_config.as_ref().and_then(|found| found.spec.infra.as_ref()?.status.as_ref());
+        let topology = infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
+        let partner = partner(name, topology, &moment.pools);
+        let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
+        let boots = boots(&moment);
+        let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
+        let now = self.context.now();
+        let promise = Promise::of(object);
+        let inputs = rollout::Inputs {
+            pool,
+            nodes,
+            holds: &[],
+            operator_nodes: &operator_nodes,
+            boots: &boots,
+            partner,
+            promised: &promise,
+            now,
+        };
+        let decision = rollout::decide(&inputs);
+        let object = self.promise(object, &promise, &decision, &inputs).await?;
+        self.write_nodes(name, nodes, &decision, pool, &progress).await?;
+        let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &decision, topology });
+        {
+            let mut memory = self.memory();
+            let ordered = Instant::now();
+            memory.ordered.extend(decision.chosen.iter().map(|node| ((*node).to_owned(), ordered)));
+        }
+        perform(&self.applier, &self.events, &self.context.caches, changes).await?;
+
+        let certificates = controller_config
+            .as_ref()
+            .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
+            .unwrap_or_default();
+        let inputs = pool_status::Inputs { pool: PoolView::of(&object), nodes, progress: &progress, certificates, now };
+        if let Some(status) = pool_status::status(&inputs) {
+            self.count(name, nodes, &status);
+            if object.status.as_ref() != Some(&status) {
+                let patched = self.applier.patch_status(&*object, json!({"status": status})).await?;
+                self.context.caches.pools.wrote(patched);
+                for event in pool_status::events(PoolView::of(&object), &status) {
+                    tell(&self.events, &self.context.caches, &event).await;
+                }
+            }
+        }
+        let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
+        let is_unanswered = !decision.chosen.is_empty() || self.has_unanswered(nodes);
+        let recheck = [recheck, is_unanswered.then_some(ANSWER)].into_iter().flatten().min();
+        let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(views.len()).unwrap_or(u32::MAX));
+        Ok(Next { recheck, rest })
+    }
+
+    /// Writes the orders that are about to be given onto the pool, before any is given.
+    async fn promise(
+        &self,
+        pool: &Arc<MachineConfigPool>,
+        old: &Promise,
+        decision: &Decision<'_>,
+        inputs: &rollout::Inputs<'_>,
+    ) -> Result<Arc<MachineConfigPool>, WriteError> {
+        let Some(promise) = old.next(&decision.chosen, inputs) else { return Ok(Arc::clone(pool)) };
+        let patch = json!({"metadata": {"annotations": {annotation::PROMISED.as_str(): promise.to_text()}}});
+        let patched = self.applier.patch(&**pool, patch).await?;
+        self.context.caches.pools.wrote(patched.clone());
+        Ok(Arc::new(patched))
+    }
+
+    /// Writes the MachineConfigNodes of a pool's nodes.
+    async fn write_nodes(
+        &self,
+        pool: &str,
+        nodes: &[&NodeView<'_>],
+        decision: &Decision<'_>,
+        view: PoolView<'_>,
+        progress: &BTreeMap<&str, &MachineConfigNode>,
+    ) -> Result<(), WriteError> {
+        let waiting: BTreeMap<&str, &Reason> =
+            decision.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
+        let chosen: BTreeSet<&str> = decision.chosen.iter().copied().collect();
+        let now = self.context.now();
+        let wanted = nodes.iter().map(|node| {
+            let old = progress.get(node.name).copied();
+            let is_chosen = chosen.contains(node.name);
+            let inputs = node_status::Inputs {
+                node,
+                pool: Some(pool),
+                target: view.target(),
+                is_chosen,
+                waiting: waiting.get(node.name).copied(),
+                evictions: None,
+                old,
+                now: to_second(now),
+            };
+            // What has been ordered just now is told when the node answers, or has not answered for a while.
+            (node_status::desired(&inputs), old, is_chosen || self.is_unanswered(node))
+        });
+        self.write_progress(wanted).await
+    }
+
+    async fn write_progress<'o>(
+        &self,
+        wanted: impl Iterator<Item = (MachineConfigNode, Option<&'o MachineConfigNode>, bool)>,
+    ) -> Result<(), WriteError> {
+        let changed: Vec<(MachineConfigNode, bool, bool)> = wanted
+            .filter_map(|(new, old, is_quiet)| {
+                let (spec, status) = node_status::differs(old, &new);
+                let status = status && (!is_quiet || old.is_none());
+                (spec || status).then_some((new, spec, status))
+            })
+            .collect();
+        let cache = &self.context.caches.machine_config_nodes;
+        let write = |(object, spec, status): (MachineConfigNode, bool, bool)| async move {
+            if spec {
+                let bare = MachineConfigNode { status: None, ..object.clone() };
+                cache.wrote(self.applier.apply(&bare).await?);
+            }
+            if status {
+                cache.wrote(self.applier.apply_status(&object).await?);
+            }
+            Ok::<(), WriteError>(())
+        };
+        let results: Vec<Result<(), WriteError>> =
+            stream::iter(changed).map(write).buffer_unordered(AT_ONCE).collect().await;
+        results.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+    }
+
+    /// The nodes without a pool have a MachineConfigNode too, which says why nothing moves them.
+    async fn unassigned(&self) -> Result<Next, WriteError> {
+        let moment = self.moment();
+        let progress: BTreeMap<&str, &MachineConfigNode> =
+            moment.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect();
+        let views = views(&moment.nodes, &progress);
+        let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
+        let assignment = pools.assign(&views);
+        let now = to_second(self.context.now());
+        let reasons: Vec<(&NodeView<'_>, Option<Reason>)> =
+            assignment.without.iter().map(|(node, membership)| (*node, membership.reason())).collect();
+        self.alert(&views, &pools);
+        let wanted = reasons.iter().map(|(node, reason)| {
+            let old = progress.get(node.name).copied();
+            let inputs = node_status::Inputs {
+                node,
+                pool: None,
+                target: None,
+                is_chosen: false,
+                waiting: reason.as_ref(),
+                evictions: None,
+                old,
+                now,
+            };
+            (node_status::desired(&inputs), old, false)
+        });
+        self.write_progress(wanted).await?;
+        Ok(Next { recheck: None, rest: REST })
+    }
+
+    fn is_unanswered(&self, node: &NodeView<'_>) -> bool {
+        let is_waited_for = |ordered: &Instant| ordered.elapsed() < ANSWER;
+        !node.has_answered() && self.memory().ordered.get(node.name).is_some_and(is_waited_for)
+    }
+
+    fn has_unanswered(&self, nodes: &[&NodeView<'_>]) -> bool {
+        let mut memory = self.memory();
+        memory.ordered.retain(|_, ordered| ordered.elapsed() < ANSWER);
+        !memory.ordered.is_empty() && nodes.iter().any(|node| memory.ordered.contains_key(node.name))
+    }
+
+    fn count(
+        &self,
+        pool: &str,
+        nodes: &[&NodeView<'_>],
+        status: &seaworthy_api::machineconfiguration::MachineConfigPoolStatus,
+    ) {
+        let metrics = &self.context.metrics;
+        let label = PoolLabel { pool: pool.to_owned() };
+        let set = |family: &PoolGauges, count: Option<i32>| {
+            family.get_or_create(&label).set(i64::from(count.unwrap_or_default()));
+        };
+        set(&metrics.machines, status.machine_count);
+        set(&metrics.updated, status.updated_machine_count);
+        set(&metrics.degraded, status.degraded_machine_count);
+        set(&metrics.unavailable, status.unavailable_machine_count);
+        let mut memory = self.memory();
+        for node in nodes {
+            let labels = NodeStateLabels {
+                node: node.name.to_owned(),
+                pool: pool.to_owned(),
+                state: node.state.map(|state| state.as_str()).unwrap_or_default().to_owned(),
+                reason: node.reason.to_owned(),
+            };
+            if memory.states.get(node.name) == Some(&labels) {
+                continue;
+            }
+            metrics.node_state.get_or_create(&labels).set(1);
+            if let Some(old) = memory.states.insert(node.name.to_owned(), labels) {
+                metrics.node_state.remove(&old);
+            }
+        }
+    }
+
+    /// Raises the alert for nodes that a custom pool selects in vain.
+    fn alert(&self, views: &[NodeView<'_>], pools: &Pools<'_>) {
+        let in_vain = views.iter().filter(|node| matches!(pools.of(node), Membership::In { in_vain: Some(_), .. }));
+        let now: BTreeSet<String> = in_vain.map(|node| node.name.to_owned()).collect();
+        let mut memory = self.memory();
+        for node in memory.alerts.difference(&now) {
+            self.context.metrics.pool_alert.remove(&NodeLabel { node: node.clone() });
+        }
+        for node in &now {
+            self.context.metrics.pool_alert.get_or_create(&NodeLabel { node: node.clone() }).set(1);
+        }
+        memory.alerts = now;
+    }
+
+    fn forget_pool(&self, pool: &str) {
+        let metrics = &self.context.metrics;
+        let label = PoolLabel { pool: pool.to_owned() };
+        for family in [&metrics.machines, &metrics.updated, &metrics.degraded, &metrics.unavailable] {
+            family.remove(&label);
+        }
+        metrics.image_override.remove(&label);
+    }
+
+    fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Controller for RolloutController {
+    type Key = Subject;
+    type Error = WriteError;
+    const NAME: &'static str = "seaworthy-rollout";
+
+    async fn reconcile(&self, subject: &Subject) -> Result<Next, WriteError> {
+        match subject {
+            Subject::Pool(name) => self.pool(name).await,
+            Subject::Unassigned => self.unassigned().await,
+        }
+    }
+}
+
+fn views<'a>(nodes: &'a [Arc<Node>], progress: &BTreeMap<&str, &'a MachineConfigNode>) -> Vec<NodeView<'a>> {
+    nodes
+        .iter()
+        .map(|node| NodeView::of(node, progress.get(node.metadata.name.as_deref().unwrap_or_default()).copied()))
+        .collect()
+}
+
+/// In a cluster with an arbiter, the other pool that keeps quorum.
+fn partner<'a>(name: &str, topology: Option<&str>, pools: &'a [Arc<MachineConfigPool>]) -> Option<PoolView<'a>> {
+    let other = match (topology, name) {
+        (Some("HighlyAvailableArbiter"), MASTER) => ARBITER,
+        (Some("HighlyAvailableArbiter"), ARBITER) => MASTER,
+        _ => return None,
+    };
+    pools.iter().find(|pool| pool.name_any() == other).map(|pool| PoolView::of(pool))
+}
+
+/// Which pool each rendered MachineConfig was made for.
+fn boots(moment: &Moment) -> Boots<'_> {
+    let owners = moment.rendered.iter().filter_map(|object| {
+        let owner = object.metadata.owner_references.as_ref()?.first()?;
+        Some((object.metadata.name.as_deref()?, owner.name.as_str()))
+    });
+    let selectors = moment
+        .pools
+        .iter()
+        .map(|pool| (pool.metadata.name.as_deref().unwrap_or_default(), pool.spec.node_selector.as_ref()));
+    Boots { owners: owners.collect(), selectors: selectors.collect() }
+}
+
+/// What the roll-out looks at of a node. Heartbeats are not among it.
+fn seen(node: &Option<Arc<Node>>) -> Option<impl PartialEq> {
+    let node = node.as_ref()?;
+    let spec = node.spec.clone().unwrap_or_default();
+    let conditions: Vec<(String, String)> = node
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .map(|condition| (condition.type_.clone(), condition.status.clone()))
+        .collect();
+    Some((
+        node.metadata.labels.clone(),
+        node.metadata.annotations.clone(),
+        node.metadata.uid.clone(),
+        spec.taints,
+        spec.unschedulable,
+        conditions,
+    ))
+}
+
+fn to_second(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}
