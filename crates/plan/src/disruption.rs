@@ -187,9 +187,7 @@ fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatu
                 None => reboot(Rule::NoPolicy),
             },
             Entry::User(_) => match &policies.sshkey {
-                Some(policy) => {
-                    Cause { what, rule: Rule::SshKeyPolicy, actions: actions_of(&policy.actions, change) }
-                }
+                Some(policy) => Cause { what, rule: Rule::SshKeyPolicy, actions: actions_of(&policy.actions, change) },
                 None => reboot(Rule::NoPolicy),
             },
             // A file that was a directory or a link has been judged irreconcilable; were it allowed, nothing less is safe.

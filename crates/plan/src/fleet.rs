@@ -152,8 +152,8 @@ impl<'a> NodeView<'a> {
             conditions.iter().find(|condition| condition.type_ == type_.as_str())
         };
         let pending = condition(NodeCondition::Updated).filter(|found| found.status == ConditionStatus::False);
-        let blocked = condition(NodeCondition::Drained)
-            .filter(|drained| drained.reason == WaitingReason::DrainBlocked.as_str());
+        let blocked =
+            condition(NodeCondition::Drained).filter(|drained| drained.reason == WaitingReason::DrainBlocked.as_str());
         Self {
             name: metadata.name.as_deref().unwrap_or_default(),
             uid: metadata.uid.as_deref().unwrap_or_default(),

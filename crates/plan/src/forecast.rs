@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn the_middle_of_history_is_what_counts_and_a_default_says_so() {
         let past = |level, seconds| Past { level, took: SignedDuration::from_secs(seconds) };
-        let history = [past(Level::Reboot, 300), past(Level::Reboot, 90_000), past(Level::Reboot, 200), past(Level::None, 1)];
+        let history =
+            [past(Level::Reboot, 300), past(Level::Reboot, 90_000), past(Level::Reboot, 200), past(Level::None, 1)];
         assert_eq!(estimate(Level::Reboot, &history), Estimate { seconds: 300, samples: 3 });
         assert_eq!(estimate(Level::Restart, &history), Estimate { seconds: 45, samples: 0 });
     }

@@ -28,10 +28,7 @@ const FILES: [(&str, &[Listed]); 13] = [
     ("/etc/containers/registries.d", &[(Reload, CRIO)]),
     ("/etc/crio/policies", &[(Reload, CRIO)]),
     ("/etc/nmstate/openshift", &[(Nothing, "")]),
-    (
-        "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
-        &[(Restart, CA_TRUST), (Restart, CRIO)],
-    ),
+    ("/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt", &[(Restart, CA_TRUST), (Restart, CRIO)]),
     ("/etc/kubernetes/credential-providers", &[(Restart, KUBELET)]),
     (
         "/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf",

@@ -161,9 +161,10 @@ fn judge(change: &Change<'_>, new: &Node<'_>, allowed: &[StorageSection]) -> Opt
     let is_in = |list: &str| lists.contains(&list);
     match change.section {
         "kernelArguments" => Some(("kernelArguments", contains("kargs"))),
-        "passwd" if is_in("groups") => {
-            Some(("passwd.groups", "invalid passwd change(s): ignition Passwd Groups section contains changes".to_owned()))
-        }
+        "passwd" if is_in("groups") => Some((
+            "passwd.groups",
+            "invalid passwd change(s): ignition Passwd Groups section contains changes".to_owned(),
+        )),
         "passwd" => user(change).map(|reason| ("passwd.users", reason)),
         "storage" if is_in("disks") => unless(StorageSection::Disks, "storage.disks", "disks"),
         "storage" if is_in("filesystems") => unless(StorageSection::FileSystems, "storage.filesystems", "filesystems"),
@@ -297,7 +298,9 @@ mod tests {
     // Row 87.
     #[test]
     fn luks_devices_and_the_settings_of_ignition_are_not_compared() {
-        let old = config(json!({"storage": {"luks": [{"name": "l", "clevis": {"tang": [{"url": "http://t", "thumbprint": "x"}]}}]}}));
+        let old = config(
+            json!({"storage": {"luks": [{"name": "l", "clevis": {"tang": [{"url": "http://t", "thumbprint": "x"}]}}]}}),
+        );
         assert_eq!(found(&old, &config(json!({})), &[]), []);
         let new = config(json!({"ignition": {"version": "3.5.0", "timeouts": {"httpTotal": 3}}}));
         assert_eq!(found(&config(json!({})), &new, &[]), []);
@@ -340,7 +343,8 @@ mod tests {
 
     #[test]
     fn order_alone_and_files_are_no_obstacle() {
-        let dirs = |paths: [&str; 2]| config(json!({"storage": {"directories": paths.map(|path| json!({"path": path}))}}));
+        let dirs =
+            |paths: [&str; 2]| config(json!({"storage": {"directories": paths.map(|path| json!({"path": path}))}}));
         assert_eq!(found(&dirs(["/a", "/b"]), &dirs(["/b", "/a"]), &[]), []);
         let files = config(json!({
             "storage": {"files": [{"path": "/f", "contents": {"source": "data:,x"}}]},

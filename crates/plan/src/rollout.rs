@@ -230,11 +230,9 @@ fn standing(node: &NodeView<'_>, target: Target<'_>, now: Timestamp) -> Standing
     }
     match (node.ailment, node.desired_config) {
         (None, _) => Standing::Able,
-        (Some(Ailment::Condition { type_, status, .. }), _) => Standing::Stays(Reason::NotReady {
-            condition: type_.to_owned(),
-            status: status.to_owned(),
-            node: holder(),
-        }),
+        (Some(Ailment::Condition { type_, status, .. }), _) => {
+            Standing::Stays(Reason::NotReady { condition: type_.to_owned(), status: status.to_owned(), node: holder() })
+        }
         (Some(_), Some(config)) if node.is_under_way() => Standing::Stays(other_target(node, config, now)),
         (Some(_), _) => Standing::Stays(Reason::Cordoned),
     }
@@ -247,9 +245,7 @@ fn quorum(inputs: &Inputs<'_>) -> Option<Reason> {
     let partner = inputs.partner?;
     let is_first = inputs.pool.name != ARBITER;
     let still_moves = |node: &&NodeView<'_>| {
-        !is_first
-            && !partner.pool.is_paused()
-            && partner.pool.target().is_some_and(|target| !node.is_targeted(target))
+        !is_first && !partner.pool.is_paused() && partner.pool.target().is_some_and(|target| !node.is_targeted(target))
     };
     let in_the_way = partner.nodes.iter().copied().filter(|node| node.is_unavailable() || still_moves(node));
     let mut holders: Vec<Holder> = in_the_way.map(|node| Holder::new(node.name, since(node), inputs.now)).collect();

@@ -119,8 +119,7 @@ impl Patch {
     /// Differs: upstream taints a node that it is about to target and takes the taint away in the next pass; here both
     /// are one write, and a node that is targeted at once is never tainted.
     fn taint(&mut self, node: &NodeView<'_>, target: Target<'_>, is_chosen: bool) {
-        let is_ours =
-            |taint: &Taint| taint.key == UPDATE_IN_PROGRESS.key && taint.effect == UPDATE_IN_PROGRESS.effect;
+        let is_ours = |taint: &Taint| taint.key == UPDATE_IN_PROGRESS.key && taint.effect == UPDATE_IN_PROGRESS.effect;
         let is_wanted = !is_chosen && !node.is_targeted(target);
         if is_wanted == node.taints.iter().any(is_ours) {
             return;

@@ -117,12 +117,7 @@ fn a_selector_that_selects_all_or_is_wrong_selects_nobody_and_harms_no_other_poo
 #[case::a_failing_target_that_is_not_ready_counts_once(json!(2), &["0/1N Degraded", "0/0R"], &["n1"], 1)]
 #[case::failing_targets_use_up_the_budget(json!(1), &["0/1R Unreconcilable", "0/0R"], &[], 0)]
 #[case::never(json!(-1), &["0/0R"], &[], 0)]
-fn rows_93_to_101(
-    #[case] max: Value,
-    #[case] texts: &[&str],
-    #[case] candidates: &[&str],
-    #[case] capacity: usize,
-) {
+fn rows_93_to_101(#[case] max: Value, #[case] texts: &[&str], #[case] candidates: &[&str], #[case] capacity: usize) {
     let decided = decide(&worker(max), &nodes(texts));
     assert_eq!(decided.candidates, candidates);
     assert_eq!(decided.capacity, capacity);
@@ -140,12 +135,7 @@ fn row_102_an_image_on_one_side_only_is_unfinished(
 
 #[test]
 fn row_103_zone_by_zone_the_oldest_first() {
-    let rows = [
-        ("ZZZ", &[100, 1500, 0][..]),
-        ("RRR", &[100, 0]),
-        ("", &[200, 900, 0]),
-        ("QQQ", &[0]),
-    ];
+    let rows = [("ZZZ", &[100, 1500, 0][..]), ("RRR", &[100, 0]), ("", &[200, 900, 0]), ("QQQ", &[0])];
     let mut fleet = Vec::new();
     for (zone, seconds) in rows {
         for second in seconds {
@@ -451,7 +441,10 @@ fn row_117_the_selector_says_which_labels(#[case] selector: Value, #[case] label
     // The annotation is there only when labels were applied.
     let mut node = node("n0", "0/0R");
     annotate(&mut node, annotation::FIRST_PIVOT_CONFIG, "rendered-infra-1");
-    assert_eq!(boots.joining(&NodeView::of(&node, None)).map(|joining| joining.labels), Some(expected).filter(|labels| !labels.is_empty()));
+    assert_eq!(
+        boots.joining(&NodeView::of(&node, None)).map(|joining| joining.labels),
+        Some(expected).filter(|labels| !labels.is_empty())
+    );
 }
 
 #[test]

@@ -45,11 +45,8 @@ pub fn node(name: &str, text: &str) -> Node {
         "" => "Working",
         state => state,
     };
-    let annotations = [
-        (annotation::CURRENT_CONFIG, current),
-        (annotation::DESIRED_CONFIG, desired),
-        (annotation::STATE, state),
-    ];
+    let annotations =
+        [(annotation::CURRENT_CONFIG, current), (annotation::DESIRED_CONFIG, desired), (annotation::STATE, state)];
     let status = if is_ready { "True" } else { "False" };
     Node {
         metadata: ObjectMeta {
@@ -112,15 +109,7 @@ pub fn inputs<'a>(
     nodes: &'a [&'a NodeView<'a>],
     boots: &'a Boots<'a>,
 ) -> rollout::Inputs<'a> {
-    rollout::Inputs {
-        pool: PoolView::of(pool),
-        nodes,
-        holds: &[],
-        operator_nodes: &[],
-        boots,
-        partner: None,
-        now: NOW,
-    }
+    rollout::Inputs { pool: PoolView::of(pool), nodes, holds: &[], operator_nodes: &[], boots, partner: None, now: NOW }
 }
 
 pub fn owned(decision: &rollout::Decision<'_>) -> Decided {
@@ -129,11 +118,7 @@ pub fn owned(decision: &rollout::Decision<'_>) -> Decided {
         candidates: names(&decision.candidates),
         capacity: decision.capacity,
         chosen: names(&decision.chosen),
-        waiting: decision
-            .waiting
-            .iter()
-            .map(|waiting| (waiting.node.clone(), waiting.reason.to_string()))
-            .collect(),
+        waiting: decision.waiting.iter().map(|waiting| (waiting.node.clone(), waiting.reason.to_string())).collect(),
     }
 }
 
