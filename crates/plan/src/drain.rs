@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::change::{Change, Event, Reference};
 use crate::duration;
-use crate::eviction::{Evictions, PodName};
+use crate::eviction::{Evictions, ObjectName};
 use crate::fleet::NodeView;
 
 /// How long one attempt to evict a pod may take.
@@ -142,8 +142,9 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
     let retry = if lasts > LONG { SLOW_RETRY } else { RETRY };
     let mut changes = Vec::new();
     if lasts >= ALARM {
-        let lasts = duration::short(lasts.as_secs());
-        let message = format!("The node could not be drained for {lasts}: {}", evictions.said());
+        // The same words every time, so that it is one event.
+        let limit = duration::short(ALARM.as_secs());
+        let message = format!("The node could not be drained for over {limit}: {}", evictions.said());
         changes.push(emit(node, true, NodeEvent::DrainFailed, message));
     }
     let is_alarming = lasts >= ALARM;
@@ -163,12 +164,13 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
     Decision { progress: Progress::Draining, changes, recheck: Some(retry), is_alarming }
 }
 
-fn reference(pod: &PodName) -> Reference {
+fn reference(pod: &ObjectName) -> Reference {
     Reference {
         api_version: "v1",
         kind: "Pod",
         namespace: Some(pod.namespace.clone()),
         name: pod.name.clone(),
+        uid: Some(pod.uid.clone()).filter(|uid| !uid.is_empty()),
         ..Reference::default()
     }
 }

@@ -34,16 +34,19 @@ impl Default for Rules {
     }
 }
 
-/// A pod, by namespace and name.
+/// A pod or a budget, by namespace and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct PodName {
+pub struct ObjectName {
     /// The namespace.
     pub namespace: String,
     /// The name.
     pub name: String,
+    /// The identity: a pod that took the place of another one has the same name and must not be evicted for it.
+    #[serde(skip)]
+    pub uid: String,
 }
 
-impl fmt::Display for PodName {
+impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }
@@ -56,33 +59,33 @@ pub enum Blocker {
     /// A PodDisruptionBudget allows no eviction.
     Budget {
         /// The budget.
-        budget: PodName,
+        budget: ObjectName,
         /// The pods of the node that it keeps.
-        pods: Vec<PodName>,
+        pods: Vec<ObjectName>,
         /// Whether it can never allow one: it wants all its pods.
         is_final: bool,
     },
     /// Several PodDisruptionBudgets cover the pod, which the API refuses to weigh.
     SeveralBudgets {
         /// The pod.
-        pod: PodName,
+        pod: ObjectName,
         /// The budgets.
-        budgets: Vec<PodName>,
+        budgets: Vec<ObjectName>,
     },
     /// Nobody will start the pod again elsewhere.
     Unmanaged {
         /// The pod.
-        pod: PodName,
+        pod: ObjectName,
     },
     /// The pod's local data would be lost.
     LocalData {
         /// The pod.
-        pod: PodName,
+        pod: ObjectName,
     },
     /// The pod was asked to leave and has not left yet.
     Leaving {
         /// The pod.
-        pod: PodName,
+        pod: ObjectName,
     },
 }
 
@@ -109,11 +112,11 @@ impl fmt::Display for Blocker {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evictions {
     /// To be evicted now, in this order.
-    pub evict: Vec<PodName>,
+    pub evict: Vec<ObjectName>,
     /// To be evicted when others of the same budget, which can go now, run elsewhere.
-    pub later: Vec<PodName>,
+    pub later: Vec<ObjectName>,
     /// Pods that stay: of DaemonSets, and those that a kubelet runs from its own files.
-    pub stay: Vec<PodName>,
+    pub stay: Vec<ObjectName>,
     /// What keeps the rest.
     pub blockers: Vec<Blocker>,
 }
@@ -167,11 +170,11 @@ impl<'a> Budgets<'a> {
 /// Sorts the pods of a node by what becomes of them.
 pub fn evictions(pods: &[&Pod], budgets: &Budgets<'_>, rules: Rules) -> Evictions {
     let mut found = Evictions::default();
-    let mut kept: BTreeMap<PodName, (Vec<PodName>, bool)> = BTreeMap::new();
+    let mut kept: BTreeMap<ObjectName, (Vec<ObjectName>, bool)> = BTreeMap::new();
     // What a budget allows is used up pod by pod.
-    let mut allowances: BTreeMap<PodName, i32> = BTreeMap::new();
-    let mut generous: BTreeSet<PodName> = BTreeSet::new();
-    let mut pods: Vec<(PodName, &Pod)> = pods.iter().map(|pod| (name_of(&pod.metadata), *pod)).collect();
+    let mut allowances: BTreeMap<ObjectName, i32> = BTreeMap::new();
+    let mut generous: BTreeSet<ObjectName> = BTreeSet::new();
+    let mut pods: Vec<(ObjectName, &Pod)> = pods.iter().map(|pod| (name_of(&pod.metadata), *pod)).collect();
     pods.sort_by(|a, b| a.0.cmp(&b.0));
     for (name, pod) in pods {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
@@ -286,10 +289,11 @@ fn has_local_data(pod: &Pod) -> bool {
     volumes.iter().any(|volume| volume.empty_dir.is_some())
 }
 
-fn name_of(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> PodName {
-    PodName {
+fn name_of(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> ObjectName {
+    ObjectName {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         name: metadata.name.clone().unwrap_or_default(),
+        uid: metadata.uid.clone().unwrap_or_default(),
     }
 }
 

@@ -65,7 +65,7 @@ pub struct Decision<'a> {
 pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     let used = used(inputs);
     let mut decision = Decision::default();
-    let mut unused: BTreeMap<&str, Vec<(Option<Timestamp>, &'a str, &MachineConfig)>> = BTreeMap::new();
+    let mut unused: BTreeMap<&str, Vec<(Option<Timestamp>, &'a str)>> = BTreeMap::new();
     for object in inputs.machine_configs.iter().copied() {
         let name = object.metadata.name.as_deref().unwrap_or_default();
         let Some(pool) = owner(object).filter(|_| name.starts_with(RENDERED_PREFIX)) else { continue };
@@ -82,13 +82,13 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
         }
         if object.metadata.deletion_timestamp.is_none() {
             let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            unused.entry(pool).or_default().push((created, name, object));
+            unused.entry(pool).or_default().push((created, name));
         }
     }
     for mut of_pool in unused.into_values() {
         // The newest first; of two of the same age the order of names decides.
         of_pool.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
-        for (created, name, _) in of_pool.into_iter().skip(inputs.limits.kept) {
+        for (created, name) in of_pool.into_iter().skip(inputs.limits.kept) {
             let age = created.map_or(SignedDuration::MAX, |created| inputs.now.duration_since(created));
             if age >= inputs.limits.grace {
                 decision.delete.push(name);

@@ -18,7 +18,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, NodeCondition
 
 use crate::eviction::Evictions;
 use crate::fleet::{NodeView, Target};
-use crate::waiting::Reason;
+use crate::waiting::{Reason, UPDATING};
 
 use ConditionStatus::{False, True, Unknown as Underway};
 
@@ -111,7 +111,7 @@ fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNod
     let text = |value: Option<&str>| value.filter(|text| !text.is_empty()).map(str::to_owned);
     status.config_version = Some(NodeConfigVersionStatus {
         current: text(node.current_config),
-        desired: text(node.desired_config).unwrap_or_else(|| NOT_YET_SET.to_owned()),
+        desired: spec.config_version.desired.clone(),
         unknown: Unknown::default(),
     });
     status.config_image =
@@ -126,10 +126,18 @@ fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNod
     status.observed_generation = Some(generation.max(1)).max(status.observed_generation);
     let old = status.conditions.take().unwrap_or_default();
     let steps = Steps::of(inputs);
-    let mut conditions: Vec<Condition> =
-        TYPES.iter().map(|type_| condition(*type_, &steps, &old, inputs.now)).collect();
-    let is_kept = |found: &Condition| !TYPES.iter().any(|type_| type_.as_str() == found.type_);
-    conditions.extend(old.iter().filter(|found| is_kept(found)).cloned());
+    // The list keeps its order, whoever put something into it: a new order would be a write.
+    let known = |found: &Condition| TYPES.into_iter().find(|type_| type_.as_str() == found.type_);
+    let mut conditions: Vec<Condition> = old
+        .iter()
+        .map(|found| match known(found) {
+            Some(type_) => condition(type_, &steps, Some(found), inputs.now),
+            None => found.clone(),
+        })
+        .collect();
+    let is_missing = |type_: &NodeCondition| !old.iter().any(|found| found.type_ == type_.as_str());
+    let missing = TYPES.into_iter().filter(is_missing);
+    conditions.extend(missing.map(|type_| condition(type_, &steps, None, inputs.now)));
     status.conditions = Some(conditions);
     status
 }
@@ -202,7 +210,8 @@ impl<'a> Steps<'a> {
                 (True, WaitingReason::Updated.as_str(), message)
             }
             (_, Some(reason)) => (False, reason.word().as_str(), reason.lasting()),
-            (Some(target), None) => (False, WaitingReason::Updating.as_str(), format!("is given {}", target.config)),
+            // In the words of a node that is on its way, which it is as soon as the order is written.
+            (Some(_), None) => (False, WaitingReason::Updating.as_str(), UPDATING.to_owned()),
             (None, None) => (False, WaitingReason::NotInPool.as_str(), Reason::NotInPool.to_string()),
         }
     }
@@ -233,8 +242,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-fn condition(type_: NodeCondition, steps: &Steps<'_>, old: &[Condition], now: Timestamp) -> Condition {
-    let old = old.iter().find(|found| found.type_ == type_.as_str());
+fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, now: Timestamp) -> Condition {
     // Of pinned images and release images nothing is known here: what others said stays.
     let is_foreign = matches!(
         type_,

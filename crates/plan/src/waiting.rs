@@ -9,6 +9,9 @@ use seaworthy_api::vocabulary::machineconfiguration::WaitingReason;
 use crate::duration;
 use crate::hold::Hold;
 
+/// What a node does that is on its way.
+pub(crate) const UPDATING: &str = "is updating";
+
 /// A node that does not move, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
@@ -171,7 +174,7 @@ impl Reason {
     /// a write for every node that waits, and an idle fleet would write once a minute.
     pub fn lasting(&self) -> String {
         match self {
-            Reason::Updating { .. } => "is updating".to_owned(),
+            Reason::Updating { .. } => UPDATING.to_owned(),
             Reason::DrainBlocked { blockers, .. } => format!("drain blocked by {blockers}"),
             Reason::Budget { max, .. } => format!("waits for its turn: budget {max} is used"),
             Reason::NotReady { condition, status, .. } => format!("not ready: condition {condition} is {status}"),
@@ -187,7 +190,7 @@ impl fmt::Display for Reason {
         match self {
             Reason::Updated => f.write_str("runs its target"),
             Reason::Updating { node } => {
-                f.write_str("is updating")?;
+                f.write_str(UPDATING)?;
                 since(node, f)
             }
             Reason::DrainBlocked { blockers, node } => {

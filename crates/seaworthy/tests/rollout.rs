@@ -47,7 +47,8 @@ fn every_case_gives_the_recorded_answer() {
     for (nth, (case, expected)) in cases.iter().zip(&expected).enumerate() {
         let id = case["name"].as_str().unwrap();
         let text = written(case, nth);
-        let ours = program.run_with_input(["rollout", "decide", "-f", "-", "-o", "json"], text.as_bytes()).expect(0).json();
+        let ours =
+            program.run_with_input(["rollout", "decide", "-f", "-", "-o", "json"], text.as_bytes()).expect(0).json();
         assert_eq!(ours["maxUnavailable"], expected["maxUnavailable"], "{id}");
         assert_eq!(ours.get("error").is_some(), expected.get("error").is_some(), "{id}");
         assert_eq!(set(&ours["unavailable"]), set(&expected["unavailable"]), "{id}");
@@ -82,7 +83,10 @@ fn every_case_gives_the_recorded_answer() {
 
 fn pool(name: &str, spec: Value) -> String {
     let api_version = "machineconfiguration.openshift.io/v1";
-    format!("{}\n", json!({"apiVersion": api_version, "kind": "MachineConfigPool", "metadata": {"name": name}, "spec": spec}))
+    format!(
+        "{}\n",
+        json!({"apiVersion": api_version, "kind": "MachineConfigPool", "metadata": {"name": name}, "spec": spec})
+    )
 }
 
 #[test]
@@ -122,7 +126,8 @@ fn a_pool_without_configuration_says_so_for_every_node() {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w1", "labels": {"role": "w"}}});
     let stray = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w2"}});
     let text = format!("{}{node}\n{stray}\n", pool("worker", spec));
-    let answer = program.run_with_input(["rollout", "decide", "-f", "-", "-o", "json"], text.as_bytes()).expect(0).json();
+    let answer =
+        program.run_with_input(["rollout", "decide", "-f", "-", "-o", "json"], text.as_bytes()).expect(0).json();
     assert_eq!(answer["status"], Value::Null);
     assert_eq!(
         answer["waiting"],

@@ -47,8 +47,7 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(pool.name);
     let boots = Boots::default();
-    let inputs =
-        rollout::Inputs { pool, nodes, holds: &[], operator_nodes: &[], boots: &boots, partner: None, now };
+    let inputs = rollout::Inputs { pool, nodes, holds: &[], operator_nodes: &[], boots: &boots, partner: None, now };
     let mut decision = rollout::decide(&inputs);
     for (node, membership) in &assignment.without {
         let reason = membership.reason();
@@ -78,9 +77,10 @@ fn chosen_pool<'f>(fleet: &'f Fleet, wanted: Option<&str>) -> Result<&'f Machine
             let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
             Failure::unreadable(format!("there is no pool {name:?} in the input; the pools are: {}{hint}", known()))
         }),
-        (None, Some(_), Some(_)) => {
-            Err(Failure::unreadable(format!("there are several pools in the input ({}); choose one with --pool", known())))
-        }
+        (None, Some(_), Some(_)) => Err(Failure::unreadable(format!(
+            "there are several pools in the input ({}); choose one with --pool",
+            known()
+        ))),
         (None, Some(pool), None) => Ok(pool),
     }
 }

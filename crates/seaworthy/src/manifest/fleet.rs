@@ -31,7 +31,8 @@ pub struct Fleet {
 }
 
 /// The kinds that are read, with their apiVersion.
-const KINDS: [(&str, &str); 3] = [("MachineConfigPool", API_VERSION), ("Node", "v1"), ("MachineConfigNode", API_VERSION)];
+const KINDS: [(&str, &str); 3] =
+    [("MachineConfigPool", API_VERSION), ("Node", "v1"), ("MachineConfigNode", API_VERSION)];
 
 /// Where an object stands.
 #[derive(Clone)]

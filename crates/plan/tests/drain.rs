@@ -1,0 +1,290 @@
+//! Drains: which pods leave, what keeps them, and what is done about a node (server-and-daemon.md, B21, D-42 to D-44).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::jiff::SignedDuration;
+use rstest::rstest;
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
+use seaworthy_plan::change::Change;
+use seaworthy_plan::drain::{self, Decision, Progress};
+use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
+use seaworthy_plan::fleet::NodeView;
+use serde_json::{Value, json};
+use support::{NOW, annotate, node};
+
+fn pod(name: &str, more: Value) -> Pod {
+    let mut pod = json!({
+        "metadata": {
+            "name": name, "namespace": "shop", "labels": {"app": "db"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": true}],
+        },
+        "spec": {"containers": []},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    for (key, value) in more.as_object().unwrap() {
+        for (inner, value) in value.as_object().unwrap() {
+            pod[key][inner] = value.clone();
+        }
+    }
+    serde_json::from_value(pod).unwrap()
+}
+
+fn budget(name: &str, spec: Value, status: Value) -> PodDisruptionBudget {
+    let mut all = json!({"selector": {"matchLabels": {"app": "db"}}});
+    for (key, value) in spec.as_object().unwrap() {
+        all[key] = value.clone();
+    }
+    let metadata = json!({"name": name, "namespace": "shop", "generation": 1});
+    let mut full = json!({"observedGeneration": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3});
+    for (key, value) in status.as_object().unwrap() {
+        full[key] = value.clone();
+    }
+    serde_json::from_value(json!({"metadata": metadata, "spec": all, "status": full})).unwrap()
+}
+
+fn allowing(count: i32) -> PodDisruptionBudget {
+    budget("db", json!({"minAvailable": 2}), json!({"disruptionsAllowed": count}))
+}
+
+fn sorted(pods: &[Pod], budgets: &[PodDisruptionBudget], rules: Rules) -> Evictions {
+    evictions(&pods.iter().collect::<Vec<_>>(), &Budgets::new(budgets), rules)
+}
+
+fn names(pods: &[seaworthy_plan::eviction::ObjectName]) -> Vec<&str> {
+    pods.iter().map(|pod| pod.name.as_str()).collect()
+}
+
+#[test]
+fn pods_of_daemon_sets_and_mirrors_stay_and_the_rest_leaves() {
+    let owner = |kind: &str| json!([{"apiVersion": "v1", "kind": kind, "name": "o", "uid": "u", "controller": true}]);
+    let pods = [
+        pod("daemon", json!({"metadata": {"ownerReferences": owner("DaemonSet")}})),
+        pod("mirror", json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}})),
+        pod(
+            "ended-daemon",
+            json!({"metadata": {"ownerReferences": owner("DaemonSet")}, "status": {"phase": "Succeeded"}}),
+        ),
+        pod("replica", json!({})),
+        pod("bare", json!({"metadata": {"ownerReferences": []}})),
+        pod("local", json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}})),
+    ];
+    let found = sorted(&pods, &[], Rules::default());
+    assert_eq!(names(&found.stay), ["daemon", "mirror"]);
+    assert_eq!(names(&found.evict), ["bare", "ended-daemon", "local", "replica"]);
+    assert!(found.is_feasible() && !found.is_drained());
+
+    let careful = sorted(&pods, &[], Rules { evicts_unmanaged: false, evicts_local_data: false });
+    assert_eq!(names(&careful.evict), ["ended-daemon", "replica"]);
+    assert_eq!(
+        careful.said(),
+        "pod shop/bare, which nothing would start again; pod shop/local, whose emptyDir data would be lost"
+    );
+    assert!(!careful.is_feasible());
+}
+
+#[rstest]
+#[case::allows_none(allowing(0), 1, &[], &[], "PDB shop/db (pod p0)")]
+#[case::allows_one_of_one(allowing(1), 1, &["p0"], &[], "")]
+#[case::allows_one_of_two(allowing(1), 2, &["p0"], &["p1"], "")]
+#[case::keeps_both(allowing(0), 2, &[], &[], "PDB shop/db (pods p0, p1)")]
+#[case::can_never_allow_one(
+    budget("db", json!({"maxUnavailable": 0}), json!({"disruptionsAllowed": 0})),
+    1, &[], &[], "PDB shop/db (pod p0), which never allows an eviction"
+)]
+#[case::wants_as_many_as_there_are(
+    budget("db", json!({"minAvailable": 3}), json!({"disruptionsAllowed": 0, "desiredHealthy": 3})),
+    1, &[], &[], "PDB shop/db (pod p0), which never allows an eviction"
+)]
+#[case::has_not_been_looked_at_since_it_changed(
+    budget("db", json!({}), json!({"disruptionsAllowed": 5, "observedGeneration": 0})),
+    1, &[], &[], "PDB shop/db (pod p0)"
+)]
+#[case::is_about_others(
+    budget("db", json!({"selector": {"matchLabels": {"app": "web"}}}), json!({"disruptionsAllowed": 0})),
+    1, &["p0"], &[], ""
+)]
+#[case::is_about_everybody(
+    budget("db", json!({"selector": {}}), json!({"disruptionsAllowed": 0})),
+    1, &[], &[], "PDB shop/db (pod p0)"
+)]
+fn a_budget_lets_go_what_it_allows(
+    #[case] budget: PodDisruptionBudget,
+    #[case] count: usize,
+    #[case] evict: &[&str],
+    #[case] later: &[&str],
+    #[case] said: &str,
+) {
+    let pods: Vec<Pod> = (0..count).map(|nth| pod(&format!("p{nth}"), json!({}))).collect();
+    let found = sorted(&pods, &[budget], Rules::default());
+    assert_eq!(
+        (names(&found.evict), names(&found.later), found.said()),
+        (evict.to_vec(), later.to_vec(), said.to_owned())
+    );
+    assert_eq!(found.is_feasible(), said.is_empty());
+}
+
+#[test]
+fn a_pod_that_serves_nobody_is_let_go_where_the_api_lets_it_go() {
+    let unready = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    let none = json!({"disruptionsAllowed": 0});
+    let unhealthy = json!({"disruptionsAllowed": 0, "currentHealthy": 1});
+    let goes = |pod: &Pod, spec: Value, status: &Value| {
+        sorted(std::slice::from_ref(pod), &[budget("db", spec, status.clone())], Rules::default()).evict.len() == 1
+    };
+    let unready = pod("p", unready);
+    assert!(goes(&unready, json!({}), &none), "the others are enough");
+    assert!(!goes(&unready, json!({}), &unhealthy));
+    assert!(goes(&unready, json!({"unhealthyPodEvictionPolicy": "AlwaysAllow"}), &unhealthy));
+    assert!(goes(&pod("p", json!({"status": {"phase": "Pending"}})), json!({}), &unhealthy));
+    assert!(!goes(&pod("p", json!({})), json!({"unhealthyPodEvictionPolicy": "AlwaysAllow"}), &none));
+}
+
+#[test]
+fn two_budgets_for_one_pod_are_named_because_the_api_refuses_to_choose() {
+    let budgets = [allowing(1), budget("other", json!({}), json!({"disruptionsAllowed": 1}))];
+    let found = sorted(&[pod("p", json!({}))], &budgets, Rules::default());
+    assert_eq!(found.said(), "pod shop/p, which several PDBs cover (shop/db, shop/other)");
+}
+
+#[test]
+fn a_pod_that_is_ending_is_waited_for_and_is_no_obstacle() {
+    let ending = pod("p", json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    let found = sorted(&[ending], &[], Rules::default());
+    assert!(found.is_feasible() && !found.is_drained());
+    assert_eq!(found.said(), "pod shop/p, which is still ending");
+}
+
+// === What is done about a node ===
+
+fn asks(text: &str) -> Node {
+    let mut node = node("w1", "0/1R Working");
+    annotate(&mut node, annotation::DESIRED_DRAIN, text);
+    node
+}
+
+fn cordoned(mut node: Node) -> Node {
+    node.spec.as_mut().unwrap().unschedulable = Some(true);
+    node
+}
+
+fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision {
+    let inputs = drain::Inputs { node: &NodeView::of(node, None), evictions, since: Some(NOW - lasts), now: NOW };
+    drain::decide(&inputs).unwrap()
+}
+
+fn patch(decision: &Decision) -> Option<&Value> {
+    decision.changes.iter().find_map(|change| match change {
+        Change::Patch { patch, .. } => Some(patch),
+        _ => None,
+    })
+}
+
+const NO_TIME: SignedDuration = SignedDuration::ZERO;
+
+#[test]
+fn row_d43_a_drain_cordons_evicts_and_then_says_that_it_is_done() {
+    let pods = sorted(&[pod("p", json!({}))], &[], Rules::default());
+    let mut node = asks("drain-1");
+    let decision = decide(&node, &pods, NO_TIME);
+    assert_eq!(decision.progress, Progress::Draining);
+    let marked = json!({"annotations": {CORDONED_FOR.as_str(): "drain-1"}});
+    assert_eq!(patch(&decision), Some(&json!({"metadata": marked, "spec": {"unschedulable": true}})));
+
+    annotate(&mut node, CORDONED_FOR, "drain-1");
+    let node = cordoned(node);
+    let decision = decide(&node, &pods, NO_TIME);
+    assert!(matches!(&decision.changes[..], [Change::Evict { pod }] if pod.name == "p"), "{decision:?}");
+    assert_eq!(decision.recheck, Some(SignedDuration::from_mins(1)));
+
+    let decision = decide(&node, &Evictions::default(), NO_TIME);
+    assert_eq!(decision.progress, Progress::Done);
+    let told = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): "drain-1"}}});
+    assert_eq!(patch(&decision), Some(&told));
+}
+
+#[test]
+fn row_d44_a_node_that_somebody_uncordoned_is_cordoned_again_and_not_called_drained() {
+    let mut node = asks("drain-1");
+    annotate(&mut node, CORDONED_FOR, "drain-1");
+    let decision = decide(&node, &Evictions::default(), NO_TIME);
+    assert_eq!(decision.progress, Progress::Draining);
+    assert_eq!(patch(&decision).unwrap()["spec"], json!({"unschedulable": true}));
+    assert_eq!(
+        patch(&decision).unwrap()["metadata"]["annotations"][annotation::LAST_APPLIED_DRAIN.as_str()],
+        Value::Null
+    );
+}
+
+#[test]
+fn nothing_is_cordoned_for_pods_that_cannot_leave() {
+    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
+    let decision = decide(&asks("drain-1"), &blocked, NO_TIME);
+    assert_eq!((decision.progress, decision.changes), (Progress::Blocked, Vec::new()));
+    // Once it is cordoned, by whomever, it stays so.
+    let decision = decide(&cordoned(asks("drain-1")), &blocked, NO_TIME);
+    assert_eq!((decision.progress, decision.changes), (Progress::Draining, Vec::new()));
+}
+
+#[rstest]
+#[case(0, 1, false)]
+#[case(10, 1, false)]
+#[case(11, 5, false)]
+#[case(59, 5, false)]
+#[case(60, 5, true)]
+fn tries_become_rarer_and_after_an_hour_somebody_is_told(
+    #[case] minutes: i64,
+    #[case] retry: i64,
+    #[case] is_alarming: bool,
+) {
+    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
+    let decision = decide(&asks("drain-1"), &blocked, SignedDuration::from_mins(minutes));
+    assert_eq!(decision.recheck, Some(SignedDuration::from_mins(retry)));
+    assert_eq!(decision.is_alarming, is_alarming);
+    let events: Vec<_> = decision
+        .changes
+        .iter()
+        .filter_map(|change| if let Change::Emit { event } = change { Some(event) } else { None })
+        .collect();
+    assert_eq!(events.len(), usize::from(is_alarming));
+    if let [event] = &events[..] {
+        assert_eq!(event.reason, "DrainFailed");
+        assert_eq!(event.message, "The node could not be drained for over 1 h: PDB shop/db (pod p)");
+    }
+}
+
+#[test]
+fn row_d42_our_cordon_is_lifted_together_with_the_answer() {
+    let mut node = cordoned(asks("uncordon-1"));
+    annotate(&mut node, CORDONED_FOR, "drain-1");
+    let decision = decide(&node, &Evictions::default(), NO_TIME);
+    let answer = json!({annotation::LAST_APPLIED_DRAIN.as_str(): "uncordon-1", CORDONED_FOR.as_str(): null});
+    let expected = json!({"metadata": {"annotations": answer}, "spec": {"unschedulable": null}});
+    assert_eq!((decision.progress.clone(), patch(&decision)), (Progress::Done, Some(&expected)));
+}
+
+#[test]
+fn a_cordon_that_is_not_ours_is_never_lifted() {
+    let decision = decide(&cordoned(asks("uncordon-1")), &Evictions::default(), NO_TIME);
+    let answer = json!({annotation::LAST_APPLIED_DRAIN.as_str(): "uncordon-1"});
+    assert_eq!(patch(&decision), Some(&json!({"metadata": {"annotations": answer}})));
+    // Nor made ours by a drain that found it.
+    let decision = decide(&cordoned(asks("drain-1")), &Evictions::default(), NO_TIME);
+    assert_eq!(patch(&decision).unwrap()["metadata"]["annotations"][CORDONED_FOR.as_str()], Value::Null);
+}
+
+#[test]
+fn a_wish_that_is_fulfilled_is_left_alone_and_one_that_is_unknown_is_refused() {
+    let mut node = asks("drain-1");
+    annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "drain-1");
+    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).progress, Progress::Idle);
+    for text in ["flood-1", "drain", "-1"] {
+        let error = drain::wish(&NodeView::of(&asks(text), None)).unwrap_err();
+        assert!(error.to_string().starts_with("Node w1: annotation "), "{error}");
+        assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
+    }
+}

@@ -1,0 +1,114 @@
+//! Which rendered MachineConfigs go, and which stay (machineconfig.md, 3.17).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_plan::fleet::{NodeView, PoolView};
+use seaworthy_plan::garbage::{Decision, Inputs, Limits, decide};
+use serde_json::json;
+use support::{annotate, node, pool};
+
+/// Rendered MachineConfigs `rendered-worker-00`, … made one hour after the other, of which nothing is protected.
+fn rendered(pool: &str, count: usize) -> Vec<MachineConfig> {
+    let one = |nth: usize| {
+        serde_json::from_value(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+            "metadata": {
+                "name": format!("rendered-{pool}-{nth:02}"),
+                "creationTimestamp": Timestamp::from_second(nth as i64 * 3600).unwrap().to_string(),
+                "ownerReferences": [{"apiVersion": "v1", "kind": "MachineConfigPool", "name": pool, "uid": "u"}],
+            },
+        }))
+        .unwrap()
+    };
+    (0..count).map(one).collect()
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000).unwrap()
+}
+
+fn inputs<'a>(machine_configs: &'a [&'a MachineConfig]) -> Inputs<'a> {
+    Inputs {
+        machine_configs,
+        nodes: &[],
+        progress: &[],
+        pools: &[],
+        also_used: &[],
+        limits: Limits { kept: 2, ..Limits::default() },
+        now: now(),
+    }
+}
+
+#[test]
+fn the_newest_of_each_pool_stay_and_older_ones_go() {
+    let (workers, infras) = (rendered("worker", 4), rendered("infra", 3));
+    let all: Vec<&MachineConfig> = workers.iter().chain(&infras).collect();
+    let decision = decide(&inputs(&all));
+    assert_eq!(decision.delete, ["rendered-infra-00", "rendered-worker-00", "rendered-worker-01"]);
+    assert_eq!(Limits::default(), Limits { kept: 10, grace: SignedDuration::from_hours(1) });
+}
+
+#[test]
+fn what_a_node_a_pool_or_a_build_names_stays_and_is_protected() {
+    let workers = rendered("worker", 12);
+    let all: Vec<&MachineConfig> = workers.iter().collect();
+    let name = |nth: usize| format!("rendered-worker-{nth:02}");
+    let mut told = node("n0", &format!("{}/{}R", name(0), name(1)));
+    annotate(&mut told, annotation::FIRST_PIVOT_CONFIG, &name(2));
+    let nodes = [NodeView::of(&told, None)];
+    let mut targeting = pool("worker", &name(3), json!({}));
+    targeting.status = Some(serde_json::from_value(json!({"configuration": {"name": name(4)}})).unwrap());
+    let pools = [PoolView::of(&targeting)];
+    let progress: MachineConfigNode = serde_json::from_value(json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigNode", "metadata": {"name": "n1"},
+        "spec": {"node": {"name": "n1"}, "pool": {"name": "worker"}, "configVersion": {"desired": name(5)}},
+        "status": {"configVersion": {"current": name(6), "desired": "not-yet-set"}},
+    }))
+    .unwrap();
+    let progress = [&progress];
+    let build = name(7);
+    let also_used = [build.as_str()];
+    let inputs = Inputs { nodes: &nodes, pools: &pools, progress: &progress, also_used: &also_used, ..inputs(&all) };
+    let decision = decide(&inputs);
+    // Ten and eleven are the newest two.
+    assert_eq!(decision.delete, [name(8), name(9)]);
+    assert_eq!(decision.protect, (0..8).map(name).collect::<Vec<_>>());
+}
+
+#[test]
+fn one_that_was_just_made_is_given_its_time() {
+    let workers = rendered("worker", 3);
+    let all: Vec<&MachineConfig> = workers.iter().collect();
+    let at = |second: i64| Inputs { now: Timestamp::from_second(second).unwrap(), ..inputs(&all) };
+    let decision = decide(&at(3599));
+    assert_eq!((decision.delete.len(), decision.recheck), (0, Some(SignedDuration::from_secs(1))));
+    let decision = decide(&at(3600));
+    assert_eq!((decision.delete, decision.recheck), (vec!["rendered-worker-00"], None));
+}
+
+#[test]
+fn a_protection_that_nobody_needs_is_taken_away_and_one_that_is_there_is_not_repeated() {
+    let mut workers = rendered("worker", 2);
+    for object in &mut workers {
+        object.metadata.finalizers = Some(vec!["seaworthy.dev/in-use".to_owned()]);
+    }
+    let all: Vec<&MachineConfig> = workers.iter().collect();
+    let also_used = ["rendered-worker-01"];
+    let decision = decide(&Inputs { also_used: &also_used, ..inputs(&all) });
+    assert_eq!(decision, Decision { release: vec!["rendered-worker-00"], ..Decision::default() });
+}
+
+#[test]
+fn what_is_not_rendered_is_left_alone() {
+    let mut objects = rendered("worker", 5);
+    for (nth, object) in objects.iter_mut().enumerate() {
+        object.metadata.name = Some(format!("99-worker-{nth}"));
+    }
+    let all: Vec<&MachineConfig> = objects.iter().collect();
+    assert_eq!(decide(&inputs(&all)), Decision::default());
+}

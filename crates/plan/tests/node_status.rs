@@ -1,0 +1,217 @@
+//! MachineConfigNodes: one per node, with its order and its steps (machineconfig.md, 1.4; D-45 and D-46).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::jiff::SignedDuration;
+use seaworthy_api::machineconfiguration::MachineConfigNode;
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
+use seaworthy_plan::fleet::{NodeView, Target};
+use seaworthy_plan::node_status::{Inputs, desired, differs};
+use seaworthy_plan::waiting::Reason;
+use serde_json::json;
+use support::{NOW, annotate, node};
+
+const TARGET: Target<'static> = Target { config: "1", image: None };
+
+/// What a test changes about the inputs.
+#[derive(Default)]
+struct Given<'a> {
+    waiting: Option<&'a Reason>,
+    is_chosen: bool,
+    evictions: Option<&'a Evictions>,
+    old: Option<&'a MachineConfigNode>,
+    later: SignedDuration,
+}
+
+fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
+    desired(&Inputs {
+        node: &NodeView::of(node, None),
+        pool: Some("worker"),
+        target: Some(TARGET),
+        is_chosen: given.is_chosen,
+        waiting: given.waiting,
+        evictions: given.evictions,
+        old: given.old,
+        now: NOW + given.later,
+    })
+}
+
+/// Status, reason and message of a condition.
+fn said(object: &MachineConfigNode, type_: &str) -> [String; 3] {
+    let conditions = object.status.as_ref().unwrap().conditions.as_ref().unwrap();
+    let found = conditions.iter().find(|found| found.type_ == type_).unwrap();
+    [found.status.as_str().to_owned(), found.reason.clone(), found.message.clone()]
+}
+
+/// The conditions that are not False.
+fn raised(object: &MachineConfigNode) -> Vec<String> {
+    let conditions = object.status.as_ref().unwrap().conditions.as_ref().unwrap();
+    let is_raised = |found: &&seaworthy_api::meta::Condition| found.status.as_str() != "False";
+    let shown = |found: &seaworthy_api::meta::Condition| format!("{} {}", found.type_, found.status);
+    conditions.iter().filter(is_raised).map(shown).collect()
+}
+
+#[test]
+fn a_new_one_has_every_step_and_belongs_to_its_node() {
+    let mut node = node("w1", "0/0R");
+    node.metadata.uid = Some("u1".to_owned());
+    let object = made(&node, &Given { waiting: Some(&Reason::Cordoned), ..Given::default() });
+    assert_eq!(object.metadata.name.as_deref(), Some("w1"));
+    let owner = &object.metadata.owner_references.as_ref().unwrap()[0];
+    assert_eq!((owner.kind.as_str(), owner.name.as_str(), owner.uid.as_str()), ("Node", "w1", "u1"));
+    let spec = serde_json::to_value(&object.spec).unwrap();
+    assert_eq!(spec, json!({"node": {"name": "w1"}, "pool": {"name": "worker"}, "configVersion": {"desired": "0"}}));
+    let expected = ["False", "NotYetOccurred", "This node has not yet entered the Drained phase"];
+    assert_eq!(said(&object, "Drained"), expected);
+    assert_eq!(object.status.as_ref().unwrap().conditions.as_ref().unwrap().len(), 15);
+    assert_eq!(object.status.unwrap().observed_generation, Some(1));
+}
+
+#[test]
+fn what_is_not_known_yet_is_said_so() {
+    let mut node = node("w1", "0/0R");
+    node.metadata.annotations = None;
+    let view = NodeView::of(&node, None);
+    let inputs = Inputs {
+        node: &view,
+        pool: None,
+        target: None,
+        is_chosen: false,
+        waiting: None,
+        evictions: None,
+        old: None,
+        now: NOW,
+    };
+    let object = desired(&inputs);
+    assert_eq!(object.spec.pool.name, "not-yet-set");
+    assert_eq!(object.spec.config_version.desired, "not-yet-set");
+    assert_eq!(said(&object, "Updated"), ["False", "NotInPool", "no pool selects it"]);
+}
+
+#[test]
+fn the_order_is_told_here_first_and_the_reason_for_waiting_too() {
+    let node = node("w1", "0/0R");
+    let chosen = made(&node, &Given { is_chosen: true, ..Given::default() });
+    assert_eq!(chosen.spec.config_version.desired, "1");
+    let reason = Reason::Budget { max: 1, used_by: [].into() };
+    let waits = made(&node, &Given { waiting: Some(&reason), ..Given::default() });
+    assert_eq!(waits.spec.config_version.desired, "0");
+    assert_eq!(said(&waits, "Updated"), ["False", "Budget", "waits for its turn: budget 1 is used"]);
+}
+
+#[test]
+fn the_steps_follow_the_node_and_are_over_when_it_is_done() {
+    let updating = Reason::Updating { node: seaworthy_plan::waiting::Holder::new("w1", None, NOW) };
+    let mut node = node("w1", "0/1R");
+    let step = |node: &Node, old: Option<&MachineConfigNode>, waiting| {
+        let mut object = made(node, &Given { waiting, old, ..Given::default() });
+        object.metadata.generation = Some(1);
+        object
+    };
+    annotate(&mut node, annotation::DESIRED_DRAIN, "drain-1");
+    let first = step(&node, None, Some(&updating));
+    assert_eq!(
+        raised(&first),
+        ["UpdatePrepared True", "UpdateExecuted Unknown", "Drained Unknown", "Cordoned Unknown"]
+    );
+    node.spec.as_mut().unwrap().unschedulable = Some(true);
+    annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "drain-1");
+    let drained = step(&node, Some(&first), Some(&updating));
+    assert_eq!(
+        raised(&drained),
+        ["UpdatePrepared True", "UpdateExecuted Unknown", "Drained True", "AppliedFilesAndOS Unknown", "Cordoned True"]
+    );
+    annotate(&mut node, annotation::POST_CONFIG_ACTION, "Rebooting");
+    let rebooting = step(&node, Some(&drained), Some(&updating));
+    assert!(raised(&rebooting).contains(&"AppliedFilesAndOS True".to_owned()));
+    assert!(raised(&rebooting).contains(&"RebootedNode Unknown".to_owned()));
+
+    let node = support::node("w1", "1/1R");
+    let done = step(&node, Some(&rebooting), None);
+    assert_eq!(raised(&done), ["Updated True"]);
+    assert_eq!(said(&done, "Drained"), ["False", "Updated", "1: the steps to it are over"]);
+    assert_eq!(differs(Some(&done), &step(&node, Some(&done), None)), (false, false));
+}
+
+#[test]
+fn a_failed_node_says_what_its_daemon_says() {
+    let mut node = node("w1", "0/1R Degraded");
+    annotate(&mut node, annotation::REASON, "disk full");
+    let reason = Reason::Failed { message: "disk full".to_owned() };
+    let object = made(&node, &Given { waiting: Some(&reason), ..Given::default() });
+    assert_eq!(said(&object, "NodeDegraded"), ["True", "Failed", "disk full"]);
+    assert_eq!(said(&object, "Updated"), ["False", "Failed", "failed: disk full"]);
+}
+
+#[test]
+fn the_live_list_of_blockers_is_in_the_step_and_comes_back_as_a_reason() {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "db-1", "namespace": "shop", "labels": {"app": "db"}},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }))
+    .unwrap();
+    let budget: PodDisruptionBudget = serde_json::from_value(json!({
+        "metadata": {"name": "db", "namespace": "shop"}, "spec": {"selector": {"matchLabels": {"app": "db"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+    }))
+    .unwrap();
+    let found = evictions(&[&pod], &Budgets::new([&budget]), Rules::default());
+    let mut node = node("w1", "0/1R");
+    annotate(&mut node, annotation::DESIRED_DRAIN, "drain-1");
+    let object = made(&node, &Given { evictions: Some(&found), ..Given::default() });
+    assert_eq!(said(&object, "Drained"), ["Unknown", "DrainBlocked", "PDB shop/db (pod db-1)"]);
+
+    let pool = support::pool("worker", "1", json!({}));
+    let view = NodeView::of(&node, Some(&object));
+    let boots = seaworthy_plan::custom_boot::Boots::default();
+    let members = [&view];
+    let mut inputs = support::inputs(&pool, &members, &boots);
+    inputs.now = NOW + SignedDuration::from_mins(14);
+    let decided = support::owned(&seaworthy_plan::rollout::decide(&inputs));
+    assert_eq!(decided.waiting["w1"], "drain blocked by PDB shop/db (pod db-1), 14 min");
+}
+
+#[test]
+fn rows_d45_and_d46_only_what_differs_is_written() {
+    let node = node("w1", "1/1R");
+    let mut object = made(&node, &Given::default());
+    object.metadata.generation = Some(1);
+    let again = |node: &Node, old: &MachineConfigNode| {
+        let given = Given { old: Some(old), later: SignedDuration::from_hours(3), ..Given::default() };
+        differs(Some(old), &made(node, &given))
+    };
+    assert_eq!(again(&node, &object), (false, false));
+    // Another order, another condition, a generation that was not seen.
+    let working = support::node("w1", "1/2R");
+    assert_eq!(again(&working, &object), (true, true));
+    let mut failed = node.clone();
+    annotate(&mut failed, annotation::STATE, "Degraded");
+    assert_eq!(again(&failed, &object), (false, true));
+    object.metadata.generation = Some(2);
+    assert_eq!(again(&node, &object), (false, true));
+    assert_eq!(differs(None, &object), (true, true));
+}
+
+#[test]
+fn what_others_wrote_stays() {
+    let node = node("w1", "1/1R");
+    let mut object = made(&node, &Given::default());
+    object.metadata.generation = Some(1);
+    let status = object.status.as_mut().unwrap();
+    let foreign = json!({"type": "PinnedImageSetsDegraded", "status": "True", "reason": "PullFailed", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let conditions = status.conditions.as_mut().unwrap();
+    conditions.retain(|found| found.type_ != "PinnedImageSetsDegraded");
+    conditions.push(serde_json::from_value(foreign).unwrap());
+    let other = json!({"type": "example.org/Audited", "status": "True", "reason": "R", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    conditions.push(serde_json::from_value(other).unwrap());
+    let next = made(&node, &Given { old: Some(&object), ..Given::default() });
+    assert_eq!(said(&next, "PinnedImageSetsDegraded"), ["True", "PullFailed", "m"]);
+    assert_eq!(said(&next, "example.org/Audited"), ["True", "R", ""]);
+}
