@@ -5,7 +5,9 @@
 pub mod base;
 pub mod caches;
 pub mod context;
+mod perform;
 pub mod render;
+pub mod rollout;
 pub mod settings;
 pub mod snapshots;
 mod writes;

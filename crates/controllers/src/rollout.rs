@@ -113,7 +113,8 @@ impl RolloutController {
         });
         let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
         caches.pools.listen(move |delta| {
-            let selector = |side: &Option<Arc<MachineConfigPool>>| side.as_ref().map(|side| side.spec.node_selector.clone());
+            let selector =
+                |side: &Option<Arc<MachineConfigPool>>| side.as_ref().map(|side| side.spec.node_selector.clone());
             if selector(&delta.before) == selector(&delta.after) {
                 delta.sides().for_each(|side| mark.mark(Subject::Pool(Key::of(&**side).name)));
                 return;
@@ -165,7 +166,8 @@ impl RolloutController {
 
         let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
         let infrastructure = controller_config.as_ref().and_then(|found| found.spec.infra.as_ref()?.status.as_ref());
-        let topology = infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
+        let topology =
+            infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
         let partner = partner(name, topology, &moment.pools);
         let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
         let boots = boots(&moment);
@@ -183,7 +185,9 @@ impl RolloutController {
             now,
         };
         let decision = rollout::decide(&inputs);
-        let object = self.promise(object, &promise, &decision, &inputs).await?;
+        self.fence(&decision).await?;
+        let next = promise.next(&decision.chosen, nodes, pool.target());
+        let object = self.promise(object, next).await?;
         self.write_nodes(name, nodes, &decision, pool, &progress).await?;
         let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &decision, topology });
         {
@@ -215,15 +219,24 @@ impl RolloutController {
         Ok(Next { recheck, rest })
     }
 
+    /// Touches nodes, so that an order which was promised and is not wanted any more is refused.
+    async fn fence(&self, decision: &Decision<'_>) -> Result<(), WriteError> {
+        for name in &decision.fence {
+            let Some(node) = self.context.caches.nodes.named(name) else { continue };
+            let revision = node.resource_version().unwrap_or_default();
+            let patch = json!({"metadata": {"annotations": {annotation::FENCED.as_str(): revision}}});
+            self.context.caches.nodes.wrote(self.applier.patch(&*node, patch).await?);
+        }
+        Ok(())
+    }
+
     /// Writes the orders that are about to be given onto the pool, before any is given.
     async fn promise(
         &self,
         pool: &Arc<MachineConfigPool>,
-        old: &Promise,
-        decision: &Decision<'_>,
-        inputs: &rollout::Inputs<'_>,
+        promise: Option<Promise>,
     ) -> Result<Arc<MachineConfigPool>, WriteError> {
-        let Some(promise) = old.next(&decision.chosen, inputs) else { return Ok(Arc::clone(pool)) };
+        let Some(promise) = promise else { return Ok(Arc::clone(pool)) };
         let patch = json!({"metadata": {"annotations": {annotation::PROMISED.as_str(): promise.to_text()}}});
         let patched = self.applier.patch(&**pool, patch).await?;
         self.context.caches.pools.wrote(patched.clone());

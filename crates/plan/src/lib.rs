@@ -18,6 +18,7 @@ pub mod membership;
 pub mod node_status;
 pub mod policy;
 pub mod pool_status;
+pub mod promise;
 pub mod reconcilable;
 mod registries;
 pub mod render_condition;

@@ -15,6 +15,7 @@ use crate::budget::{BudgetError, max_unavailable};
 use crate::custom_boot::{Boots, Joining};
 use crate::fleet::{Ailment, NodeView, PoolView, Target};
 use crate::hold::Hold;
+use crate::promise::{self, Promise};
 use crate::waiting::{Holder, Reason, Waiting};
 
 /// Everything that the decision may look at.
@@ -33,6 +34,8 @@ pub struct Inputs<'a> {
     /// The pool that keeps quorum together with this one: `arbiter` for `master` and the other way round, in a cluster
     /// with an arbiter. Both must be decided one after the other on the same snapshot, never at the same time.
     pub partner: Option<Partner<'a>>,
+    /// The orders that an earlier decision was about to give. Those that may still be given count as given.
+    pub promised: &'a Promise,
     /// The time.
     pub now: Timestamp,
 }
@@ -67,6 +70,9 @@ pub struct Decision<'a> {
     pub joining: Vec<Joining<'a>>,
     /// The node that waits because it runs the controllers.
     pub deferred: Option<&'a str>,
+    /// The nodes that need no new order but may still be given one that was promised and is not wanted any more: they have
+    /// to be touched, so that it is refused.
+    pub fence: Vec<&'a str>,
     /// When to decide again although nothing has changed.
     pub recheck: Option<SignedDuration>,
 }
@@ -86,8 +92,13 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
         updated: Vec::new(),
         joining: Vec::new(),
         deferred: None,
+        fence: Vec::new(),
         recheck: None,
     };
+    let is_stray = |node: &&&NodeView<'_>| {
+        inputs.promised.is_open(node) && pool.target().is_none_or(|target| node.is_targeted(target))
+    };
+    decision.fence = sorted(inputs.nodes.iter().filter(is_stray).map(|node| node.name));
     match pool.target() {
         None => {
             let reason = Reason::NoConfiguration { pool: pool.name.to_owned() };
@@ -138,8 +149,13 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
             return;
         }
     };
+    // What is promised may be given at any moment: such nodes count as away, and come first.
+    let (promised, mut able): (Vec<_>, Vec<_>) = able.into_iter().partition(|node| inputs.promised.is_open(node));
     let away: Vec<&NodeView<'_>> = inputs.nodes.iter().copied().filter(|node| node.is_away(target)).collect();
-    let capacity = usize::try_from(max).unwrap_or(0).saturating_sub(away.len());
+    let taken = away.len() + promised.len() + decision.fence.len();
+    let capacity = usize::try_from(max).unwrap_or(0).saturating_sub(taken).min(promise::MOST);
+    decision.chosen.extend(promised.iter().map(|node| node.name));
+    decision.candidates.extend(promised.iter().map(|node| node.name));
     if capacity > 0 {
         decision.capacity = capacity;
         able = eligible(able, decision, inputs);
@@ -155,7 +171,7 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
 
     let since = |node: &&NodeView<'a>| Holder::new(node.name, since(node), inputs.now);
     let mut holders: Vec<Holder> = away.iter().map(since).collect();
-    let moving = broken.iter().filter(|node| !node.is_away(target)).chain(&able);
+    let moving = broken.iter().filter(|node| !node.is_away(target)).chain(&promised).chain(&able);
     holders.extend(moving.map(|node| Holder::new(node.name, None, inputs.now)));
     // Whoever is away for longest is what people look for first.
     holders.sort_by(|a, b| b.seconds.cmp(&a.seconds).then_with(|| a.node.cmp(&b.node)));

@@ -61,6 +61,11 @@ impl NodeView<'_> {
         self.desired_config.is_some() && !(self.has_config() && self.has_image()) && !self.is_failing()
     }
 
+    /// Whether its daemon has said anything since it was given its order: one that has not still calls itself done.
+    pub fn has_answered(&self) -> bool {
+        (self.has_config() && self.has_image()) || self.state != Some(State::Done)
+    }
+
     fn has_config(&self) -> bool {
         self.current_config.is_some_and(|current| !current.is_empty()) && self.current_config == self.desired_config
     }

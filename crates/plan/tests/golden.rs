@@ -11,6 +11,7 @@ use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::Pools;
+use seaworthy_plan::promise::Promise;
 use seaworthy_plan::{pool_status, rollout};
 use serde_json::Value;
 
@@ -50,6 +51,7 @@ fn every_case_gives_the_recorded_answer() {
             operator_nodes: &[],
             boots: &boots,
             partner: None,
+            promised: &Promise::default(),
             now: Timestamp::UNIX_EPOCH,
         });
 

@@ -14,6 +14,9 @@ pub mod annotation {
     /// On a Node: the drain for which it was taken out of scheduling; written by the drain controller together with that, so
     /// that a cordon of somebody else is told from its own.
     pub const CORDONED_FOR: Annotation = Annotation("seaworthy.dev/cordoned-for");
+    /// On a Node: the revision it had when it was touched, so that an order which is not wanted any more is refused; written by
+    /// the roll-out controller.
+    pub const FENCED: Annotation = Annotation("seaworthy.dev/fenced");
     /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
     /// On a pool: the nodes that are about to be given an order, and which, as JSON; written by the roll-out controller before

@@ -11,6 +11,7 @@ use seaworthy_api::machineconfiguration::{MachineConfigPool, MachineConfigPoolSt
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
+use seaworthy_plan::promise::Promise;
 use seaworthy_plan::{pool_status, rollout};
 use serde_json::{Value, json};
 
@@ -104,12 +105,24 @@ pub fn decide_with(
     owned(&rollout::decide(&inputs))
 }
 
+/// Nothing is promised.
+pub static NONE: Promise = Promise { config: String::new(), nodes: BTreeMap::new() };
+
 pub fn inputs<'a>(
     pool: &'a MachineConfigPool,
     nodes: &'a [&'a NodeView<'a>],
     boots: &'a Boots<'a>,
 ) -> rollout::Inputs<'a> {
-    rollout::Inputs { pool: PoolView::of(pool), nodes, holds: &[], operator_nodes: &[], boots, partner: None, now: NOW }
+    rollout::Inputs {
+        pool: PoolView::of(pool),
+        nodes,
+        holds: &[],
+        operator_nodes: &[],
+        boots,
+        partner: None,
+        promised: &NONE,
+        now: NOW,
+    }
 }
 
 pub fn owned(decision: &rollout::Decision<'_>) -> Decided {

@@ -10,6 +10,7 @@ use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::Pools;
 use seaworthy_plan::pool_status;
+use seaworthy_plan::promise::Promise;
 use seaworthy_plan::rollout::{self, Decision};
 use seaworthy_plan::waiting::Waiting;
 use serde_json::json;
@@ -47,7 +48,17 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(pool.name);
     let boots = Boots::default();
-    let inputs = rollout::Inputs { pool, nodes, holds: &[], operator_nodes: &[], boots: &boots, partner: None, now };
+    let promised = Promise::of(pool.object);
+    let inputs = rollout::Inputs {
+        pool,
+        nodes,
+        holds: &[],
+        operator_nodes: &[],
+        boots: &boots,
+        partner: None,
+        promised: &promised,
+        now,
+    };
     let mut decision = rollout::decide(&inputs);
     for (node, membership) in &assignment.without {
         let reason = membership.reason();

@@ -1,0 +1,109 @@
+//! Promises: the orders that are about to be given, written on the pool before any of them is.
+//!
+//! Between a decision and the orders that come of it anything may happen: the process ends, another one decides, a request
+//! hangs and arrives later. What was promised is therefore counted as given until it is certain that it is not: an order is
+//! given at the revision of the node that was decided on, so once the node has another revision, the order has either been
+//! given or will be refused.
+
+use std::collections::BTreeMap;
+
+use seaworthy_api::machineconfiguration::MachineConfigPool;
+use seaworthy_api::vocabulary::seaworthy::annotation;
+use serde::{Deserialize, Serialize};
+
+use crate::fleet::{NodeView, Target};
+
+/// How many orders are promised at once: a promise is an annotation, and all annotations of an object together may have
+/// 256 KiB.
+pub const MOST: usize = 1000;
+
+/// The orders that are about to be given, or were when it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Promise {
+    /// The rendered MachineConfig.
+    pub config: String,
+    /// The nodes, with the revision at which each is given the order.
+    pub nodes: BTreeMap<String, String>,
+}
+
+impl Promise {
+    /// What is promised on a pool. What cannot be read promises nothing: nobody who could act on it wrote it.
+    pub fn of(pool: &MachineConfigPool) -> Promise {
+        let text = annotation::PROMISED.of(&pool.metadata);
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// As it is written on a pool.
+    pub fn to_text(&self) -> String {
+        // Texts in a map can always be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Whether a node may still be given the order that was promised.
+    pub fn is_open(&self, node: &NodeView<'_>) -> bool {
+        let is_at = |revision: &String| node.resource_version == Some(revision);
+        self.nodes.get(node.name).is_some_and(is_at) && node.desired_config != Some(self.config.as_str())
+    }
+
+    /// The promise to write before these nodes are given the target; `None` if all of it is promised already.
+    pub fn next(&self, chosen: &[&str], nodes: &[&NodeView<'_>], target: Option<Target<'_>>) -> Option<Promise> {
+        let target = target.filter(|_| !chosen.is_empty())?;
+        let by_name: BTreeMap<&str, &NodeView<'_>> = nodes.iter().map(|node| (node.name, *node)).collect();
+        let promised: BTreeMap<String, String> = chosen
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), by_name.get(name)?.resource_version?.to_owned())))
+            .collect();
+        let is_kept = |(node, revision): (&String, &String)| self.nodes.get(node) == Some(revision);
+        if self.config == target.config && promised.iter().all(is_kept) {
+            return None;
+        }
+        Some(Promise { config: target.config.to_owned(), nodes: promised })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Node;
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(revision: &str, desired: &str) -> Node {
+        let annotation = "machineconfiguration.openshift.io/desiredConfig";
+        let metadata = json!({"name": "w1", "resourceVersion": revision, "annotations": {annotation: desired}});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    fn promise() -> Promise {
+        Promise { config: "new".to_owned(), nodes: BTreeMap::from([("w1".to_owned(), "7".to_owned())]) }
+    }
+
+    #[test]
+    fn promise_is_open_until_the_node_has_changed() {
+        assert!(promise().is_open(&NodeView::of(&node("7", "old"), None)));
+        assert!(!promise().is_open(&NodeView::of(&node("8", "old"), None)), "an order at revision 7 is refused now");
+        assert!(!promise().is_open(&NodeView::of(&node("8", "new"), None)), "it was given");
+        assert!(!Promise::default().is_open(&NodeView::of(&node("7", "old"), None)));
+    }
+
+    #[test]
+    fn what_is_promised_already_is_not_written_again() {
+        let node = node("7", "old");
+        let view = NodeView::of(&node, None);
+        let target = |config| Some(Target { config, image: None });
+        assert_eq!(promise().next(&["w1"], &[&view], target("new")), None);
+        assert_eq!(promise().next(&[], &[&view], target("other")), None);
+        assert_eq!(Promise::default().next(&["w1"], &[&view], target("new")), Some(promise()));
+        assert_eq!(promise().next(&["w1"], &[&view], target("other")).unwrap().config, "other");
+    }
+
+    #[test]
+    fn promise_survives_the_pool() {
+        let mut pool = MachineConfigPool::default();
+        assert_eq!(Promise::of(&pool), Promise::default());
+        let annotations = pool.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::PROMISED.into(), promise().to_text());
+        assert_eq!(Promise::of(&pool), promise());
+    }
+}
