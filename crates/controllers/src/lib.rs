@@ -5,7 +5,13 @@
 pub mod base;
 pub mod caches;
 pub mod context;
+pub mod drain;
+pub mod drains;
+pub mod garbage;
+pub mod install;
 mod perform;
+pub mod plane;
+pub mod protection;
 pub mod render;
 pub mod rollout;
 pub mod settings;

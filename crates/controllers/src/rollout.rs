@@ -31,6 +31,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::context::Context;
+use crate::drains::Drains;
 use crate::perform::{perform, tell};
 use crate::writes::is_rendered;
 
@@ -59,6 +60,7 @@ pub struct RolloutController {
     context: Context,
     applier: Applier,
     events: Events,
+    drains: Drains,
     /// The node that this process runs on, if it runs in the cluster.
     own_node: Option<String>,
     memory: Mutex<Memory>,
@@ -83,7 +85,7 @@ struct Moment {
 
 impl RolloutController {
     /// The controller and the queue that the caches feed.
-    pub fn new(context: &Context, own_node: Option<String>) -> (Self, Arc<Queue<Subject>>) {
+    pub fn new(context: &Context, drains: Drains, own_node: Option<String>) -> (Self, Arc<Queue<Subject>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
         let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
@@ -131,6 +133,7 @@ impl RolloutController {
             context: context.clone(),
             applier: context.applier(Self::NAME),
             events: context.events(Self::NAME),
+            drains,
             own_node,
             memory: Mutex::default(),
         };
@@ -259,13 +262,14 @@ impl RolloutController {
         let wanted = nodes.iter().map(|node| {
             let old = progress.get(node.name).copied();
             let is_chosen = chosen.contains(node.name);
+            let evictions = self.drains.of(node.name);
             let inputs = node_status::Inputs {
                 node,
                 pool: Some(pool),
                 target: view.target(),
                 is_chosen,
                 waiting: waiting.get(node.name).copied(),
-                evictions: None,
+                evictions: evictions.as_deref(),
                 old,
                 now: to_second(now),
             };

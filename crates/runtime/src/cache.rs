@@ -81,9 +81,14 @@ impl<K> Default for Cache<K> {
 }
 
 impl<K: Resource> Cache<K> {
-    /// Has `listener` told of every change from now on.
+    /// Has `listener` told of every change from now on, and of all that is there already.
     pub fn listen(&self, listener: impl Fn(&Delta<K>) + Send + Sync + 'static) {
-        self.listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+        // The lock is held over both, so that no change falls between them.
+        let mut listeners = self.listeners.write().unwrap_or_else(PoisonError::into_inner);
+        for object in self.all() {
+            listener(&Delta { before: None, after: Some(object) });
+        }
+        listeners.push(Box::new(listener));
     }
 
     /// The object with this key.
@@ -144,8 +149,8 @@ impl<K: Resource> Cache<K> {
     }
 
     fn change(&self, change: impl FnOnce(&mut State<K>) -> Vec<Delta<K>>) {
-        let deltas = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
+        let deltas = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         for delta in &deltas {
             listeners.iter().for_each(|listener| listener(delta));
         }
@@ -346,6 +351,15 @@ mod tests {
         assert_eq!(held(&cache), [("a".to_owned(), 7)]);
         cache.follow(Event::Delete(map("a", 9)));
         assert_eq!(held(&cache), []);
+    }
+
+    #[test]
+    fn late_listener_is_told_of_what_is_there() {
+        let cache = listed([map("a", 1)]);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&told);
+        cache.listen(move |delta| heard.lock().unwrap().push((delta.before.is_some(), delta.after.is_some())));
+        assert_eq!(*told.lock().unwrap(), [(false, true)]);
     }
 
     #[test]

@@ -1,0 +1,203 @@
+//! The drain controller: a node that asks for it loses its pods, as PodDisruptionBudgets allow, and later gets room again.
+//!
+//! Pods are read at the moment of deciding, by node: to keep all pods of a cluster in memory for the few nodes that are
+//! drained at a time would cost more than it saves.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Api;
+use kube::api::ListParams;
+use seaworthy_api::machineconfiguration::MachineConfigNode;
+use seaworthy_api::meta::Condition;
+use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
+use seaworthy_plan::change::Change;
+use seaworthy_plan::drain::{self, Progress, UnknownWish};
+use seaworthy_plan::eviction::{Budgets, Rules, evictions};
+use seaworthy_plan::fleet::NodeView;
+use seaworthy_runtime::metrics::NodeLabel;
+use seaworthy_runtime::{Applier, Controller, Events, Failure, Key, Next, Queue, Retry, WriteError};
+
+use crate::context::Context;
+use crate::drains::Drains;
+use crate::perform::perform;
+use crate::rollout::Subject;
+
+/// How soon to look again while pods are leaving.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// Drains nodes.
+pub struct DrainController {
+    context: Context,
+    applier: Applier,
+    events: Events,
+    drains: Drains,
+    rollout: Arc<Queue<Subject>>,
+}
+
+/// What keeps the controller from deciding.
+#[derive(Debug)]
+pub enum DrainError {
+    /// The pods of the node cannot be read.
+    Pods {
+        /// The node.
+        node: String,
+        /// Why not.
+        error: kube::Error,
+    },
+    /// The node asks for something that nobody understands.
+    Wish(UnknownWish),
+    /// A write was not made.
+    Write(WriteError),
+}
+
+impl fmt::Display for DrainError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DrainError::Pods { node, error } => write!(out, "the pods of Node {node} cannot be listed: {error}"),
+            DrainError::Wish(wish) => wish.fmt(out),
+            DrainError::Write(error) => error.fmt(out),
+        }
+    }
+}
+
+impl Failure for DrainError {
+    fn category(&self) -> &'static str {
+        match self {
+            DrainError::Pods { .. } => "unavailable",
+            DrainError::Wish(_) => "unknown-wish",
+            DrainError::Write(error) => error.category(),
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            DrainError::Pods { .. } => Retry::Backoff,
+            DrainError::Wish(_) => Retry::OnChange,
+            DrainError::Write(error) => error.retry(),
+        }
+    }
+}
+
+impl DrainController {
+    /// The controller and the queue that the caches feed. What it finds about blocked drains goes to `drains`, and pools
+    /// that should look again to `rollout`.
+    pub fn new(context: &Context, drains: Drains, rollout: Arc<Queue<Subject>>) -> (Self, Arc<Queue<String>>) {
+        let queue = Arc::new(Queue::default());
+        let mark = Arc::clone(&queue);
+        context.caches.nodes.listen(move |delta| {
+            if wishes(&delta.before) != wishes(&delta.after) {
+                delta.sides().for_each(|side| mark.mark(Key::of(&**side).name));
+            }
+        });
+        let (mark, under_way) = (Arc::clone(&queue), drains.clone());
+        context.caches.disruption_budgets.listen(move |delta| {
+            let allows = |side: &Option<Arc<PodDisruptionBudget>>| {
+                side.as_ref().map(|side| {
+                    let allowed = side.status.as_ref().and_then(|status| status.disruptions_allowed);
+                    (side.spec.clone(), allowed, side.metadata.generation)
+                })
+            };
+            if allows(&delta.before) != allows(&delta.after) {
+                under_way.nodes().into_iter().for_each(|node| mark.mark(node));
+            }
+        });
+        let controller = DrainController {
+            context: context.clone(),
+            applier: context.applier(Self::NAME),
+            events: context.events(Self::NAME),
+            drains,
+            rollout,
+        };
+        (controller, queue)
+    }
+
+    /// Takes down what was found, and has the node's pool look again if that is new.
+    fn note(&self, node: &str, found: Option<seaworthy_plan::eviction::Evictions>) {
+        if self.drains.note(node, found) {
+            let progress = self.context.caches.machine_config_nodes.named(node);
+            let pool = progress.map(|progress| progress.spec.pool.name.clone());
+            self.rollout.mark(pool.map_or(Subject::Unassigned, Subject::Pool));
+        }
+    }
+}
+
+impl Controller for DrainController {
+    type Key = String;
+    type Error = DrainError;
+    const NAME: &'static str = "seaworthy-drain";
+
+    async fn reconcile(&self, name: &String) -> Result<Next, DrainError> {
+        let caches = &self.context.caches;
+        let label = NodeLabel { node: name.clone() };
+        let idle = || {
+            self.context.metrics.drain_error.remove(&label);
+            self.note(name, None);
+            Ok(Next::change())
+        };
+        let Some(node) = caches.nodes.named(name) else { return idle() };
+        let progress = caches.machine_config_nodes.named(name);
+        let view = NodeView::of(&node, progress.as_deref());
+        if drain::wish(&view).map_err(DrainError::Wish)?.is_none() {
+            return idle();
+        }
+        let pods: Api<Pod> = Api::all(self.context.client.clone());
+        let pods = pods
+            .list(&ListParams::default().fields(&format!("spec.nodeName={name}")))
+            .await
+            .map_err(|error| DrainError::Pods { node: name.clone(), error })?;
+        let pods: Vec<&Pod> = pods.items.iter().collect();
+        let budgets = caches.disruption_budgets.all();
+        let found = evictions(&pods, &Budgets::new(budgets.iter().map(|budget| &**budget)), Rules::default());
+        let inputs = drain::Inputs {
+            node: &view,
+            evictions: &found,
+            since: progress.as_deref().and_then(drained).map(|condition| condition.last_transition_time.0),
+            now: self.context.now(),
+        };
+        let decision = drain::decide(&inputs).map_err(DrainError::Wish)?;
+        let is_leaving = decision.progress == Progress::Draining && !found.is_drained() && found.is_feasible();
+        let is_over = matches!(decision.progress, Progress::Idle | Progress::Done);
+        self.note(name, (!is_over).then(|| found.clone()));
+        if decision.is_alarming {
+            self.context.metrics.drain_error.get_or_create(&label).set(1);
+        } else {
+            self.context.metrics.drain_error.remove(&label);
+        }
+        self.carry_out(decision.changes).await?;
+        let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
+        let recheck = if is_leaving { recheck.map(|wait| wait.min(LEAVING)) } else { recheck };
+        Ok(Next { recheck, rest: Duration::ZERO })
+    }
+}
+
+impl DrainController {
+    /// Makes the changes. An eviction that a budget does not allow after all is no failure: it is tried again.
+    async fn carry_out(&self, changes: Vec<Change>) -> Result<(), DrainError> {
+        let caches = &self.context.caches;
+        for change in changes {
+            match perform(&self.applier, &self.events, caches, vec![change]).await {
+                Err(error) if error.is_too_many_requests() => {}
+                result => result.map_err(DrainError::Write)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Since when a drain is as it is.
+fn drained(progress: &MachineConfigNode) -> Option<&Condition> {
+    let conditions = progress.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == NodeCondition::Drained.as_str())
+}
+
+/// What the drain looks at of a node.
+fn wishes(node: &Option<Arc<Node>>) -> Option<impl PartialEq> {
+    let node = node.as_ref()?;
+    let view = NodeView::of(node, None);
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    Some((owned(view.desired_drain), owned(view.last_applied_drain), owned(view.cordoned_for), view.is_unschedulable))
+}
