@@ -45,8 +45,9 @@ struct Process {
 }
 
 /// A folder of ours, removed at the end if nobody asked for it.
-struct Folder {
-    path: PathBuf,
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
     is_temporary: bool,
 }
 
@@ -144,6 +145,12 @@ impl ControlPlane {
 
     fn end(&mut self) -> Result<()> {
         for mut process in std::mem::take(&mut self.processes) {
+            if self.folder.is_temporary {
+                // Whatever they would still write is gone with the folder.
+                process.child.kill()?;
+                process.child.wait()?;
+                continue;
+            }
             let deadline = Instant::now() + STOP;
             let mut is_asked = false;
             while process.child.try_wait()?.is_none() {
@@ -168,7 +175,8 @@ impl Drop for ControlPlane {
 }
 
 impl Folder {
-    fn make(data: Option<PathBuf>) -> Result<Folder> {
+    /// This one, or a new one for the time being.
+    pub fn make(data: Option<PathBuf>) -> Result<Folder> {
         let folder = match data {
             Some(path) => Folder { path: std::path::absolute(path)?, is_temporary: false },
             None => {
@@ -269,7 +277,7 @@ pub fn write_secret(file: &Path, text: &str) -> Result<()> {
 }
 
 /// Somebody else may take the port before it is used; then the program says so in its log.
-pub fn free_port() -> Result<u16> {
+fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
