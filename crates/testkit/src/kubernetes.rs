@@ -8,25 +8,26 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 
 /// Where xtask is, if it has been built already; `cargo xtask test` tells its tests.
 const XTASK: &str = "SEAWORTHY_XTASK";
 
-/// How many run at a time in one process, however many tests do. Each takes 400 MB, and two keep two cores busy.
-static SEATS: Semaphore = Semaphore::const_new(2);
+/// How many start at a time in one process: that keeps two cores busy. What runs is limited by the number of tests at a
+/// time only, since one that waited here for its second cluster could wait for another that does the same.
+static STARTS: Semaphore = Semaphore::const_new(2);
 
 /// A real control plane that is the test's own.
 ///
 /// A fresh one for each test, although a start costs three seconds of processor time: tests may then make cluster-wide
 /// objects, count them, and break things, just as with [`Embedded`](crate::Embedded). With one for all of them, each
-/// test would have to be written with the others in mind.
+/// test would have to be written with the others in mind. It takes 400 MB: on a machine with many cores,
+/// `--test-threads` is for that.
 pub struct Kubernetes {
     config: Config,
     process: Child,
     /// The processes end when this does.
     stdin: Option<ChildStdin>,
-    _seat: SemaphorePermit<'static>,
 }
 
 impl Kubernetes {
@@ -36,7 +37,7 @@ impl Kubernetes {
     ///
     /// If it does not start: a test has no use for anything less.
     pub async fn start() -> Kubernetes {
-        let seat = SEATS.acquire().await.expect("the semaphore is never closed");
+        let _turn = STARTS.acquire().await.expect("the semaphore is never closed");
         let mut command = xtask();
         command.args(["kube", "up", "--until-stdin-ends"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("xtask starts");
@@ -46,7 +47,7 @@ impl Kubernetes {
         let file = file.expect("`cargo xtask kube up` says where the kubeconfig is; its reason is above");
         let kubeconfig = Kubeconfig::read_from(file).expect("the kubeconfig can be read");
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        Kubernetes { config: config.expect("the kubeconfig is complete"), process, stdin, _seat: seat }
+        Kubernetes { config: config.expect("the kubeconfig is complete"), process, stdin }
     }
 
     /// A client that may do everything.

@@ -44,6 +44,8 @@ func main() {
 	klog.SetOutput(os.Stderr)
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	must("read the kubeconfig", err)
+	// What the story itself writes is owned under this name.
+	config.UserAgent = "storyteller/1.0"
 	// The limits of client-go would make most of this waiting.
 	config.QPS, config.Burst = 500, 500
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)

@@ -24,7 +24,7 @@ use crate::suite::cargo_test;
 use crate::workspace::shown;
 
 /// Test binaries that start their clusters with `Cluster::start` of the test kit and must hold on both servers.
-const SUITES: [&str; 1] = ["controller"];
+const SUITES: [&str; 2] = ["cluster", "controller"];
 
 /// Tells the test kit which server to start, and how.
 const CLUSTER: &str = "SEAWORTHY_CLUSTER";
@@ -104,6 +104,8 @@ fn pages(run: &mut Run<'_>, kubeconfig: &Path, kubectl: &Path) -> Result<Outcome
 /// Each test starts a control plane of its own, by calling this program.
 fn suites(run: &mut Run<'_>) -> Result<Outcome> {
     let mut command = test(run, &SUITES);
+    // Each takes 400 MB.
+    command.args(["--", "--test-threads", "2"]);
     command.env(CLUSTER, "kubernetes").env(XTASK, std::env::current_exe()?);
     cargo_test(run, command)
 }
