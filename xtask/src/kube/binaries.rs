@@ -65,6 +65,17 @@ impl Binaries {
         binaries.link(&workspace.scratch("kube")?).map(Ok)
     }
 
+    /// Why the recordings cannot be compared with these programs, if they cannot: each release of Kubernetes words some
+    /// answers differently, and that is no fault of anybody's.
+    pub fn of_another_release(&self, recorded: &str) -> Result<Option<String>> {
+        let found = version(&self.apiserver, &["--version"])?;
+        Ok((numbers(&found) != numbers(recorded)).then(|| {
+            format!(
+                "{ASSETS} has kube-apiserver {found}, and the recordings are of {recorded}; without it, Go builds that"
+            )
+        }))
+    }
+
     /// The programs with their versions, for people.
     pub fn report(&self) -> Result<String> {
         let mut table = Table::new(&[("Program", Align::Left), ("Version", Align::Left), ("Where", Align::Left)]);

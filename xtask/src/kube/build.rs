@@ -60,7 +60,9 @@ pub fn provide(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, 
         return Ok(Ok(folder));
     }
     println!("Fetching the sources of kube-apiserver, etcd and kubectl");
-    if let Err(reason) = module.fetch(&go, &PROGRAMS.map(|(_, package)| package))? {
+    let ours = format!("./{BOATMAN}");
+    let packages: Vec<&str> = PROGRAMS.iter().map(|(_, package)| *package).chain([ours.as_str()]).collect();
+    if let Err(reason) = module.fetch(&go, &packages)? {
         return Ok(Err(format!("the sources of kube-apiserver cannot be had: {reason}")));
     }
     // One that was interrupted left its folder behind; nobody else can be at work in it now.
@@ -79,6 +81,11 @@ pub fn provide(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, 
     // Four gigabytes that nothing else can use.
     fs::remove_dir_all(&compiled).with_context(|| format!("cannot remove {}", compiled.display()))?;
     Ok(Ok(folder))
+}
+
+/// The version of Kubernetes that is built, without a `v`: the one that recordings are compared with.
+pub fn version(workspace: &Workspace) -> Result<String> {
+    Ok(Module::of(workspace)?.version)
 }
 
 /// Our own controller; the inner error says why there is none.
@@ -118,6 +125,7 @@ fn lock(cache: &Path) -> Result<File> {
 /// The Go module that names the versions.
 struct Module {
     folder: PathBuf,
+    version: String,
     /// What the programs say they are, set at link time as a release does.
     link_flags: String,
     /// Of everything that decides what is built, but for the Go that builds it.
@@ -144,7 +152,8 @@ impl Module {
             digest.update(part.len().to_le_bytes());
             digest.update(part);
         }
-        Ok(Module { folder: folder.to_path_buf(), link_flags, digest: short(digest) })
+        let version = version.trim_start_matches('v').to_owned();
+        Ok(Module { folder: folder.to_path_buf(), version, link_flags, digest: short(digest) })
     }
 
     /// Where our controller is kept: a name for each state of its sources.

@@ -25,6 +25,8 @@ use crate::workspace::shown;
 
 /// Test binaries that start their clusters with `Cluster::start` of the test kit and must hold on both servers.
 const SUITES: [&str; 2] = ["cluster", "controller"];
+/// Those of them that can do without the controllers of Kubernetes.
+const BARE_SUITES: [&str; 1] = ["controller"];
 
 /// Tells the test kit which server to start, and how.
 const CLUSTER: &str = "SEAWORTHY_CLUSTER";
@@ -61,6 +63,9 @@ pub fn real(run: &mut Run<'_>) -> Result<Outcome> {
         Err(reason) => return Ok(Outcome::Skipped(reason)),
     };
     print!("{}", binaries.report()?);
+    if let Some(reason) = binaries.of_another_release(&build::version(run.workspace)?)? {
+        return Ok(Outcome::Skipped(reason));
+    }
     let mut running = ControlPlane::start(&binaries, None)?;
     let known = run.workspace.root.join("tests").join("kubernetes").join("known-differences.txt");
     let (url, token, authority) = (running.url.clone(), running.token.clone(), running.authority.clone());
@@ -76,7 +81,7 @@ pub fn real(run: &mut Run<'_>) -> Result<Outcome> {
     }
     running.check()?;
     running.stop()?;
-    outcomes.push(("suites", suites(run)?));
+    outcomes.push(("suites", suites(run, if has_controllers { &SUITES } else { &BARE_SUITES })?));
     Ok(sum(run, outcomes))
 }
 
@@ -102,8 +107,8 @@ fn pages(run: &mut Run<'_>, kubeconfig: &Path, kubectl: &Path) -> Result<Outcome
 }
 
 /// Each test starts a control plane of its own, by calling this program.
-fn suites(run: &mut Run<'_>) -> Result<Outcome> {
-    let mut command = test(run, &SUITES);
+fn suites(run: &mut Run<'_>, names: &[&str]) -> Result<Outcome> {
+    let mut command = test(run, names);
     // Each takes 400 MB.
     command.args(["--", "--test-threads", "2"]);
     command.env(CLUSTER, "kubernetes").env(XTASK, std::env::current_exe()?);
