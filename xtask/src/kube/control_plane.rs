@@ -54,10 +54,22 @@ pub struct Folder {
 /// On a busy machine with two cores the API server takes half a minute.
 const START: Duration = Duration::from_secs(180);
 const STOP: Duration = Duration::from_secs(20);
+/// A port that was free may be somebody else's by the time that it is used.
+const ATTEMPTS: usize = 3;
 
 impl ControlPlane {
     /// Starts everything and waits until it is ready.
     pub fn start(binaries: &Binaries, data: Option<PathBuf>) -> Result<ControlPlane> {
+        for _ in 1..ATTEMPTS {
+            match ControlPlane::attempt(binaries, data.clone()) {
+                Err(error) if error.to_string().contains("address already in use") => {}
+                other => return other,
+            }
+        }
+        ControlPlane::attempt(binaries, data)
+    }
+
+    fn attempt(binaries: &Binaries, data: Option<PathBuf>) -> Result<ControlPlane> {
         let mut running = ControlPlane::begin(binaries, data)?;
         running.wait_until_ready(&binaries.kubectl)?;
         if let Some(program) = &binaries.controller_manager {
@@ -277,7 +289,7 @@ pub fn write_secret(file: &Path, text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Somebody else may take the port before it is used; then the program says so in its log.
+/// Somebody else may take the port before it is used; then the program says so in its log, see [`ATTEMPTS`].
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
