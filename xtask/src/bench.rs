@@ -2,7 +2,7 @@
 
 mod apiserver;
 mod baseline;
-mod binary;
+pub mod binary;
 mod input;
 pub mod instructions;
 mod limits;

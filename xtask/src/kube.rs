@@ -2,18 +2,22 @@
 //!
 //! - [`binaries`] finds the programs, or builds them once from `tests/kubernetes`.
 //! - [`control_plane`] starts them; every flag is there.
-//! - [`lane`] is the step that runs the recorded conversations on them.
+//! - [`embedded`] starts ours in the same manner.
+//! - [`lane`] has the steps that run the same suites on both.
 
 pub mod binaries;
 mod build;
 pub mod control_plane;
+pub mod embedded;
 pub mod lane;
 
 use std::path::PathBuf;
+use std::{io, thread};
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::Pid;
 
 use crate::workspace::Workspace;
 use binaries::{Binaries, Policy};
@@ -33,6 +37,9 @@ enum KubeCommand {
         /// Where they keep their data. Without it, in a folder that is removed at the end.
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
+        /// End when standard input does, too. For programs that start this.
+        #[arg(long)]
+        until_stdin_ends: bool,
     },
 }
 
@@ -44,15 +51,23 @@ pub fn run(workspace: &Workspace, args: KubeArgs) -> Result<bool> {
     };
     match args.command {
         None => print!("{}", binaries.report()?),
-        Some(KubeCommand::Up { data }) => up(&binaries, data)?,
+        Some(KubeCommand::Up { data, until_stdin_ends }) => up(&binaries, data, until_stdin_ends)?,
     }
     Ok(true)
 }
 
-fn up(binaries: &Binaries, data: Option<PathBuf>) -> Result<()> {
+fn up(binaries: &Binaries, data: Option<PathBuf>, until_stdin_ends: bool) -> Result<()> {
     // Blocked before anything starts, so that none can come while there is something to stop and nobody to do it.
     let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM, Signal::SIGCHLD]);
     signals.thread_block()?;
+    if until_stdin_ends {
+        thread::spawn(|| {
+            // An input that cannot be read has ended, too.
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            // To the process, not to this thread: whoever waits for signals gets it.
+            kill(Pid::this(), Signal::SIGTERM)
+        });
+    }
     let mut running = ControlPlane::start(binaries, data)?;
     println!("server:     {}", running.url);
     println!("token:      {}", running.token);

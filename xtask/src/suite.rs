@@ -25,18 +25,18 @@ pub const STEPS: &[Step] = &[
     Step { name: "pure", group: "lint", needs: &[], run: lint::pure },
     Step { name: "clippy", group: "lint", needs: &[], run: lint::clippy },
     Step { name: "instructions", group: "bench", needs: &[&VALGRIND], run: bench::instructions::step },
+    Step { name: "apiserver", group: "kubernetes", needs: &[], run: kube::lane::ours },
+    // Before cargo's tests, which show the kubectl that it provides to our server.
+    Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::lane::real },
     Step { name: "unit", group: "cargo-test", needs: &[&IGNITION_VALIDATE], run: unit },
     Step { name: "doc", group: "cargo-test", needs: &[], run: doc },
 ];
-
-/// What `cargo xtask test` runs only when it is asked for by name.
-pub const ON_REQUEST: &[Step] = &[Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::lane::step }];
 
 /// What `cargo xtask test` takes.
 #[derive(Args)]
 pub struct TestArgs {
     /// Run only these steps or groups: fmt, layering, deny, pure, clippy (together: lint), instructions (bench),
-    /// unit, doc (together: cargo-test); and, only if it is named, kubernetes.
+    /// apiserver, kubernetes (together: kubernetes), unit, doc (together: cargo-test).
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<String>,
     /// Install nothing; what is missing is listed as skipped.
@@ -65,15 +65,14 @@ pub fn layering(workspace: &Workspace) -> Result<bool> {
 /// The steps with one of these names or groups, in their own order; [`STEPS`] for no name.
 fn select(only: &[String]) -> Result<Vec<&'static Step>> {
     let matches = |step: &Step, name: &str| step.name == name || step.group == name;
-    let all = || STEPS.iter().chain(ON_REQUEST);
-    if let Some(unknown) = only.iter().find(|name| !all().any(|step| matches(step, name))) {
-        let known: Vec<_> = all().map(|step| step.name).collect();
+    if let Some(unknown) = only.iter().find(|name| !STEPS.iter().any(|step| matches(step, name))) {
+        let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
         bail!("there is no step {unknown:?}; choose from lint, cargo-test, {}", known.join(", "));
     }
     if only.is_empty() {
         return Ok(STEPS.iter().collect());
     }
-    Ok(all().filter(|step| only.iter().any(|name| matches(step, name))).collect())
+    Ok(STEPS.iter().filter(|step| only.iter().any(|name| matches(step, name))).collect())
 }
 
 /// Unit and integration tests of all crates.
@@ -127,7 +126,7 @@ pub fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ON_REQUEST, STEPS, select};
+    use super::{STEPS, select};
 
     fn names(only: &[&str]) -> Vec<&'static str> {
         let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
@@ -145,9 +144,11 @@ mod tests {
     }
 
     #[test]
-    fn step_on_request_runs_only_when_it_is_named() {
-        assert!(!names(&[]).contains(&"kubernetes"));
-        assert_eq!(names(&["kubernetes"]), ["kubernetes"]);
+    fn kubectl_is_provided_before_cargos_tests_use_it() {
+        let all = names(&[]);
+        let place = |name| all.iter().position(|step| *step == name).unwrap();
+        assert!(place("kubernetes") < place("unit"));
+        assert_eq!(names(&["kubernetes"]), ["apiserver", "kubernetes"]);
     }
 
     #[test]
@@ -158,9 +159,9 @@ mod tests {
 
     #[test]
     fn names_of_steps_are_unique() {
-        let mut all: Vec<_> = STEPS.iter().chain(ON_REQUEST).map(|step| step.name).collect();
+        let mut all: Vec<_> = STEPS.iter().map(|step| step.name).collect();
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), STEPS.len() + ON_REQUEST.len());
+        assert_eq!(all.len(), STEPS.len());
     }
 }

@@ -1,80 +1,50 @@
-//! An API server in memory, and clients that reach it without a socket.
+//! A cluster for a test that does not care which server it is on.
 
-use std::sync::Arc;
-use std::task::{Context, Poll};
-
-use http::Request;
 use kube::Client;
-use kube::client::Body;
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens};
 
-use crate::clock::Clock;
+use crate::embedded::Embedded;
+use crate::kubernetes::Kubernetes;
 
-/// A cluster that lives as long as the test.
-pub struct Cluster {
-    server: Server,
-    clock: Arc<Clock>,
+/// Says which server [`Cluster::start`] starts: `embedded`, which is the default, or `kubernetes`.
+const VARIABLE: &str = "SEAWORTHY_CLUSTER";
+
+/// A cluster that lives as long as the test, on our server or on the real one.
+pub enum Cluster {
+    /// Our server, inside the process.
+    Embedded(Embedded),
+    /// The real kube-apiserver with etcd.
+    Kubernetes(Box<Kubernetes>),
 }
 
 impl Cluster {
-    /// Starts an empty cluster: what a new cluster has, and nothing else.
+    /// Starts an empty cluster on the server that `SEAWORTHY_CLUSTER` names: `embedded` (if it is not set), or
+    /// `kubernetes`.
     ///
     /// # Panics
     ///
-    /// If it does not start: a test has no use for anything less.
+    /// If it does not start, or if there is no such server: a test has no use for anything less.
     pub async fn start() -> Cluster {
-        let clock = Arc::new(Clock::at("2026-01-01T00:00:00Z".parse().expect("a time")));
-        let keys = Keys::generate().and_then(|bytes| Keys::read(&bytes)).expect("a key");
-        let settings = Settings {
-            place: Place::Memory,
-            world: clock.clone(),
-            tokens: StaticTokens::default(),
-            keys: Arc::new(keys),
-        };
-        let server = Server::open(settings).expect("a server in memory opens");
-        server.prepare().await.expect("a server in memory takes what it needs");
-        Cluster { server, clock }
-    }
-
-    /// The server itself.
-    pub fn server(&self) -> &Server {
-        &self.server
-    }
-
-    /// The server's clock.
-    pub fn clock(&self) -> &Clock {
-        &self.clock
+        let name = std::env::var(VARIABLE).unwrap_or_default();
+        match name.as_str() {
+            "" | "embedded" => Cluster::Embedded(Embedded::start().await),
+            "kubernetes" => Cluster::Kubernetes(Box::new(Kubernetes::start().await)),
+            other => panic!("{VARIABLE} is {other:?}; it can be embedded or kubernetes"),
+        }
     }
 
     /// A client that may do everything.
     pub fn client(&self) -> Client {
-        self.client_as(Identity::authenticated("admin", ["system:masters".to_owned()]))
+        match self {
+            Cluster::Embedded(cluster) => cluster.client(),
+            Cluster::Kubernetes(cluster) => cluster.client(),
+        }
     }
 
-    /// A client with this identity.
-    pub fn client_as(&self, identity: Identity) -> Client {
-        Client::new(Inside { server: self.server.clone(), identity }, "default")
-    }
-}
-
-/// The way into the server for one identity.
-#[derive(Clone)]
-struct Inside {
-    server: Server,
-    identity: Identity,
-}
-
-impl tower_service::Service<Request<Body>> for Inside {
-    type Response = <Server as tower_service::Service<Request<Body>>>::Response;
-    type Error = <Server as tower_service::Service<Request<Body>>>::Error;
-    type Future = <Server as tower_service::Service<Request<Body>>>::Future;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        tower_service::Service::<Request<Body>>::poll_ready(&mut self.server, cx)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        request.extensions_mut().insert(self.identity.clone());
-        self.server.call(request)
+    /// A client of this user, who is in these groups and in `system:authenticated`.
+    pub fn client_as(&self, user: &str, groups: &[&str]) -> Client {
+        match self {
+            Cluster::Embedded(cluster) => cluster.client_as(user, groups),
+            Cluster::Kubernetes(cluster) => cluster.client_as(user, groups),
+        }
     }
 }

@@ -1,4 +1,13 @@
-//! A cluster inside the test: the API server without a socket, a real client, a clock that the test turns.
+//! A cluster for a test: ours inside the process, with a clock that the test turns, or the real one beside it.
+//!
+//! - [`Cluster::start`] is for suites that must hold on both. They use its clients and nothing else, wait for what
+//!   they expect instead of assuming it, and know neither the time nor the names of what the server makes itself.
+//!   `SEAWORTHY_CLUSTER=kubernetes` runs them on the real kube-apiserver; `cargo xtask test` does so with those that
+//!   are listed in `xtask/src/kube/lane.rs`.
+//! - [`Embedded::start`] is for tests that turn the clock or look behind the API.
+//! - [`Kubernetes::start`] is for tests of what only the real one can show.
+//!
+//! Each has a cluster of its own, whichever it is. Garbage is collected and namespaces end on both.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
@@ -14,6 +23,10 @@
 
 mod clock;
 mod cluster;
+mod embedded;
+mod kubernetes;
 
 pub use clock::Clock;
 pub use cluster::Cluster;
+pub use embedded::Embedded;
+pub use kubernetes::Kubernetes;

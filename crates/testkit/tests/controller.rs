@@ -1,5 +1,5 @@
-//! A controller written with kube runs on the embedded server as it would on a cluster: watch, finalizer, apply,
-//! status, owned object.
+//! A controller written with kube runs on the embedded server as it does on the real one: watch, finalizer, apply,
+//! status, owned object, lease.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

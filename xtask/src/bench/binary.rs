@@ -1,7 +1,7 @@
-//! Release builds to be measured, made the same way on every machine.
+//! Builds of the program: for measuring, made the same way on every machine; and as the tests have it.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -30,27 +30,40 @@ pub fn product(workspace: &Workspace, given: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
+/// Builds the product as cargo's tests have it: a build of its own would choose other features of common dependencies,
+/// and compile those again.
+pub fn tested(workspace: &Workspace) -> Result<PathBuf> {
+    // A test that runs the program makes cargo build it.
+    built(workspace.cargo(&["test", "--workspace", "--no-run", "--test", "kubectl"]), "seaworthy")
+}
+
 /// Builds a program of a package. One package at a time: building two together would give each the
 /// features that the other asks of their common dependencies.
 pub fn release(workspace: &Workspace, package: &str, program: &str) -> Result<PathBuf> {
     let mut command = workspace.cargo(&["build", "--release", "--package", package]);
-    command.args(["--bin", program, "--message-format", "json-render-diagnostics"]);
+    command.args(["--bin", program]);
     for variable in UNSETTLING {
         command.env_remove(variable);
     }
+    built(command, program)
+}
+
+fn built(mut command: Command, program: &str) -> Result<PathBuf> {
+    command.args(["--message-format", "json-render-diagnostics"]);
     let output =
         command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {}", shown(&command)))?;
     if !output.status.success() {
         bail!("`{}` ended with {}", shown(&command), output.status);
     }
-    executable(&output.stdout).with_context(|| format!("`{}` named no program", shown(&command)))
+    executable(&output.stdout, program).with_context(|| format!("`{}` named no program", shown(&command)))
 }
 
-/// The last program among cargo's messages, one JSON object a line.
-fn executable(messages: &[u8]) -> Option<PathBuf> {
+/// The program of this name among cargo's messages, one JSON object a line.
+fn executable(messages: &[u8], program: &str) -> Option<PathBuf> {
     messages
         .split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == program && message["target"]["kind"][0] == "bin")
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
         .next_back()
 }
@@ -63,10 +76,13 @@ mod tests {
 
     #[test]
     fn program_is_found_among_cargos_messages() {
-        let messages = b"{\"reason\":\"compiler-artifact\",\"executable\":null}\n\
-            {\"reason\":\"compiler-artifact\",\"executable\":\"/t/release/seaworthy\"}\n\
-            {\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(executable(messages), Some(PathBuf::from("/t/release/seaworthy")));
-        assert_eq!(executable(b"{\"reason\":\"build-finished\"}\n"), None);
+        let messages =
+            br#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"seaworthy"},"executable":null}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"seaworthy"},"executable":"/t/debug/seaworthy"}
+{"reason":"compiler-artifact","target":{"kind":["test"],"name":"kubectl"},"executable":"/t/debug/deps/kubectl-1"}
+{"reason":"build-finished","success":true}
+"#;
+        assert_eq!(executable(messages, "seaworthy"), Some(PathBuf::from("/t/debug/seaworthy")));
+        assert_eq!(executable(messages, "kubectl"), None);
     }
 }

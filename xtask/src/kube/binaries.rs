@@ -2,10 +2,9 @@
 
 use std::env;
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 
 use anyhow::{Context as _, Result};
 
@@ -65,6 +64,17 @@ impl Binaries {
         binaries.link(&workspace.scratch("kube")?).map(Ok)
     }
 
+    /// Why the recordings cannot be compared with these programs, if they cannot: each release of Kubernetes words some
+    /// answers differently, and that is no fault of anybody's.
+    pub fn of_another_release(&self, recorded: &str) -> Result<Option<String>> {
+        let found = version(&self.apiserver, &["--version"])?;
+        Ok((numbers(&found) != numbers(recorded)).then(|| {
+            format!(
+                "{ASSETS} has kube-apiserver {found}, and the recordings are of {recorded}; without it, Go builds that"
+            )
+        }))
+    }
+
     /// The programs with their versions, for people.
     pub fn report(&self) -> Result<String> {
         let mut table = Table::new(&[("Program", Align::Left), ("Version", Align::Left), ("Where", Align::Left)]);
@@ -86,13 +96,13 @@ impl Binaries {
     fn link(self, folder: &Path) -> Result<Binaries> {
         let place = |name: &str, program: &Path| -> Result<PathBuf> {
             let link = folder.join(name);
-            match fs::remove_file(&link) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("cannot remove {}", link.display()));
-                }
-                _ => {}
+            if fs::read_link(&link).is_ok_and(|target| target == program) {
+                return Ok(link);
             }
-            symlink(program, &link).with_context(|| format!("cannot make the link {}", link.display()))?;
+            // Renamed into place, since several of this program may be at it: tests start it for each of their clusters.
+            let new = folder.join(format!("{name}.{}", process::id()));
+            symlink(program, &new).with_context(|| format!("cannot make the link {}", new.display()))?;
+            fs::rename(&new, &link).with_context(|| format!("cannot make the link {}", link.display()))?;
             Ok(link)
         };
         Ok(Binaries {

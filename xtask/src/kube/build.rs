@@ -5,6 +5,7 @@
 //!   comes out. So another checkout, or an emptied target folder, does not build again.
 //! - What Go compiles on the way is kept beside them until they are done, so that a build that is interrupted goes on.
 //! - A folder with that name is complete: it is made under another name and renamed at the end.
+//! - A program of our own that talks to them, [`BOATMAN`], is built from the same sources and kept beside them.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -28,17 +29,17 @@ const PROGRAMS: [(&str, &str); 4] = [
     (KUBECTL, "k8s.io/kubernetes/cmd/kubectl"),
 ];
 
+/// A controller written with client-go; its sources are in the folder of this name.
+pub const BOATMAN: &str = "boatman";
+
 /// `go.sum` decides what is compiled, not the newest there is; nothing of this machine ends up in the programs; no
 /// more than two compilers at a time, because one can take a gigabyte.
 const FLAGS: [&str; 4] = ["-mod=readonly", "-trimpath", "-p", "2"];
 
 /// The folder with the programs; the inner error says why there is none.
 pub fn provide(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, String>> {
-    let module = Module::load(&workspace.root.join("tests").join("kubernetes"))?;
-    let cache = match cache_folder(env::var_os("XDG_CACHE_HOME").map(PathBuf::from), env::home_dir()) {
-        Some(cache) => cache,
-        None => return Ok(Err("there is neither XDG_CACHE_HOME nor a home folder to keep the programs in".to_owned())),
-    };
+    let module = Module::of(workspace)?;
+    let Some(cache) = users_cache() else { return Ok(Err(NO_CACHE.to_owned())) };
     let folder = cache.join(&module.digest);
     if folder.is_dir() {
         return Ok(Ok(folder));
@@ -54,22 +55,14 @@ pub fn provide(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, 
              KUBEBUILDER_ASSETS to a folder with kube-apiserver and etcd"
             .to_owned()));
     };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&cache)
-        .with_context(|| format!("cannot make the folder {}", cache.display()))?;
-    let lock = cache.join("lock");
-    let lock = File::create(&lock).with_context(|| format!("cannot make {}", lock.display()))?;
-    // Whoever comes second finds the programs of the first.
-    if lock.try_lock().is_err() {
-        println!("Waiting for another build in {}", cache.display());
-        lock.lock().with_context(|| format!("cannot lock {}", cache.display()))?;
-    }
+    let _lock = lock(&cache)?;
     if folder.is_dir() {
         return Ok(Ok(folder));
     }
-    if let Err(reason) = module.fetch(&go)? {
+    println!("Fetching the sources of kube-apiserver, etcd and kubectl");
+    let ours = format!("./{BOATMAN}");
+    let packages: Vec<&str> = PROGRAMS.iter().map(|(_, package)| *package).chain([ours.as_str()]).collect();
+    if let Err(reason) = module.fetch(&go, &packages)? {
         return Ok(Err(format!("the sources of kube-apiserver cannot be had: {reason}")));
     }
     // One that was interrupted left its folder behind; nobody else can be at work in it now.
@@ -80,17 +73,59 @@ pub fn provide(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, 
     DirBuilder::new().mode(0o700).create(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
     let compiled = cache.join("compiled");
     for (name, package) in PROGRAMS {
-        module.build(&go, package, &partial.join(name), &compiled)?;
+        module.build(&go, package, &partial.join(name), Some(&compiled))?;
     }
+    // Now it is a matter of seconds.
+    module.build_boatman(&go, &cache, Some(&compiled))?;
     fs::rename(&partial, &folder).with_context(|| format!("cannot rename {}", partial.display()))?;
     // Four gigabytes that nothing else can use.
     fs::remove_dir_all(&compiled).with_context(|| format!("cannot remove {}", compiled.display()))?;
     Ok(Ok(folder))
 }
 
+/// The version of Kubernetes that is built, without a `v`: the one that recordings are compared with.
+pub fn version(workspace: &Workspace) -> Result<String> {
+    Ok(Module::of(workspace)?.version)
+}
+
+/// Our own controller; the inner error says why there is none.
+pub fn boatman(workspace: &Workspace, policy: Policy) -> Result<Result<PathBuf, String>> {
+    let module = Module::of(workspace)?;
+    let Some(cache) = users_cache() else { return Ok(Err(NO_CACHE.to_owned())) };
+    let program = module.boatman_in(&cache)?;
+    if program.is_file() {
+        return Ok(Ok(program));
+    }
+    let Some(go) = tool::find("go").filter(|_| policy == Policy::Build) else {
+        return Ok(Err(
+            "it has not been built, and there is no Go on this machine, or --no-install was given".to_owned()
+        ));
+    };
+    let _lock = lock(&cache)?;
+    if let Err(reason) = module.fetch(&go, &[&format!("./{BOATMAN}")])? {
+        return Ok(Err(format!("its sources cannot be had: {reason}")));
+    }
+    module.build_boatman(&go, &cache, None).map(Ok)
+}
+
+/// Whoever comes second waits, and finds the programs of the first.
+fn lock(cache: &Path) -> Result<File> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(cache).with_context(|| format!("cannot make the folder {}", cache.display()))?;
+    let file = cache.join("lock");
+    let lock = File::create(&file).with_context(|| format!("cannot make {}", file.display()))?;
+    if lock.try_lock().is_err() {
+        println!("Waiting for another build in {}", cache.display());
+        lock.lock().with_context(|| format!("cannot lock {}", cache.display()))?;
+    }
+    Ok(lock)
+}
+
 /// The Go module that names the versions.
 struct Module {
     folder: PathBuf,
+    version: String,
     /// What the programs say they are, set at link time as a release does.
     link_flags: String,
     /// Of everything that decides what is built, but for the Go that builds it.
@@ -98,6 +133,10 @@ struct Module {
 }
 
 impl Module {
+    fn of(workspace: &Workspace) -> Result<Module> {
+        Module::load(&workspace.root.join("tests").join("kubernetes"))
+    }
+
     fn load(folder: &Path) -> Result<Module> {
         let read = |name: &str| {
             let file = folder.join(name);
@@ -113,32 +152,58 @@ impl Module {
             digest.update(part.len().to_le_bytes());
             digest.update(part);
         }
-        let digest = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Ok(Module { folder: folder.to_path_buf(), link_flags, digest })
+        let version = version.trim_start_matches('v').to_owned();
+        Ok(Module { folder: folder.to_path_buf(), version, link_flags, digest: short(digest) })
+    }
+
+    /// Where our controller is kept: a name for each state of its sources.
+    fn boatman_in(&self, cache: &Path) -> Result<PathBuf> {
+        let folder = self.folder.join(BOATMAN);
+        let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+        files.sort_unstable();
+        let mut digest = Sha256::new();
+        digest.update(&self.digest);
+        for file in files {
+            let text = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            digest.update(text.len().to_le_bytes());
+            digest.update(text);
+        }
+        Ok(cache.join(format!("{BOATMAN}-{}", short(digest))))
+    }
+
+    fn build_boatman(&self, go: &Path, cache: &Path, compiled: Option<&Path>) -> Result<PathBuf> {
+        let program = self.boatman_in(cache)?;
+        let partial = cache.join(format!("{BOATMAN}.partial"));
+        self.build(go, &format!("./{BOATMAN}"), &partial, compiled)?;
+        fs::rename(&partial, &program).with_context(|| format!("cannot rename {}", partial.display()))?;
+        Ok(program)
     }
 
     /// Downloads the sources. That there is no network, or a Go that is too old, is no fault of ours; sources that
-    /// are not what they were are.
-    fn fetch(&self, go: &Path) -> Result<Result<(), String>> {
-        println!("Fetching the sources of kube-apiserver, etcd and kubectl");
+    /// are not what they were are, and so is a module that does not name all it needs.
+    fn fetch(&self, go: &Path, packages: &[&str]) -> Result<Result<(), String>> {
         let mut command = self.go(go);
-        command.args(["list", "-mod=readonly", "-deps"]).args(PROGRAMS.map(|(_, package)| package));
+        command.args(["list", "-mod=readonly", "-deps"]).args(packages);
         let output = command.output().with_context(|| format!("cannot start {}", shown(&command)))?;
         if output.status.success() {
             return Ok(Ok(()));
         }
         let said = String::from_utf8_lossy(&output.stderr).trim_end().to_owned();
-        if said.contains("checksum mismatch") {
+        if is_our_fault(&said) {
             bail!("`{}` ended with {}:\n{said}", shown(&command), output.status);
         }
         Ok(Err(said.lines().last().unwrap_or("go gave no reason").to_owned()))
     }
 
-    fn build(&self, go: &Path, package: &str, program: &Path, compiled: &Path) -> Result<()> {
+    fn build(&self, go: &Path, package: &str, program: &Path, compiled: Option<&Path>) -> Result<()> {
         println!("Building {package}");
         let begun = Instant::now();
         let mut command = self.go(Path::new("nice"));
-        command.env("GOCACHE", compiled).args(["-n", "10"]).arg(go).arg("build").args(FLAGS);
+        command.args(["-n", "10"]).arg(go).arg("build").args(FLAGS);
+        if let Some(compiled) = compiled {
+            command.env("GOCACHE", compiled);
+        }
         command.arg("-ldflags").arg(&self.link_flags).arg("-o").arg(program).arg(package);
         let status = command.status().with_context(|| format!("cannot start {}", shown(&command)))?;
         if !status.success() {
@@ -156,6 +221,26 @@ impl Module {
         command.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "");
         command
     }
+}
+
+/// Whether what Go says is about our module, not about the network or about Go.
+fn is_our_fault(said: &str) -> bool {
+    [
+        "checksum mismatch",
+        "missing go.sum entry",
+        "updates to go.mod needed",
+        "errors parsing go.mod",
+        "no required module provides package",
+        "is not in std",
+        "no Go files in",
+        "syntax error",
+    ]
+    .iter()
+    .any(|ours| said.contains(ours))
+}
+
+fn short(digest: Sha256) -> String {
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The version that a go.mod requires of a module.
@@ -182,6 +267,12 @@ fn link_flags(version: &str) -> Result<String> {
     Ok(flags)
 }
 
+const NO_CACHE: &str = "there is neither XDG_CACHE_HOME nor a home folder to keep the programs in";
+
+fn users_cache() -> Option<PathBuf> {
+    cache_folder(env::var_os("XDG_CACHE_HOME").map(PathBuf::from), env::home_dir())
+}
+
 fn cache_folder(cache: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
     // An XDG folder that is not absolute is to be ignored, says its specification.
     let cache = cache.filter(|cache| cache.is_absolute()).or_else(|| Some(home?.join(".cache")))?;
@@ -192,7 +283,7 @@ fn cache_folder(cache: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::{Module, cache_folder, link_flags, version_of};
+    use super::{BOATMAN, Module, cache_folder, is_our_fault, link_flags, version_of};
 
     #[test]
     fn version_is_the_required_one_not_the_replaced_one() {
@@ -225,6 +316,20 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let module = Module::load(&root.join("tests").join("kubernetes")).unwrap();
         assert_eq!(module.digest.len(), 32);
+        let boatman = module.boatman_in(Path::new("/cache")).unwrap();
+        assert!(boatman.to_str().unwrap().starts_with(&format!("/cache/{BOATMAN}-")));
         assert!(Module::load(root).is_err());
+    }
+
+    #[test]
+    fn unreachable_sources_are_no_fault_of_ours_and_changed_ones_are() {
+        let unreachable = "go: k8s.io/api@v0.37.1: Get \"https://goproxy.example/k8s.io/api/@v/v0.37.1.mod\": dial tcp: \
+            lookup goproxy.example: no such host";
+        for said in [unreachable, "go: go.mod requires go >= 1.26.0 (running go 1.21.1; GOTOOLCHAIN=local)"] {
+            assert!(!is_our_fault(said), "{said}");
+        }
+        for said in ["verifying module: checksum mismatch", "a.go:3:8: no required module provides package a.b/c"] {
+            assert!(is_our_fault(said), "{said}");
+        }
     }
 }

@@ -45,18 +45,31 @@ struct Process {
 }
 
 /// A folder of ours, removed at the end if nobody asked for it.
-struct Folder {
-    path: PathBuf,
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
     is_temporary: bool,
 }
 
 /// On a busy machine with two cores the API server takes half a minute.
 const START: Duration = Duration::from_secs(180);
 const STOP: Duration = Duration::from_secs(20);
+/// A port that was free may be somebody else's by the time that it is used.
+const ATTEMPTS: usize = 3;
 
 impl ControlPlane {
     /// Starts everything and waits until it is ready.
     pub fn start(binaries: &Binaries, data: Option<PathBuf>) -> Result<ControlPlane> {
+        for _ in 1..ATTEMPTS {
+            match ControlPlane::attempt(binaries, data.clone()) {
+                Err(error) if error.to_string().contains("address already in use") => {}
+                other => return other,
+            }
+        }
+        ControlPlane::attempt(binaries, data)
+    }
+
+    fn attempt(binaries: &Binaries, data: Option<PathBuf>) -> Result<ControlPlane> {
         let mut running = ControlPlane::begin(binaries, data)?;
         running.wait_until_ready(&binaries.kubectl)?;
         if let Some(program) = &binaries.controller_manager {
@@ -144,6 +157,12 @@ impl ControlPlane {
 
     fn end(&mut self) -> Result<()> {
         for mut process in std::mem::take(&mut self.processes) {
+            if self.folder.is_temporary {
+                // Whatever they would still write is gone with the folder.
+                process.child.kill()?;
+                process.child.wait()?;
+                continue;
+            }
             let deadline = Instant::now() + STOP;
             let mut is_asked = false;
             while process.child.try_wait()?.is_none() {
@@ -168,7 +187,8 @@ impl Drop for ControlPlane {
 }
 
 impl Folder {
-    fn make(data: Option<PathBuf>) -> Result<Folder> {
+    /// This one, or a new one for the time being.
+    pub fn make(data: Option<PathBuf>) -> Result<Folder> {
         let folder = match data {
             Some(path) => Folder { path: std::path::absolute(path)?, is_temporary: false },
             None => {
@@ -220,7 +240,8 @@ fn apiserver_flags(etcd_port: u16, port: u16, certificates: &Path, tokens: &Path
         "--authorization-mode=RBAC".to_owned(),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        // As clusters have it, and as ours does.
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
         format!("--service-account-key-file={}", key.display()),
         format!("--service-account-signing-key-file={}", key.display()),
     ]
@@ -268,8 +289,8 @@ pub fn write_secret(file: &Path, text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))
 }
 
-/// Somebody else may take the port before it is used; then the program says so in its log.
-pub fn free_port() -> Result<u16> {
+/// Somebody else may take the port before it is used; then the program says so in its log, see [`ATTEMPTS`].
+fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 

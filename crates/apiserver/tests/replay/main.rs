@@ -49,7 +49,11 @@ const PATIENT: Duration = Duration::from_secs(300);
 const IMPATIENT: Duration = Duration::from_millis(1500);
 
 /// The reference keeps the first write to a new definition waiting for two seconds; so others go on meanwhile.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
+
+/// Whether a bookmark comes at the end of a watch depends on what is written meanwhile: nothing, in the recording.
+/// So these go first, while nobody else has said anything.
+const UNDISTURBED: [&str; 1] = ["watch-bookmarks"];
 
 fn golden() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden"].iter().collect()
@@ -131,8 +135,13 @@ async fn scenarios_on_a_server_elsewhere_pass_unless_their_difference_is_known()
     let place = Place { transport, token, has_controllers, patience: PATIENT };
     let mut report = Report::new(known.unwrap_or_default());
     let seats = Arc::new(Semaphore::new(AT_ONCE));
+    let (first, others): (Vec<_>, Vec<_>) =
+        selected().into_iter().partition(|(scenario, _)| UNDISTURBED.contains(&scenario.name.as_str()));
+    for (scenario, expected) in first {
+        report.add(&scenario.name, differences(&scenario, &expected, &run(&place, &scenario).await));
+    }
     let mut running = Vec::new();
-    for (scenario, expected) in selected() {
+    for (scenario, expected) in others {
         if !has_controllers && scenario.needs_controllers() {
             report.leave_out(&scenario.name);
             continue;

@@ -1,7 +1,7 @@
 //! What kubectl prints when it talks to the embedded server: the pages in `pages`, one for each topic.
 //!
 //! - The answers are those of the real kube-apiserver. `KUBECONFIG_UNDER_TEST=FILE` runs the pages on the server that
-//!   the file leads to; `cargo xtask test --only kubernetes` does that. With `TRANSCRIPTS=overwrite` as well, what that
+//!   the file leads to; `cargo xtask test` does that, where it has the real server. With `TRANSCRIPTS=overwrite` as well, what that
 //!   server answers is written into the pages. Never record from our own server.
 //! - Each page has a namespace of its own, named after it, and all run at once: what a page makes outside of its
 //!   namespace carries the page's name, and is gone at its end.
@@ -54,6 +54,37 @@ fn kubectl_prints_what_the_pages_say() {
         pages.into_iter().flat_map(|page| page.join().unwrap()).collect()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// What the embedded server promises to kubectl.
+const PROMISED: [&str; 17] = [
+    "kubectl apply",
+    "kubectl explain",
+    "kubectl diff",
+    "kubectl wait",
+    "kubectl edit",
+    "kubectl get .*-o wide",
+    "kubectl get .*-w",
+    "kubectl patch",
+    "kubectl label",
+    "kubectl annotate",
+    "kubectl taint",
+    "kubectl cordon",
+    "kubectl drain",
+    "kubectl scale",
+    "kubectl (--context=\\S+ )?auth can-i",
+    "kubectl create token",
+    "kubectl api-resources",
+];
+
+#[test]
+fn every_promised_verb_is_on_a_page() {
+    let pages = fs::read_dir(folder().join("pages")).unwrap().map(|entry| Page::read(&entry.unwrap().path()));
+    let commands: Vec<String> = pages.flat_map(|page| page.steps).map(|step| step.command).collect();
+    for verb in PROMISED {
+        let verb = regex::Regex::new(verb).unwrap();
+        assert!(commands.iter().any(|command| verb.is_match(command)), "no page shows {verb}");
+    }
 }
 
 /// Where the commands of one page run.

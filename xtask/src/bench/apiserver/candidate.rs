@@ -1,26 +1,22 @@
 //! A server that is measured: started, asked until it is ready, weighed, ended.
 
-use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use hyper::Method;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 use super::client::Endpoint;
 use crate::kube::binaries::Binaries;
-use crate::kube::control_plane::{ControlPlane, bound_to_this_process, free_port, random, write_secret};
+use crate::kube::control_plane::ControlPlane;
+use crate::kube::embedded::Embedded;
 
 /// How long a server may take to be ready; the real one takes half a minute on a busy machine.
 const READY: Duration = Duration::from_secs(180);
 /// How often it is asked.
 const ASK: Duration = Duration::from_millis(2);
-/// How long ours may take to end.
-const STOP: Duration = Duration::from_secs(20);
 
 /// A server that runs. It ends when this is dropped.
 pub struct Candidate {
@@ -32,7 +28,7 @@ pub struct Candidate {
 }
 
 enum Processes {
-    Ours { child: Child, log: PathBuf },
+    Ours(Embedded),
     Real(ControlPlane),
 }
 
@@ -48,21 +44,11 @@ pub struct Memory {
 impl Candidate {
     /// `seaworthy apiserver` on what is in this folder, with the log beside it.
     pub async fn ours(program: &Path, folder: &Path) -> Result<Candidate> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let (token, port) = (random()?, free_port()?);
-        let tokens = folder.join("tokens.csv");
-        write_secret(&tokens, &format!("{token},admin,admin,system:masters\n"))?;
-        let (data, log) = (folder.join("data"), folder.join("seaworthy.log"));
-        let out = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut command = bound_to_this_process(program);
-        command.args(["apiserver", "--listen", &address.to_string()]);
-        command.arg("--data").arg(&data).arg("--token-auth-file").arg(&tokens);
-        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
         let begun = Instant::now();
-        let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
-        let processes = Processes::Ours { child, log };
-        Candidate::ready(processes, begun, address, &data.join("pki").join("ca.crt"), &token).await
+        let server = Embedded::start(program, folder)?;
+        let address = server.url.trim_start_matches("https://").parse().context("our server's address")?;
+        let (authority, token) = (server.authority.clone(), server.token.clone());
+        Candidate::ready(Processes::Ours(server), begun, address, &authority, &token).await
     }
 
     /// etcd and kube-apiserver in this folder, without controllers.
@@ -98,7 +84,7 @@ impl Candidate {
     /// What its processes weigh.
     pub fn memory(&self) -> Result<Memory> {
         let ids = match &self.processes {
-            Processes::Ours { child, .. } => vec![child.id()],
+            Processes::Ours(server) => vec![server.process_id()],
             Processes::Real(plane) => plane.process_ids(),
         };
         let mut all = Memory::default();
@@ -131,38 +117,15 @@ impl Processes {
     fn check(&mut self) -> Result<()> {
         match self {
             Processes::Real(plane) => plane.check(),
-            Processes::Ours { child, log } => match child.try_wait()? {
-                Some(status) => {
-                    let said = fs::read_to_string(log).unwrap_or_default();
-                    bail!("seaworthy apiserver ended with {status}:\n{said}")
-                }
-                None => Ok(()),
-            },
+            Processes::Ours(server) => server.check(),
         }
     }
 
-    fn stop(&mut self) -> Result<()> {
-        // The control plane ends when it is dropped.
-        let Processes::Ours { child, .. } = self else { return Ok(()) };
-        if child.try_wait()?.is_some() {
-            return Ok(());
+    fn stop(self) -> Result<()> {
+        match self {
+            Processes::Real(plane) => plane.stop(),
+            Processes::Ours(server) => server.stop(),
         }
-        kill(Pid::from_raw(i32::try_from(child.id())?), Signal::SIGTERM)?;
-        let deadline = Instant::now() + STOP;
-        while child.try_wait()?.is_none() {
-            if Instant::now() > deadline {
-                child.kill()?;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        // Whoever dropped it without `stop` has an error to report already.
-        let _ = self.stop();
     }
 }
 

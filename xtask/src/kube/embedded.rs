@@ -1,0 +1,121 @@
+//! Our own server as others run it: the program `seaworthy apiserver`, over TLS, with a file of tokens.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::kube::control_plane::{bound_to_this_process, random, write_secret};
+
+/// How long it may take to end.
+const STOP: Duration = Duration::from_secs(20);
+
+/// A server that runs. It ends when this is dropped.
+pub struct Embedded {
+    /// Where it is.
+    pub url: String,
+    /// The token of an administrator.
+    pub token: String,
+    /// The authority behind its certificate, in PEM.
+    pub authority: PathBuf,
+    /// What leads clients to it.
+    pub kubeconfig: PathBuf,
+    child: Child,
+    log: PathBuf,
+    /// Kept open: it may have more to say.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Embedded {
+    /// Starts it on what is in this folder, with the log beside it, and waits until it says where it is.
+    pub fn start(program: &Path, folder: &Path) -> Result<Embedded> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let token = random()?;
+        let (tokens, data, log) = (folder.join("tokens.csv"), folder.join("data"), folder.join("seaworthy.log"));
+        write_secret(&tokens, &format!("{token},admin,1,\"system:masters\"\n"))?;
+        let out = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
+        let mut command = bound_to_this_process(program);
+        command.args(["apiserver", "--listen", "127.0.0.1:0"]);
+        command.arg("--data").arg(&data).arg("--token-auth-file").arg(&tokens);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(out);
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        let mut stdout = BufReader::new(child.stdout.take().context("the server has no stdout")?);
+        let mut url = String::new();
+        stdout.read_line(&mut url)?;
+        let url = url.trim_end().to_owned();
+        let (authority, kubeconfig) = (data.join("pki").join("ca.crt"), data.join("admin.kubeconfig"));
+        let mut running = Embedded { url, token, authority, kubeconfig, child, log, _stdout: stdout };
+        if !running.url.starts_with("https://") {
+            // It ends in a moment; then its log is complete.
+            running.child.wait()?;
+            running.check()?;
+            bail!("seaworthy apiserver said {:?} instead of its address", running.url);
+        }
+        Ok(running)
+    }
+
+    /// The id of the process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Fails if it has ended.
+    pub fn check(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            let said = fs::read_to_string(&self.log).unwrap_or_default();
+            bail!("seaworthy apiserver ended with {status}:\n{said}");
+        }
+        Ok(())
+    }
+
+    /// Ends it in good order.
+    pub fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        kill(Pid::from_raw(i32::try_from(self.child.id())?), Signal::SIGTERM)?;
+        let deadline = Instant::now() + STOP;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                self.child.kill()?;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // Whoever dropped it without `stop` has an error to report already.
+        let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Embedded;
+    use crate::kube::control_plane::random;
+    use crate::tool;
+
+    #[test]
+    fn program_that_says_nothing_is_reported_with_how_it_ended() {
+        let folder = std::env::temp_dir().join(format!("seaworthy-embedded-{}", random().unwrap()));
+        let error = Embedded::start(&tool::find("false").unwrap(), &folder).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("ended with exit status: 1"), "{error}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
