@@ -25,8 +25,10 @@ mod clock;
 mod cluster;
 mod embedded;
 mod kubernetes;
+mod machines;
 
 pub use clock::Clock;
 pub use cluster::Cluster;
 pub use embedded::Embedded;
 pub use kubernetes::Kubernetes;
+pub use machines::{Machines, Manners, node};

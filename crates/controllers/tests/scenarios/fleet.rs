@@ -1,0 +1,184 @@
+//! A cluster with the plane running and nodes that follow.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, Resource, ResourceExt as _};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_controllers::plane::{NAMESPACE, Options};
+use seaworthy_controllers::{Context, install, plane};
+use seaworthy_testkit::{Cluster, Machines, Manners};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+/// How long anything may take before a test gives up. Nothing waits for it to pass.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A cluster, the plane, and nodes.
+pub struct Fleet {
+    pub client: Client,
+    pub machines: Machines,
+    plane: JoinHandle<()>,
+    _cluster: Cluster,
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.plane.abort();
+    }
+}
+
+impl Fleet {
+    /// A cluster with a ControllerConfig, one master and `workers` workers, all up to date.
+    pub async fn with_workers(workers: usize) -> Fleet {
+        let fleet = Fleet::start().await;
+        fleet.create::<seaworthy_api::machineconfiguration::ControllerConfig>(controller_config()).await;
+        for pool in ["master", "worker"] {
+            fleet.pool_is(pool, |pool| target(pool).is_some()).await;
+        }
+        fleet.join("m0", "master").await;
+        for nth in 0..workers {
+            fleet.join(&format!("w{nth}"), "worker").await;
+        }
+        fleet.pool_is("worker", |pool| counted(pool, workers) && is_true(pool, "Updated")).await;
+        fleet
+    }
+
+    /// A cluster with the plane running on it and nothing else.
+    pub async fn start() -> Fleet {
+        let cluster = Cluster::start().await;
+        let client = cluster.client();
+        install::install(&client, NAMESPACE).await.unwrap();
+        let context = Context::new(client.clone());
+        let plane = tokio::spawn(async move { plane::run(context, Options::default()).await.unwrap() });
+        let machines = Machines::start(client.clone(), Manners::default());
+        Fleet { client, machines, plane, _cluster: cluster }
+    }
+
+    /// A node joins with the configuration that its pool has, as the Ignition endpoint would give it.
+    pub async fn join(&self, name: &str, role: &str) {
+        let pool = self.get::<MachineConfigPool>(role).await;
+        self.machines.join(name, role, target(&pool)).await;
+    }
+
+    pub fn api<K: Resource<DynamicType = ()>>(&self) -> Api<K> {
+        Api::all(self.client.clone())
+    }
+
+    pub async fn create<K>(&self, object: Value) -> K
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + serde::Serialize,
+    {
+        let object: K = serde_json::from_value(object).unwrap();
+        self.api::<K>().create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    pub async fn get<K>(&self, name: &str) -> K
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        self.api::<K>().get(name).await.unwrap()
+    }
+
+    pub async fn patch<K>(&self, name: &str, patch: Value) -> K
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap()
+    }
+
+    /// Waits until the object is as `is` says.
+    pub async fn until<K>(&self, name: &str, is: impl Fn(Option<&K>) -> bool) -> Option<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        match tokio::time::timeout(PATIENCE, await_condition(self.api::<K>(), name, is)).await {
+            Ok(found) => found.unwrap(),
+            Err(_) => {
+                let found = self.api::<K>().get_opt(name).await;
+                panic!("{} {name} does not become as it should: {found:#?}", K::kind(&()));
+            }
+        }
+    }
+
+    pub async fn pool_is(&self, name: &str, is: impl Fn(&MachineConfigPool) -> bool) -> MachineConfigPool {
+        self.until(name, |pool: Option<&MachineConfigPool>| pool.is_some_and(&is)).await.unwrap()
+    }
+
+    pub async fn node_is(&self, name: &str, is: impl Fn(&Node) -> bool) -> Node {
+        self.until(name, |node: Option<&Node>| node.is_some_and(&is)).await.unwrap()
+    }
+
+    /// The names of all MachineConfigs.
+    pub async fn machine_configs(&self) -> Vec<String> {
+        let found = self.api::<MachineConfig>().list(&ListParams::default()).await.unwrap();
+        found.items.iter().map(|object| object.name_any()).collect()
+    }
+}
+
+pub fn controller_config() -> Value {
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "ControllerConfig",
+        "metadata": {"name": "machine-config-controller"},
+        "spec": {
+            "clusterDNSIP": "10.96.0.10",
+            "cloudProviderConfig": "",
+            "etcdDiscoveryDomain": "",
+            "ipFamilies": "IPv4",
+            "kubeAPIServerServingCAData": null,
+            "osImageURL": "",
+            "releaseImage": "",
+            "rootCAData": "",
+            "additionalTrustBundle": null,
+            "images": {},
+            "infra": {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {}, "spec": {"cloudConfig": {"name": ""}}},
+            "dns": {"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": {}, "spec": {"baseDomain": "example.com"}},
+            "proxy": null,
+            "baseOSContainerImage": "quay.io/example/os@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        },
+    })
+}
+
+/// A MachineConfig that writes one file.
+pub fn file(name: &str, role: &str, path: &str, text: &str) -> Value {
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": name, "labels": {"machineconfiguration.openshift.io/role": role}},
+        "spec": {"config": {
+            "ignition": {"version": "3.5.0"},
+            "storage": {"files": [{"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}}]},
+        }},
+    })
+}
+
+pub fn target(pool: &MachineConfigPool) -> Option<&str> {
+    pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
+}
+
+pub fn condition<'p>(
+    pool: &'p MachineConfigPool,
+    type_: &str,
+) -> Option<&'p seaworthy_api::machineconfiguration::StatusCondition> {
+    let conditions = pool.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_.as_deref() == Some(type_))
+}
+
+pub fn is_true(pool: &MachineConfigPool, type_: &str) -> bool {
+    condition(pool, type_).is_some_and(|condition| condition.status.as_deref() == Some("True"))
+}
+
+pub fn counted(pool: &MachineConfigPool, machines: usize) -> bool {
+    pool.status.as_ref().and_then(|status| status.machine_count) == Some(i32::try_from(machines).unwrap())
+}
+
+/// Whether every node of the pool runs `config`.
+pub fn has_reached(pool: &MachineConfigPool, config: &str) -> bool {
+    let reached = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
+    reached == Some(config) && is_true(pool, "Updated")
+}
