@@ -5,12 +5,13 @@ use std::io::Write as _;
 
 use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus};
+use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
 use seaworthy_ignition::spelling;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::Pools;
 use seaworthy_plan::pool_status;
-use seaworthy_plan::rollout::{self, Decision};
+use seaworthy_plan::rollout::{self, Decision, Partner};
 use seaworthy_plan::waiting::Waiting;
 use serde_json::json;
 
@@ -47,7 +48,14 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(pool.name);
     let boots = Boots::default();
-    let inputs = rollout::Inputs { pool, nodes, holds: &[], operator_nodes: &[], boots: &boots, partner: None, now };
+    // Two control-plane nodes and an arbiter keep quorum together; where there is no arbiter, its pool has no nodes.
+    let partner = match pool.name {
+        MASTER => fleet.pools.get(ARBITER),
+        ARBITER => fleet.pools.get(MASTER),
+        _ => None,
+    };
+    let partner = partner.map(PoolView::of).map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
+    let inputs = rollout::Inputs { pool, nodes, holds: &[], operator_nodes: &[], boots: &boots, partner, now };
     let mut decision = rollout::decide(&inputs);
     for (node, membership) in &assignment.without {
         let reason = membership.reason();
