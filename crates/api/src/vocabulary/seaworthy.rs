@@ -14,6 +14,8 @@ pub mod annotation {
     /// On a Node: the drain for which it was taken out of scheduling; written by the drain controller together with that, so
     /// that a cordon of somebody else is told from its own.
     pub const CORDONED_FOR: Annotation = Annotation("seaworthy.dev/cordoned-for");
+    /// On a Node: it is given no new configuration; the text says why. Written by users.
+    pub const PAUSED: Annotation = Annotation("seaworthy.dev/paused");
     /// On a MachineConfig: any new text fetches its remote content again; written by users.
     pub const REFRESH: Annotation = Annotation("seaworthy.dev/refresh");
     /// On a rendered MachineConfig: URL, digest and time of the remote content in it, as JSON; written by the render
