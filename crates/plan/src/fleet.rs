@@ -127,6 +127,8 @@ pub struct NodeView<'a> {
     pub last_applied_drain: Option<&'a str>,
     /// The drain for which we took it out of scheduling.
     pub cordoned_for: Option<&'a str>,
+    /// Why it is to be given no new configuration, where somebody asks for that.
+    pub paused: Option<&'a str>,
     /// Whether it is about to reboot.
     pub is_rebooting: bool,
     /// Whether it takes no pods.
@@ -173,6 +175,7 @@ impl<'a> NodeView<'a> {
             desired_drain: annotation(node::DESIRED_DRAIN),
             last_applied_drain: annotation(node::LAST_APPLIED_DRAIN),
             cordoned_for,
+            paused: annotation(seaworthy::annotation::PAUSED),
             is_rebooting: annotation(node::POST_CONFIG_ACTION) == Some(State::Rebooting.as_str()),
             is_unschedulable,
             ailment: ailment(object).or(match (is_unschedulable, cordoned_for) {

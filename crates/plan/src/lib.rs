@@ -2,6 +2,17 @@
 //!
 //! Pure: no I/O, no clock, no randomness, no environment; time is an argument. The controllers, `seaworthy plan` and
 //! `seaworthy rollout` ask the same functions, so they cannot disagree.
+//!
+//! | question | module |
+//! |---|---|
+//! | everything about one pool at once, as changes | [`pool`] |
+//! | which pool is a node's? | [`membership`], [`custom_boot`] |
+//! | how many may be away, who moves, who waits and why? | [`budget`], [`rollout`], [`waiting`], [`hold`] |
+//! | what is written onto nodes, pools, MachineConfigNodes? | [`targeting`], [`pool_status`], [`node_status`], [`change`] |
+//! | how do the pods leave? | [`drain`], [`eviction`] |
+//! | what does a change do to a node, and can it be taken over at all? | [`disruption`], [`policy`], [`reconcilable`] |
+//! | how long will it take? | [`forecast`] |
+//! | which rendered MachineConfigs may go? | [`garbage`] |
 
 pub mod budget;
 pub mod change;
@@ -17,6 +28,7 @@ pub mod hold;
 pub mod membership;
 pub mod node_status;
 pub mod policy;
+pub mod pool;
 pub mod pool_status;
 pub mod promise;
 pub mod reconcilable;

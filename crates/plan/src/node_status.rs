@@ -6,6 +6,8 @@
 //!   the node runs its target, all steps are False again and `Updated` is True.
 //! - `Updated` carries the reason why the node does not move. The sentence stays the same as long as the reason does.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::machine_config_node::{
@@ -60,6 +62,16 @@ pub struct Inputs<'a> {
     pub old: Option<&'a MachineConfigNode>,
     /// The time.
     pub now: Timestamp,
+}
+
+/// The MachineConfigNodes, by name, whose node is gone. In a cluster the garbage collector deletes them as well; where the
+/// owner is not on them yet, nobody else does.
+pub fn orphans<'a>(progress: &[&'a MachineConfigNode], nodes: &[NodeView<'_>]) -> Vec<&'a str> {
+    let nodes: BTreeSet<&str> = nodes.iter().map(|node| node.name).collect();
+    let names = progress.iter().filter_map(|object| object.metadata.name.as_deref());
+    let mut orphans: Vec<&str> = names.filter(|name| !nodes.contains(name)).collect();
+    orphans.sort_unstable();
+    orphans
 }
 
 /// The object that a node should have, with its status.

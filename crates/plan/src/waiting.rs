@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::vocabulary::machineconfiguration::WaitingReason;
+use seaworthy_api::vocabulary::seaworthy::annotation::PAUSED;
 
 use crate::duration;
 use crate::hold::Hold;
@@ -76,6 +77,11 @@ pub enum Reason {
     PoolPaused {
         /// The pool.
         pool: String,
+    },
+    /// An annotation on the node asks for it.
+    NodePaused {
+        /// What the annotation says.
+        why: String,
     },
     /// The pool is being deleted.
     PoolDeleting {
@@ -154,6 +160,7 @@ impl Reason {
             Reason::DrainBlocked { .. } => WaitingReason::DrainBlocked,
             Reason::Failed { .. } => WaitingReason::Failed,
             Reason::PoolPaused { .. } => WaitingReason::PoolPaused,
+            Reason::NodePaused { .. } => WaitingReason::NodePaused,
             Reason::PoolDeleting { .. } => WaitingReason::PoolDeleting,
             Reason::NoConfiguration { .. } => WaitingReason::NoConfiguration,
             Reason::InvalidMaxUnavailable { .. } => WaitingReason::InvalidMaxUnavailable,
@@ -200,6 +207,8 @@ impl fmt::Display for Reason {
             Reason::Failed { message } if message.is_empty() => f.write_str("failed; its daemon gives no reason"),
             Reason::Failed { message } => write!(f, "failed: {message}"),
             Reason::PoolPaused { pool } => write!(f, "paused: spec.paused of pool {pool} is true"),
+            Reason::NodePaused { why } if why.is_empty() => write!(f, "paused by annotation {PAUSED}"),
+            Reason::NodePaused { why } => write!(f, "paused by annotation {PAUSED}: {why}"),
             Reason::PoolDeleting { pool } => write!(f, "pool {pool} is being deleted"),
             Reason::NoConfiguration { pool } => write!(f, "pool {pool} has no rendered configuration yet"),
             Reason::InvalidMaxUnavailable { found } => write!(

@@ -11,7 +11,7 @@ use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::{NodeView, Target};
-use seaworthy_plan::node_status::{Inputs, desired, differs};
+use seaworthy_plan::node_status::{Inputs, desired, differs, orphans};
 use seaworthy_plan::waiting::Reason;
 use serde_json::json;
 use support::{NOW, annotate, node};
@@ -195,6 +195,14 @@ fn rows_d45_and_d46_only_what_differs_is_written() {
     object.metadata.generation = Some(2);
     assert_eq!(again(&node, &object), (false, true));
     assert_eq!(differs(None, &object), (true, true));
+}
+
+#[test]
+fn one_whose_node_is_gone_is_an_orphan() {
+    let [here, gone] = ["w1", "w2"].map(|name| node(name, "1/1R"));
+    let objects = [&here, &gone].map(|node| made(node, &Given::default()));
+    let progress: Vec<&MachineConfigNode> = objects.iter().collect();
+    assert_eq!(orphans(&progress, &[NodeView::of(&here, None)]), ["w2"]);
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn away(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeSet<String> {
             && node.status.as_ref().unwrap().conditions.as_ref().unwrap()[0].status == "True";
         let has_failed = matches!(state.as_deref(), Some("Degraded" | "Unreconcilable")) && current != desired;
         let is_idle = current == desired && state.as_deref() == Some("Done");
-        !is_ready || (!is_idle && !(has_failed && desired != target))
+        !is_ready || !(is_idle || has_failed && desired != target)
     };
     nodes.iter().filter(is_away).map(|node| node.metadata.name.clone().unwrap()).collect()
 }

@@ -178,6 +178,36 @@ fn a_broken_node_of_a_paused_pool_waits_too() {
     assert_eq!(decided.waiting["n0"], "paused: spec.paused of pool worker is true");
 }
 
+#[test]
+fn an_annotation_keeps_one_node_back_and_no_other() {
+    let mut nodes = nodes(&["0/0R", "0/0R", "0/2R Degraded"]);
+    annotate(&mut nodes[0], seaworthy_api::vocabulary::seaworthy::annotation::PAUSED, "kernel debugging");
+    annotate(&mut nodes[2], seaworthy_api::vocabulary::seaworthy::annotation::PAUSED, "");
+    let decided = decide(&worker(json!(3)), &nodes);
+    assert_eq!(decided.chosen, ["n1"]);
+    assert_eq!(decided.waiting["n0"], "paused by annotation seaworthy.dev/paused: kernel debugging");
+    assert_eq!(decided.waiting["n2"], "paused by annotation seaworthy.dev/paused");
+}
+
+#[test]
+fn a_hold_keeps_nodes_back_until_its_time_and_never_a_broken_one() {
+    let hold = seaworthy_plan::hold::Hold {
+        kind: seaworthy_plan::hold::HoldKind::Window,
+        scope: seaworthy_plan::hold::Scope::AllBut(["n1".to_owned()].into()),
+        what: "the window \"nights\"".to_owned(),
+        until: Some(NOW + k8s_openapi::jiff::SignedDuration::from_mins(5)),
+    };
+    let pool = worker(json!(3));
+    let nodes = nodes(&["0/0R", "0/0R", "0/2R Degraded"]);
+    let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
+    let members: Vec<&NodeView<'_>> = views.iter().collect();
+    let (boots, holds) = (Boots::default(), [hold]);
+    let decision = rollout::decide(&rollout::Inputs { holds: &holds, ..inputs(&pool, &members, &boots) });
+    assert_eq!(decision.chosen, ["n2", "n1"]);
+    assert_eq!(decision.recheck, Some(k8s_openapi::jiff::SignedDuration::from_mins(5)));
+    assert_eq!(owned(&decision).waiting["n0"], "waits for the window \"nights\"");
+}
+
 #[rstest]
 #[case("0/1R", "is updating")]
 #[case("0/1R Degraded", "failed; its daemon gives no reason")]

@@ -348,6 +348,8 @@ words! {
         Failed = "Failed",
         /// The pool is paused.
         PoolPaused = "PoolPaused",
+        /// An annotation on the node asks for it.
+        NodePaused = "NodePaused",
         /// The pool is being deleted.
         PoolDeleting = "PoolDeleting",
         /// The pool has no configuration yet.

@@ -19,6 +19,8 @@ pub mod annotation {
     pub const FENCED: Annotation = Annotation("seaworthy.dev/fenced");
     /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
+    /// On a Node: it is given no new configuration; the text says why. Written by users.
+    pub const PAUSED: Annotation = Annotation("seaworthy.dev/paused");
     /// On a pool: the nodes that are about to be given an order, and which, as JSON; written by the roll-out controller before
     /// it gives any, so that whoever decides next counts them.
     pub const PROMISED: Annotation = Annotation("seaworthy.dev/promised");

@@ -5,13 +5,14 @@ use std::io::Write as _;
 
 use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus};
+use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
 use seaworthy_ignition::spelling;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::Pools;
 use seaworthy_plan::pool_status;
 use seaworthy_plan::promise::Promise;
-use seaworthy_plan::rollout::{self, Decision};
+use seaworthy_plan::rollout::{self, Decision, Partner};
 use seaworthy_plan::waiting::Waiting;
 use serde_json::json;
 
@@ -48,6 +49,13 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(pool.name);
     let boots = Boots::default();
+    // Two control-plane nodes and an arbiter keep quorum together; where there is no arbiter, its pool has no nodes.
+    let partner = match pool.name {
+        MASTER => fleet.pools.get(ARBITER),
+        ARBITER => fleet.pools.get(MASTER),
+        _ => None,
+    };
+    let partner = partner.map(PoolView::of).map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
     let promised = Promise::of(pool.object);
     let inputs = rollout::Inputs {
         pool,
@@ -55,7 +63,7 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
         holds: &[],
         operator_nodes: &[],
         boots: &boots,
-        partner: None,
+        partner,
         promised: &promised,
         now,
     };

@@ -117,7 +117,9 @@ impl Fleet {
             return;
         };
         let found = object.text_of("apiVersion");
-        if found != api_version && !(found.is_empty() && !item_kind.is_empty()) {
+        // The items of a typed list need not repeat what the list says.
+        let is_implied = found.is_empty() && !item_kind.is_empty();
+        if found != api_version && !is_implied {
             let message = format!("{kind}: the apiVersion is {found:?}; accepted is {api_version}");
             self.errors.push(place.complaint("apiVersion", &message));
             return;

@@ -1,0 +1,171 @@
+//! The pool controller's decision as a whole: a small pool rolled out to the end, counting what is written.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Node;
+use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_plan::change::Change;
+use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::{NodeView, PoolView};
+use seaworthy_plan::pool::{Inputs, desired};
+use serde_json::{Value, json};
+use support::{NOW, annotate, node, pool};
+
+/// A cluster of one pool, with as much of an API as merges patches.
+struct Cluster {
+    pool: MachineConfigPool,
+    nodes: BTreeMap<String, Node>,
+    progress: BTreeMap<String, MachineConfigNode>,
+    writes: BTreeMap<String, usize>,
+    events: Vec<String>,
+}
+
+fn merge(value: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *value = patch.clone();
+        return;
+    };
+    if !value.is_object() {
+        *value = json!({});
+    }
+    for (key, patch) in patch {
+        if patch.is_null() {
+            value.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut value[key.as_str()], patch);
+        }
+    }
+}
+
+fn patched<T: serde::Serialize + serde::de::DeserializeOwned>(object: &T, patch: &Value) -> T {
+    let mut json = serde_json::to_value(object).unwrap();
+    merge(&mut json, patch);
+    serde_json::from_value(json).unwrap()
+}
+
+impl Cluster {
+    fn decide_and_apply(&mut self) -> usize {
+        let views: Vec<NodeView<'_>> =
+            self.nodes.iter().map(|(name, node)| NodeView::of(node, self.progress.get(name))).collect();
+        let members: Vec<&NodeView<'_>> = views.iter().collect();
+        let progress: BTreeMap<&str, &MachineConfigNode> =
+            self.progress.iter().map(|(name, object)| (name.as_str(), object)).collect();
+        let boots = Boots::default();
+        let changes = desired(&Inputs {
+            pool: PoolView::of(&self.pool),
+            nodes: &members,
+            progress: &progress,
+            evictions: &BTreeMap::new(),
+            holds: &[],
+            operator_nodes: &[],
+            boots: &boots,
+            partner: None,
+            certificates: &[],
+            topology: Some("HighlyAvailable"),
+            now: NOW,
+        })
+        .changes;
+        let mut count = 0;
+        for change in changes {
+            let name = match change {
+                Change::Patch { object, patch } => {
+                    let node = &self.nodes[&object.name];
+                    let node = patched(node, &patch);
+                    self.nodes.insert(object.name.clone(), node);
+                    object.name
+                }
+                Change::Apply { object } | Change::ApplyStatus { object } => {
+                    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+                    let next = match self.progress.get(&name) {
+                        Some(old) => {
+                            let mut next = patched(old, &object);
+                            let generation = old.metadata.generation.unwrap() + i64::from(next.spec != old.spec);
+                            next.metadata.generation = Some(generation);
+                            next
+                        }
+                        None => {
+                            let mut next: MachineConfigNode = serde_json::from_value(object).unwrap();
+                            next.metadata.generation = Some(1);
+                            next
+                        }
+                    };
+                    self.progress.insert(name.clone(), next);
+                    name
+                }
+                Change::PatchStatus { patch, .. } => {
+                    self.pool = patched(&self.pool, &patch);
+                    "pool".to_owned()
+                }
+                Change::Emit { event } => {
+                    self.events.push(event.reason.to_owned());
+                    continue;
+                }
+                other => panic!("{other:?}"),
+            };
+            *self.writes.entry(name).or_default() += 1;
+            count += 1;
+        }
+        count
+    }
+
+    /// Until nothing is left to write.
+    fn settle(&mut self) {
+        for _ in 0..20 {
+            if self.decide_and_apply() == 0 {
+                return;
+            }
+        }
+        panic!("no end of writing");
+    }
+}
+
+fn cluster(count: usize) -> Cluster {
+    let mut cluster = Cluster {
+        pool: pool("worker", "0", json!({"maxUnavailable": 2})),
+        nodes: (0..count).map(|nth| (format!("n{nth}"), node(&format!("n{nth}"), "0/0R"))).collect(),
+        progress: BTreeMap::new(),
+        writes: BTreeMap::new(),
+        events: Vec::new(),
+    };
+    cluster.settle();
+    cluster.writes.clear();
+    cluster.events.clear();
+    cluster
+}
+
+#[test]
+fn an_idle_pool_writes_nothing() {
+    let mut cluster = cluster(5);
+    assert_eq!(cluster.decide_and_apply(), 0);
+    assert_eq!(cluster.progress.len(), 5);
+}
+
+#[test]
+fn a_roll_out_ends_tells_of_itself_and_writes_little_for_each_node() {
+    let mut cluster = cluster(7);
+    cluster.pool.spec.configuration.as_mut().unwrap().name = Some("1".to_owned());
+    for _ in 0..10 {
+        cluster.settle();
+        // The fleet acknowledges at once.
+        for node in cluster.nodes.values_mut() {
+            let desired = annotation::DESIRED_CONFIG.of(&node.metadata).unwrap().to_owned();
+            annotate(node, annotation::CURRENT_CONFIG, &desired);
+            annotate(node, annotation::STATE, "Done");
+        }
+    }
+    cluster.settle();
+    assert_eq!(cluster.decide_and_apply(), 0);
+    let status = cluster.pool.status.as_ref().unwrap();
+    assert_eq!((status.updated_machine_count, status.ready_machine_count), (Some(7), Some(7)));
+    assert_eq!(cluster.events.iter().filter(|reason| *reason == "Updating").count(), 1);
+    assert_eq!(cluster.events.iter().filter(|reason| *reason == "Completed").count(), 1);
+    assert_eq!(cluster.events.iter().filter(|reason| *reason == "SetDesiredConfig").count(), 4);
+    cluster.writes.remove("pool");
+    let most = cluster.writes.values().max().unwrap();
+    assert!(*most <= 6, "{:?}", cluster.writes);
+}
