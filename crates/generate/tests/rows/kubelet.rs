@@ -209,10 +209,20 @@ fn an_empty_value_of_a_platform_setting_passes_and_does_nothing() {
     let empty = json!({
         "cgroupDriver": "", "clusterDNS": [], "clusterDomain": "", "featureGates": {}, "memorySwap": {"swapBehavior": ""},
     });
-    let cluster = with("worker", settings(empty));
-    cluster.assert_success("a");
-    let text = cluster.file("99-worker-generated-kubelet", KUBELET_CONF).unwrap();
-    assert!(text.contains("cgroupDriver: systemd\n") && text.contains("swapBehavior: NoSwap\n"), "{text}");
+    let null = json!({"cgroupDriver": null, "clusterDomain": null, "failSwapOn": null, "memorySwap": null});
+    for kubelet in [empty, null] {
+        let cluster = with("worker", settings(kubelet));
+        cluster.assert_success("a");
+        let text = cluster.file("99-worker-generated-kubelet", KUBELET_CONF).unwrap();
+        for kept in [
+            "cgroupDriver: systemd\n",
+            "clusterDomain: cluster.local\n",
+            "failSwapOn: false\n",
+            "swapBehavior: NoSwap\n",
+        ] {
+            assert!(text.contains(kept), "{kept} in {text}");
+        }
+    }
 }
 
 #[test]
