@@ -100,6 +100,42 @@ fn store_paths_are_absolute_plain_and_unique() {
     refuses("containerruntimeconfigs", stores(&["/a", "/a"]), "paths must be unique");
 }
 
+fn kubelet(settings: Value) -> Value {
+    json!({ "metadata": { "name": "a" }, "spec": { "kubeletConfig": settings } })
+}
+
+#[test]
+fn a_kubelet_config_leaves_the_platforms_settings_alone() {
+    let empty = json!({
+        "cgroupDriver": "", "clusterDNS": [], "clusterDomain": "", "featureGates": {}, "memorySwap": { "swapBehavior": "" },
+    });
+    accepts("kubeletconfigs", kubelet(empty));
+    accepts("kubeletconfigs", kubelet(json!({ "maxPods": 100, "evictionHard": { "memory.available": "1Gi" } })));
+    let refused = [
+        ("cgroupDriver", json!({ "cgroupDriver": "cgroupfs" })),
+        ("clusterDNS", json!({ "clusterDNS": ["1.1.1.1"] })),
+        ("clusterDomain", json!({ "clusterDomain": "x" })),
+        ("featureGates", json!({ "featureGates": { "X": true } })),
+        ("failSwapOn", json!({ "failSwapOn": false })),
+        ("swapBehavior", json!({ "memorySwap": { "swapBehavior": "NoSwap" } })),
+    ];
+    for (key, settings) in refused {
+        refuses("kubeletconfigs", kubelet(settings), &format!("{key} is set by the platform"));
+    }
+}
+
+#[test]
+fn a_node_is_sized_by_itself_or_by_hand() {
+    let both = |sizing: bool, reserved: Value| {
+        let mut object = kubelet(json!({ "systemReserved": reserved }));
+        object["spec"]["autoSizingReserved"] = sizing.into();
+        object
+    };
+    accepts("kubeletconfigs", both(true, json!({})));
+    accepts("kubeletconfigs", both(false, json!({ "memory": "1Gi" })));
+    refuses("kubeletconfigs", both(true, json!({ "memory": "1Gi" })), "exclude each other");
+}
+
 fn node(name: &str, status: Value) -> Value {
     json!({
         "metadata": { "name": name },
