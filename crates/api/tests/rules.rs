@@ -37,6 +37,17 @@ fn refuses(plural: &str, object: Value, message: &str) {
     assert!(broken.iter().any(|broken| broken.contains(message)), "{object}: {broken:?}");
 }
 
+/// Types and costs of all rules included.
+#[test]
+fn our_own_api_server_accepts_every_definition() {
+    for crd in crds::all() {
+        let mut definition = serde_json::to_value(&crd).unwrap();
+        seaworthy_schema::default_definition(&mut definition);
+        let mistakes = seaworthy_schema::definition_mistakes(&definition, None);
+        assert!(mistakes.is_empty(), "{}: {mistakes:?}", crd.spec.names.plural);
+    }
+}
+
 fn pool(max_unavailable: Value) -> Value {
     json!({ "metadata": { "name": "worker" }, "spec": { "maxUnavailable": max_unavailable } })
 }
