@@ -449,6 +449,27 @@ fn every_pool_is_served_although_one_fails() {
 }
 
 #[test]
+fn a_pool_that_fails_keeps_what_it_had() {
+    let mut cluster = Kubelets::new();
+    let all = json!({"matchExpressions": [{"key": label::BUILT_IN.as_str(), "operator": "Exists"}]});
+    cluster.create("a", all, settings(json!({"maxPods": 10})));
+    cluster.sync("a");
+    cluster.put_files("worker", "60-broken", &[("relative", "x")]);
+    cluster.edit("a", |object| object.spec.kubelet_config = Some(json!({"maxPods": 11})));
+    // A number of its own would be another name, which must not cost the pool the one that it has either.
+    cluster.edit("a", |object| annotation::MC_NAME_SUFFIX.set(&mut object.metadata, "4"));
+    assert_eq!(
+        done(&cluster.sync("a")),
+        (vec!["99-master-generated-kubelet-4"], vec![], vec!["99-master-generated-kubelet"])
+    );
+    assert!(cluster.file("99-worker-generated-kubelet", KUBELET_CONF).unwrap().contains("maxPods: 10\n"));
+    assert_eq!(cluster.finalizers("a"), ["99-worker-generated-kubelet", "99-master-generated-kubelet-4"]);
+    cluster.machine_configs.remove("60-broken");
+    assert_eq!(done(&cluster.sync("a")).2, ["99-worker-generated-kubelet"]);
+    cluster.assert_success("a");
+}
+
+#[test]
 fn a_hand_in_the_machine_config_is_undone_and_a_deleted_one_is_made_again() {
     let mut cluster = with("worker", settings(json!({"maxPods": 10})));
     let name = "99-worker-generated-kubelet";
