@@ -37,6 +37,17 @@ fn refuses(plural: &str, object: Value, message: &str) {
     assert!(broken.iter().any(|broken| broken.contains(message)), "{object}: {broken:?}");
 }
 
+/// Types and costs of all rules included.
+#[test]
+fn our_own_api_server_accepts_every_definition() {
+    for crd in crds::all() {
+        let mut definition = serde_json::to_value(&crd).unwrap();
+        seaworthy_schema::default_definition(&mut definition);
+        let mistakes = seaworthy_schema::definition_mistakes(&definition, None);
+        assert!(mistakes.is_empty(), "{}: {mistakes:?}", crd.spec.names.plural);
+    }
+}
+
 fn pool(max_unavailable: Value) -> Value {
     json!({ "metadata": { "name": "worker" }, "spec": { "maxUnavailable": max_unavailable } })
 }
@@ -98,6 +109,42 @@ fn store_paths_are_absolute_plain_and_unique() {
     refuses("containerruntimeconfigs", stores(&["/a@b"]), "must be an absolute path");
     refuses("containerruntimeconfigs", stores(&["/a//b"]), "must not contain '//'");
     refuses("containerruntimeconfigs", stores(&["/a", "/a"]), "paths must be unique");
+}
+
+fn kubelet(settings: Value) -> Value {
+    json!({ "metadata": { "name": "a" }, "spec": { "kubeletConfig": settings } })
+}
+
+#[test]
+fn a_kubelet_config_leaves_the_platforms_settings_alone() {
+    let empty = json!({
+        "cgroupDriver": "", "clusterDNS": [], "clusterDomain": "", "featureGates": {}, "memorySwap": { "swapBehavior": "" },
+    });
+    accepts("kubeletconfigs", kubelet(empty));
+    accepts("kubeletconfigs", kubelet(json!({ "maxPods": 100, "evictionHard": { "memory.available": "1Gi" } })));
+    let refused = [
+        ("cgroupDriver", json!({ "cgroupDriver": "cgroupfs" })),
+        ("clusterDNS", json!({ "clusterDNS": ["1.1.1.1"] })),
+        ("clusterDomain", json!({ "clusterDomain": "x" })),
+        ("featureGates", json!({ "featureGates": { "X": true } })),
+        ("failSwapOn", json!({ "failSwapOn": false })),
+        ("swapBehavior", json!({ "memorySwap": { "swapBehavior": "NoSwap" } })),
+    ];
+    for (key, settings) in refused {
+        refuses("kubeletconfigs", kubelet(settings), &format!("{key} is set by the platform"));
+    }
+}
+
+#[test]
+fn a_node_is_sized_by_itself_or_by_hand() {
+    let both = |sizing: bool, reserved: Value| {
+        let mut object = kubelet(json!({ "systemReserved": reserved }));
+        object["spec"]["autoSizingReserved"] = sizing.into();
+        object
+    };
+    accepts("kubeletconfigs", both(true, json!({})));
+    accepts("kubeletconfigs", both(false, json!({ "memory": "1Gi" })));
+    refuses("kubeletconfigs", both(true, json!({ "memory": "1Gi" })), "exclude each other");
 }
 
 fn node(name: &str, status: Value) -> Value {

@@ -12,9 +12,9 @@ pub struct Drains {
 }
 
 impl Drains {
-    /// What becomes of a node's pods, while it is drained.
-    pub fn of(&self, node: &str) -> Option<Arc<Evictions>> {
-        self.lock().get(node).cloned()
+    /// What becomes of the pods of all nodes that are being drained, by node.
+    pub fn all(&self) -> BTreeMap<String, Arc<Evictions>> {
+        self.lock().clone()
     }
 
     /// The nodes that are being drained.

@@ -1,20 +1,31 @@
 //! Carries out the changes that `plan` asks for.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Resource;
 use kube::core::ObjectMeta;
-use seaworthy_plan::change::{Change, Event};
+use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeStatus, MachineConfigPool};
+use seaworthy_plan::change::{Change, Event, Reference};
 use seaworthy_runtime::{Applier, Cache, Events, Gravity, WriteError};
+use serde::Deserialize;
 
 use crate::caches::Caches;
 
 /// How many nodes are written to at the same time.
 const AT_ONCE: usize = 16;
 
-/// Carries out changes of nodes, many at once, and tells of them. A change that fails keeps no other from being made; the
-/// first failure is given back.
+/// Carries out changes one after the other, up to the first that fails.
+pub async fn perform_in_order(applier: &Applier, caches: &Caches, changes: Vec<Change>) -> Result<(), WriteError> {
+    for change in changes {
+        one(applier, caches, change).await?;
+    }
+    Ok(())
+}
+
+/// Carries out changes: those of one object in their order, different objects at the same time. A change that fails keeps
+/// no other object from being changed; the first failure is given back, and otherwise what happened is told.
 pub async fn perform(
     applier: &Applier,
     events: &Events,
@@ -22,53 +33,92 @@ pub async fn perform(
     changes: Vec<Change>,
 ) -> Result<(), WriteError> {
     let mut told = Vec::new();
-    let mut writes = Vec::new();
+    let mut objects: BTreeMap<(&'static str, String), Vec<Change>> = BTreeMap::new();
     for change in changes {
-        match change {
-            Change::Emit { event } => told.push(event),
-            change => writes.push(change),
+        let object = match &change {
+            Change::Emit { .. } => None,
+            Change::Apply { object } | Change::ApplyStatus { object } => {
+                Some(("MachineConfigNode", object["metadata"]["name"].as_str().unwrap_or_default().to_owned()))
+            }
+            Change::Patch { object, .. } | Change::Delete { object } | Change::Evict { pod: object } => {
+                let namespace = object.namespace.as_deref().unwrap_or_default();
+                Some((object.kind, format!("{namespace}/{}", object.name)))
+            }
+        };
+        match (object, change) {
+            (None, Change::Emit { event }) => told.push(event),
+            (None, _) => {}
+            (Some(object), change) => objects.entry(object).or_default().push(change),
         }
     }
-    let results: Vec<Result<(), WriteError>> =
-        stream::iter(writes).map(|change| one(applier, caches, change)).buffer_unordered(AT_ONCE).collect().await;
-    let failed = results.into_iter().find_map(Result::err);
-    if failed.is_none() {
-        for event in told {
-            tell(events, caches, &event).await;
-        }
+    let results: Vec<Result<(), WriteError>> = stream::iter(objects.into_values())
+        .map(|changes| perform_in_order(applier, caches, changes))
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    if let Some(error) = results.into_iter().find_map(Result::err) {
+        return Err(error);
     }
-    failed.map_or(Ok(()), Err)
+    for event in told {
+        tell(events, caches, &event).await;
+    }
+    Ok(())
 }
 
 async fn one(applier: &Applier, caches: &Caches, change: Change) -> Result<(), WriteError> {
     match change {
+        // Written at the revision that was decided on, whatever the caches have learned since.
         Change::Patch { object, patch } if object.kind == "Node" => {
-            // Written at the revision that was decided on, whatever the cache has learned since.
-            let metadata = ObjectMeta {
-                name: Some(object.name),
-                resource_version: object.resource_version,
-                ..ObjectMeta::default()
-            };
-            let seen = Node { metadata, ..Node::default() };
+            let seen = Node { metadata: metadata(object), ..Node::default() };
             written(&caches.nodes, applier.patch(&seen, patch).await)
         }
-        Change::Evict { pod } => {
-            let metadata =
-                ObjectMeta { name: Some(pod.name), namespace: pod.namespace, uid: pod.uid, ..ObjectMeta::default() };
-            applier.evict(&Pod { metadata, ..Pod::default() }).await
+        Change::Patch { object, patch } if object.kind == "MachineConfigPool" => {
+            let seen = MachineConfigPool { metadata: metadata(object), ..MachineConfigPool::default() };
+            written(&caches.pools, applier.patch(&seen, patch).await)
         }
-        // Decisions about nodes ask for nothing else.
-        change => {
-            tracing::error!(?change, "this change is not one that nodes need");
-            Ok(())
-        }
+        Change::Evict { pod } => applier.evict(&Pod { metadata: metadata(pod), ..Pod::default() }).await,
+        Change::Apply { object } => match serde_json::from_value::<MachineConfigNode>(object) {
+            Ok(object) => written(&caches.machine_config_nodes, applier.apply(&object).await),
+            Err(error) => unexpected(&error),
+        },
+        Change::ApplyStatus { object } => match serde_json::from_value::<Reported>(object) {
+            Ok(Reported { metadata, status }) => {
+                let object = MachineConfigNode { metadata, status: Some(status), ..MachineConfigNode::default() };
+                written(&caches.machine_config_nodes, applier.apply_status(&object).await)
+            }
+            Err(error) => unexpected(&error),
+        },
+        // Decisions about pools and nodes ask for nothing else.
+        change => unexpected(&format!("{change:?}")),
     }
 }
 
-fn written(cache: &Arc<Cache<Node>>, result: Result<Node, WriteError>) -> Result<(), WriteError> {
+/// A MachineConfigNode's status without the rest.
+#[derive(Deserialize)]
+struct Reported {
+    metadata: ObjectMeta,
+    status: MachineConfigNodeStatus,
+}
+
+fn metadata(object: Reference) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(object.name),
+        namespace: object.namespace,
+        uid: object.uid,
+        resource_version: object.resource_version,
+        ..ObjectMeta::default()
+    }
+}
+
+fn unexpected(what: &dyn std::fmt::Display) -> Result<(), WriteError> {
+    tracing::error!(%what, "this change is not one that a pool needs");
+    Ok(())
+}
+
+fn written<K: Resource>(cache: &Cache<K>, result: Result<K, WriteError>) -> Result<(), WriteError> {
     match result {
-        Ok(node) => {
-            cache.wrote(node);
+        Ok(object) => {
+            cache.wrote(object);
             Ok(())
         }
         // It left meanwhile.

@@ -11,20 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::machineconfiguration::{
+    MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus,
+};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER};
-use seaworthy_api::vocabulary::seaworthy::annotation;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::promise::Promise;
-use seaworthy_plan::rollout::{Decision, Partner};
+use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::waiting::Reason;
-use seaworthy_plan::{node_status, pool_status, rollout, targeting};
+use seaworthy_plan::{node_status, pool};
 use seaworthy_runtime::metrics::{NodeLabel, NodeStateLabels, PoolGauges, PoolLabel};
 use seaworthy_runtime::{Applier, Controller, Events, Key, Next, Queue, WriteError};
 use serde_json::json;
@@ -32,11 +32,9 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::drains::Drains;
-use crate::perform::{perform, tell};
+use crate::perform::{perform, perform_in_order, tell};
 use crate::writes::is_rendered;
 
-/// How many MachineConfigNodes are written at the same time.
-const AT_ONCE: usize = 16;
 /// How long a node that was given an order has to answer before its MachineConfigNode says that it has not: mostly it
 /// answers at once, and then one write tells both.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -161,7 +159,7 @@ impl RolloutController {
         let views = views(&moment.nodes, &progress);
         let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
         let assignment = pools.assign(&views);
-        let (pool, nodes) = (PoolView::of(object), assignment.nodes_of(name));
+        let nodes = assignment.nodes_of(name);
         if pools.selecting_all.contains(&name) {
             // The pool is told by its owner's mistake alone; no node is moved by it.
             return Ok(Next::change());
@@ -175,135 +173,45 @@ impl RolloutController {
         let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
         let boots = boots(&moment);
         let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
-        let now = self.context.now();
-        let promise = Promise::of(object);
-        let inputs = rollout::Inputs {
-            pool,
-            nodes,
-            holds: &[],
-            operator_nodes: &operator_nodes,
-            boots: &boots,
-            partner,
-            promised: &promise,
-            now,
-        };
-        let decision = rollout::decide(&inputs);
-        self.fence(&decision).await?;
-        let next = promise.next(&decision.chosen, nodes, pool.target());
-        let object = self.promise(object, next).await?;
-        self.write_nodes(name, nodes, &decision, pool, &progress).await?;
-        let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &decision, topology });
-        {
-            let mut memory = self.memory();
-            let ordered = Instant::now();
-            memory.ordered.extend(decision.chosen.iter().map(|node| ((*node).to_owned(), ordered)));
-        }
-        perform(&self.applier, &self.events, &self.context.caches, changes).await?;
-
+        let now = to_second(self.context.now());
         let certificates = controller_config
             .as_ref()
             .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
             .unwrap_or_default();
-        let inputs = pool_status::Inputs { pool: PoolView::of(&object), nodes, progress: &progress, certificates, now };
-        if let Some(status) = pool_status::status(&inputs) {
-            self.count(name, nodes, &status);
-            if object.status.as_ref() != Some(&status) {
-                let patched = self.applier.patch_status(&*object, json!({"status": status})).await?;
-                self.context.caches.pools.wrote(patched);
-                for event in pool_status::events(PoolView::of(&object), &status) {
-                    tell(&self.events, &self.context.caches, &event).await;
-                }
+        let promised = Promise::of(object);
+        let (unanswered, evictions) = (self.unanswered(), self.drains.all());
+        let decision = pool::desired(&pool::Inputs {
+            pool: PoolView::of(object),
+            nodes,
+            progress: &progress,
+            evictions: &evictions,
+            unanswered: &unanswered,
+            holds: &[],
+            operator_nodes: &operator_nodes,
+            boots: &boots,
+            partner,
+            promised: &promised,
+            certificates,
+            topology,
+            now,
+        });
+        let caches = &self.context.caches;
+        perform_in_order(&self.applier, caches, decision.before).await?;
+        self.note_orders(&decision.report.chosen);
+        perform(&self.applier, &self.events, caches, decision.changes).await?;
+        self.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
+        // The promise above has made a new revision, which is in the cache.
+        if let Some((status, object)) = decision.status.zip(caches.pools.named(name)) {
+            caches.pools.wrote(self.applier.patch_status(&*object, json!({"status": status})).await?);
+            for event in &decision.events {
+                tell(&self.events, caches, event).await;
             }
         }
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
-        let is_unanswered = !decision.chosen.is_empty() || self.has_unanswered(nodes);
-        let recheck = [recheck, is_unanswered.then_some(ANSWER)].into_iter().flatten().min();
+        let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
+        let recheck = [recheck, is_waiting.then_some(ANSWER)].into_iter().flatten().min();
         let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(views.len()).unwrap_or(u32::MAX));
         Ok(Next { recheck, rest })
-    }
-
-    /// Touches nodes, so that an order which was promised and is not wanted any more is refused.
-    async fn fence(&self, decision: &Decision<'_>) -> Result<(), WriteError> {
-        for name in &decision.fence {
-            let Some(node) = self.context.caches.nodes.named(name) else { continue };
-            let revision = node.resource_version().unwrap_or_default();
-            let patch = json!({"metadata": {"annotations": {annotation::FENCED.as_str(): revision}}});
-            self.context.caches.nodes.wrote(self.applier.patch(&*node, patch).await?);
-        }
-        Ok(())
-    }
-
-    /// Writes the orders that are about to be given onto the pool, before any is given.
-    async fn promise(
-        &self,
-        pool: &Arc<MachineConfigPool>,
-        promise: Option<Promise>,
-    ) -> Result<Arc<MachineConfigPool>, WriteError> {
-        let Some(promise) = promise else { return Ok(Arc::clone(pool)) };
-        let patch = json!({"metadata": {"annotations": {annotation::PROMISED.as_str(): promise.to_text()}}});
-        let patched = self.applier.patch(&**pool, patch).await?;
-        self.context.caches.pools.wrote(patched.clone());
-        Ok(Arc::new(patched))
-    }
-
-    /// Writes the MachineConfigNodes of a pool's nodes.
-    async fn write_nodes(
-        &self,
-        pool: &str,
-        nodes: &[&NodeView<'_>],
-        decision: &Decision<'_>,
-        view: PoolView<'_>,
-        progress: &BTreeMap<&str, &MachineConfigNode>,
-    ) -> Result<(), WriteError> {
-        let waiting: BTreeMap<&str, &Reason> =
-            decision.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
-        let chosen: BTreeSet<&str> = decision.chosen.iter().copied().collect();
-        let now = self.context.now();
-        let wanted = nodes.iter().map(|node| {
-            let old = progress.get(node.name).copied();
-            let is_chosen = chosen.contains(node.name);
-            let evictions = self.drains.of(node.name);
-            let inputs = node_status::Inputs {
-                node,
-                pool: Some(pool),
-                target: view.target(),
-                is_chosen,
-                waiting: waiting.get(node.name).copied(),
-                evictions: evictions.as_deref(),
-                old,
-                now: to_second(now),
-            };
-            // What has been ordered just now is told when the node answers, or has not answered for a while.
-            (node_status::desired(&inputs), old, is_chosen || self.is_unanswered(node))
-        });
-        self.write_progress(wanted).await
-    }
-
-    async fn write_progress<'o>(
-        &self,
-        wanted: impl Iterator<Item = (MachineConfigNode, Option<&'o MachineConfigNode>, bool)>,
-    ) -> Result<(), WriteError> {
-        let changed: Vec<(MachineConfigNode, bool, bool)> = wanted
-            .filter_map(|(new, old, is_quiet)| {
-                let (spec, status) = node_status::differs(old, &new);
-                let status = status && (!is_quiet || old.is_none());
-                (spec || status).then_some((new, spec, status))
-            })
-            .collect();
-        let cache = &self.context.caches.machine_config_nodes;
-        let write = |(object, spec, status): (MachineConfigNode, bool, bool)| async move {
-            if spec {
-                let bare = MachineConfigNode { status: None, ..object.clone() };
-                cache.wrote(self.applier.apply(&bare).await?);
-            }
-            if status {
-                cache.wrote(self.applier.apply_status(&object).await?);
-            }
-            Ok::<(), WriteError>(())
-        };
-        let results: Vec<Result<(), WriteError>> =
-            stream::iter(changed).map(write).buffer_unordered(AT_ONCE).collect().await;
-        results.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
     /// The nodes without a pool have a MachineConfigNode too, which says why nothing moves them.
@@ -318,7 +226,7 @@ impl RolloutController {
         let reasons: Vec<(&NodeView<'_>, Option<Reason>)> =
             assignment.without.iter().map(|(node, membership)| (*node, membership.reason())).collect();
         self.alert(&views, &pools);
-        let wanted = reasons.iter().map(|(node, reason)| {
+        let changes = reasons.iter().flat_map(|(node, reason)| {
             let old = progress.get(node.name).copied();
             let inputs = node_status::Inputs {
                 node,
@@ -330,29 +238,26 @@ impl RolloutController {
                 old,
                 now,
             };
-            (node_status::desired(&inputs), old, false)
+            node_status::changes(old, &node_status::desired(&inputs), false)
         });
-        self.write_progress(wanted).await?;
+        perform(&self.applier, &self.events, &self.context.caches, changes.collect()).await?;
         Ok(Next { recheck: None, rest: REST })
     }
 
-    fn is_unanswered(&self, node: &NodeView<'_>) -> bool {
-        let is_waited_for = |ordered: &Instant| ordered.elapsed() < ANSWER;
-        !node.has_answered() && self.memory().ordered.get(node.name).is_some_and(is_waited_for)
-    }
-
-    fn has_unanswered(&self, nodes: &[&NodeView<'_>]) -> bool {
+    /// The nodes that were given an order a moment ago.
+    fn unanswered(&self) -> BTreeSet<String> {
         let mut memory = self.memory();
         memory.ordered.retain(|_, ordered| ordered.elapsed() < ANSWER);
-        !memory.ordered.is_empty() && nodes.iter().any(|node| memory.ordered.contains_key(node.name))
+        memory.ordered.keys().cloned().collect()
     }
 
-    fn count(
-        &self,
-        pool: &str,
-        nodes: &[&NodeView<'_>],
-        status: &seaworthy_api::machineconfiguration::MachineConfigPoolStatus,
-    ) {
+    fn note_orders(&self, chosen: &[&str]) {
+        let ordered = Instant::now();
+        self.memory().ordered.extend(chosen.iter().map(|node| ((*node).to_owned(), ordered)));
+    }
+
+    fn count(&self, pool: &str, nodes: &[&NodeView<'_>], status: Option<&MachineConfigPoolStatus>) {
+        let Some(status) = status else { return };
         let metrics = &self.context.metrics;
         let label = PoolLabel { pool: pool.to_owned() };
         let set = |family: &PoolGauges, count: Option<i32>| {

@@ -6,20 +6,23 @@
 //!   its MachineConfigs with it and nobody else's.
 //! - A decision depends on its inputs alone, and all of them can be watched; so nothing is ever tried again by time.
 
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool, SettingsStatus};
 use seaworthy_api::meta::{LabelSelector, Selection};
-use seaworthy_api::vocabulary::machineconfiguration::{GeneratorCondition, GeneratorReason, annotation, label};
+use seaworthy_api::vocabulary::machineconfiguration::{GeneratorReason, annotation};
 use serde::Serialize;
 
+use self::view::View;
 use crate::base::is_complete;
-use crate::conditions::{Notice, Outcome, status};
-use crate::envelope::{self, File, brought_to, name_of, owners};
-use crate::name::{Assignment, Claimant, Existing, Scheme};
-use crate::write::{Deletion, MetadataPatch, Write};
+use crate::conditions::Notice;
+use crate::envelope::{self, File, name_of, owners};
+use crate::name::Scheme;
+use crate::write::{Deletion, Write};
 
 /// A kind of settings for pools.
 pub trait Settings {
@@ -126,10 +129,13 @@ pub(crate) struct Family {
     pub(crate) no_name: &'static str,
 }
 
+/// Makes the files of a pool.
+pub(crate) type Files<'c> = Box<dyn Fn(&MachineConfigPool) -> Result<Vec<File>, Refusal> + 'c>;
+
 /// What is known of an object that is valid.
 pub(crate) struct Content<'c> {
     /// The files for a pool.
-    pub(crate) files: Box<dyn Fn(&MachineConfigPool) -> Result<Vec<File>, Refusal> + 'c>,
+    pub(crate) files: Files<'c>,
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -165,7 +171,7 @@ pub(crate) fn decide<K: Settings>(
     inputs: &Inputs<'_, K>,
     content: Result<Content<'_>, Refusal>,
 ) -> Decision {
-    let view = View { family, inputs, object: inputs.object.metadata() };
+    let view = View::new(family, inputs);
     if view.object.deletion_timestamp.is_some() {
         return view.farewell();
     }
@@ -261,285 +267,6 @@ pub(crate) fn at_install<K: Settings>(
     Ok(made.into_values().map(|(_, machine_config)| machine_config).collect())
 }
 
-/// One object and its surroundings.
-struct View<'v, 'a, K> {
-    family: &'v Family,
-    inputs: &'v Inputs<'a, K>,
-    object: &'v ObjectMeta,
-}
-
-impl<K: Settings> View<'_, '_, K> {
-    /// The decision about an object that cannot be served at all.
-    fn refused(&self, mut writes: Vec<Write>, refusal: Refusal) -> Decision {
-        let outcome = Outcome::failure(refusal.reason, &refusal.message);
-        writes.extend(self.status(&outcome, &[]));
-        Decision { writes, report: Report { refused: Some(refusal), ..Report::default() } }
-    }
-
-    /// The decision about an object that has pools and names.
-    fn serve(&self, pools: &[&MachineConfigPool], assignment: &Assignment, content: &Content<'_>) -> Decision {
-        let mut report = Report::default();
-        let mut machine_configs = Vec::new();
-        let mut kept = BTreeSet::new();
-        let mut failed = BTreeSet::new();
-        let mut overriders = Vec::new();
-        for pool in pools {
-            let role = name_of(&pool.metadata);
-            let (name, outcome) = match self.machine_config(pool, assignment, content) {
-                Ok(wanted) => {
-                    overriders.extend(self.overriders(role, &wanted));
-                    let name = name_of(&wanted.metadata).to_owned();
-                    kept.insert(name.clone());
-                    let outcome = match self.find(&name).map(|existing| brought_to(existing, &wanted)) {
-                        None => {
-                            machine_configs.push(Write::Create(wanted));
-                            PoolOutcome::Created
-                        }
-                        Some(Some(update)) => {
-                            machine_configs.push(Write::Update(update));
-                            PoolOutcome::Updated
-                        }
-                        Some(None) => PoolOutcome::Unchanged,
-                    };
-                    (Some(name), outcome)
-                }
-                Err(refusal) => {
-                    failed.insert(role);
-                    let name = assignment.names.get(role).and_then(|name| name.clone().ok());
-                    (name, PoolOutcome::Failed(refusal))
-                }
-            };
-            report.pools.push(PoolReport { pool: role.to_owned(), machine_config: name, outcome });
-        }
-        let mut notices = content.notices.clone();
-        if !overriders.is_empty() {
-            notices.push(Notice {
-                condition: GeneratorCondition::Overridden,
-                reason: GeneratorReason::LaterObject,
-                message: overriders.join("; "),
-            });
-        }
-        report.notices = notices.iter().map(|notice| notice.message.clone()).collect();
-
-        // A finalizer stands before the MachineConfig that it is for, so none is ever left behind.
-        let mut writes = Vec::new();
-        let mut patch = self.finalizers(&kept, &failed);
-        if annotation::MC_NAME_SUFFIX.of(self.object).is_none() {
-            patch.annotations.insert(annotation::MC_NAME_SUFFIX.into(), assignment.suffix.clone());
-        }
-        if !patch.is_empty() {
-            writes.push(Write::Patch(patch));
-        }
-        writes.extend(machine_configs);
-        writes.extend(self.departing(&kept, &failed).into_iter().map(Write::Delete));
-        writes.extend(self.status(&outcome_of(&report.pools), &notices));
-        Decision { writes, report }
-    }
-
-    /// The MachineConfig for a pool.
-    fn machine_config(
-        &self,
-        pool: &MachineConfigPool,
-        assignment: &Assignment,
-        content: &Content<'_>,
-    ) -> Result<MachineConfig, Refusal> {
-        let role = name_of(&pool.metadata);
-        let no_name = |why: String| Refusal::new(GeneratorReason::NoName, format!("{}: {why}", self.family.no_name));
-        let name = match assignment.names.get(role) {
-            Some(Ok(name)) => name,
-            Some(Err(error)) => return Err(no_name(error.to_string())),
-            None => return Err(no_name(format!("pool {role} has none"))),
-        };
-        let foreign = self.find(name).and_then(|existing| {
-            let owners = existing.metadata.owner_references.iter().flatten();
-            owners.filter(|owner| owner.controller == Some(true)).find(|owner| owner.kind != self.family.kind)
-        });
-        if let Some(owner) = foreign {
-            let (name, kind, owner) = (name.clone(), owner.kind.clone(), owner.name.clone());
-            return Err(no_name(crate::name::NameError::Foreign { name, kind, owner }.to_string()));
-        }
-        let files = (content.files)(pool)?;
-        let owner = envelope::owner(self.family.kind, self.object);
-        Ok(envelope::machine_config(name, role, self.inputs.build, owner, envelope::config(&files, &[])))
-    }
-
-    /// Who wins over which of our files in a pool.
-    fn overriders(&self, role: &str, ours: &MachineConfig) -> Vec<String> {
-        let mine: BTreeSet<&str> = envelope::paths(ours).collect();
-        let our_name = name_of(&ours.metadata);
-        let later = self.inputs.machine_configs.iter().filter(|other| {
-            let name = name_of(&other.metadata);
-            name > our_name && self.family.scheme.suffix(role, name).is_some() && !self.is_ours(&other.metadata)
-        });
-        later
-            .filter_map(|other| {
-                let owner = owners(&other.metadata, self.family.kind).next()?;
-                let lost: Vec<&str> = envelope::paths(other).filter(|path| mine.contains(path)).collect();
-                (!lost.is_empty()).then(|| {
-                    let (name, kind) = (name_of(&other.metadata), self.family.kind);
-                    format!("pool {role}: {} comes from {name} of {kind} {}", lost.join(", "), owner.name)
-                })
-            })
-            .collect()
-    }
-
-    /// The decision about an object that is being deleted.
-    fn farewell(&self) -> Decision {
-        let is_doomed = |metadata: &ObjectMeta| {
-            let is_named = |finalizer: &String| {
-                Some(finalizer) == metadata.name.as_ref() || Some(finalizer) == metadata.uid.as_ref()
-            };
-            let belongs_to_nobody = owners(metadata, self.family.kind).all(|owner| owner.uid.is_empty());
-            let is_named = self.object.finalizers.iter().flatten().any(|own| self.is_own(own) && is_named(own));
-            self.is_ours(metadata) || (belongs_to_nobody && is_named)
-        };
-        let doomed = self.inputs.machine_configs.iter().filter(|machine_config| is_doomed(&machine_config.metadata));
-        let mut writes: Vec<Write> =
-            doomed.map(|machine_config| Write::Delete(deletion(&machine_config.metadata))).collect();
-        let patch = self.finalizers(&BTreeSet::new(), &BTreeSet::new());
-        // Without finalizers the object is as good as gone, and its dependents go with it.
-        if self.object.finalizers.iter().flatten().next().is_none() {
-            writes.clear();
-        }
-        if !patch.is_empty() {
-            writes.push(Write::Patch(patch));
-        }
-        Decision { writes, report: Report::default() }
-    }
-
-    /// What there is to do when pools are left.
-    fn leave(&self, kept: &BTreeSet<String>, failed: &BTreeSet<&str>) -> Vec<Write> {
-        let mut writes: Vec<Write> = self.departing(kept, failed).into_iter().map(Write::Delete).collect();
-        let patch = self.finalizers(kept, failed);
-        if !patch.is_empty() {
-            writes.push(Write::Patch(patch));
-        }
-        writes
-    }
-
-    /// The MachineConfigs that go: ours for pools that are not selected any more, those of older releases that ours
-    /// replace, and those of objects that are gone.
-    fn departing(&self, kept: &BTreeSet<String>, failed: &BTreeSet<&str>) -> Vec<Deletion> {
-        let legacy: BTreeSet<String> = self
-            .inputs
-            .pools
-            .iter()
-            .filter(|pool| kept.contains(&self.family.scheme.name(name_of(&pool.metadata), "")))
-            .flat_map(|pool| self.family.legacy_of(pool))
-            .collect();
-        let is_departing = |metadata: &ObjectMeta| {
-            let name = name_of(metadata);
-            let is_of_failed = label::ROLE.of(metadata).is_some_and(|role| failed.contains(role));
-            let is_unclaimed = owners(metadata, self.family.kind).all(|owner| !self.is_live(&owner.uid));
-            let is_old = self.is_ours(metadata) || (legacy.contains(name) && is_unclaimed);
-            is_old && !kept.contains(name) && !is_of_failed
-        };
-        let ours = self.inputs.machine_configs.iter().filter(|machine_config| is_departing(&machine_config.metadata));
-        let mut departing: Vec<Deletion> = ours.map(|machine_config| deletion(&machine_config.metadata)).collect();
-        let Inputs { all, pools, machine_configs, build, .. } = self.inputs;
-        for orphan in orphans(self.family, all, pools, machine_configs, build) {
-            if !kept.contains(&orphan.name) && !departing.contains(&orphan) {
-                departing.push(orphan);
-            }
-        }
-        departing
-    }
-
-    /// The change of finalizers: those of MachineConfigs that are kept, and everybody else's as they are.
-    fn finalizers(&self, kept: &BTreeSet<String>, failed: &BTreeSet<&str>) -> MetadataPatch {
-        let is = self.object.finalizers.as_deref().unwrap_or_default();
-        let stays = |finalizer: &&String| {
-            let is_of_failed = || {
-                let found = self.inputs.machine_configs.iter().find(|machine_config| {
-                    let metadata = &machine_config.metadata;
-                    metadata.name.as_ref() == Some(*finalizer) || metadata.uid.as_ref() == Some(*finalizer)
-                });
-                let role = found.and_then(|found| label::ROLE.of(&found.metadata));
-                role.is_some_and(|role| failed.contains(role))
-            };
-            !self.is_own(finalizer) || kept.contains(*finalizer) || is_of_failed()
-        };
-        let mut should: Vec<String> = is.iter().filter(stays).cloned().collect();
-        should.extend(kept.iter().filter(|name| !is.contains(name)).cloned());
-        MetadataPatch {
-            annotations: BTreeMap::new(),
-            finalizers: (should != is).then_some(should),
-            resource_version: self.object.resource_version.clone(),
-        }
-    }
-
-    /// Whether a finalizer is one that this controller writes, or wrote in an older release.
-    ///
-    /// Differs: upstream takes whatever comes first for its own, and clears all when one is not.
-    fn is_own(&self, finalizer: &str) -> bool {
-        let scheme = &self.family.scheme;
-        let is_legacy = |rest: &str| {
-            let ends = |ending: &str| rest.strip_suffix(ending).is_some_and(|pool| pool.ends_with('-'));
-            ends(scheme.word) || scheme.legacy.iter().any(|ending| ends(ending))
-        };
-        scheme.is_name(finalizer) || finalizer.strip_prefix("99-").is_some_and(is_legacy) || is_uid(finalizer)
-    }
-
-    fn assignment(&self, pools: &[&MachineConfigPool]) -> Result<Assignment, crate::name::NameError> {
-        let claimant = |object: &'_ ObjectMeta, pools: BTreeSet<String>| (object.clone(), pools);
-        let mut others: Vec<(ObjectMeta, BTreeSet<String>)> = Vec::new();
-        for object in self.inputs.all.iter().filter(|object| object.metadata().name != self.object.name) {
-            // Who is on the way out is counted as long as its MachineConfigs are there.
-            let selection = object.selector().and_then(|selector| Selection::of(selector).ok()).unwrap_or_default();
-            let pools = selected(&selection, self.inputs.pools);
-            let pools = pools.iter().map(|pool| name_of(&pool.metadata).to_owned()).collect();
-            others.push(claimant(object.metadata(), pools));
-        }
-        let mine = pools.iter().map(|pool| name_of(&pool.metadata).to_owned()).collect();
-        others.push(claimant(self.object, mine));
-        let claimants: Vec<Claimant<'_>> = others
-            .iter()
-            .map(|(metadata, pools)| Claimant {
-                name: name_of(metadata),
-                uid: metadata.uid.as_deref().unwrap_or_default(),
-                created: metadata.creation_timestamp.as_ref(),
-                suffix: annotation::MC_NAME_SUFFIX.of(metadata),
-                finalizers: metadata.finalizers.as_deref().unwrap_or_default(),
-                pools: pools.iter().map(String::as_str).collect(),
-            })
-            .collect();
-        let existing: BTreeMap<&str, Existing<'_>> = self
-            .inputs
-            .machine_configs
-            .iter()
-            .map(|machine_config| {
-                let owner = owners(&machine_config.metadata, self.family.kind).next();
-                (name_of(&machine_config.metadata), Existing { owner: owner.map(|owner| owner.uid.as_str()) })
-            })
-            .collect();
-        // The object itself was pushed last.
-        match claimants.last() {
-            Some(me) => self.family.scheme.assign(me, &claimants, &existing),
-            None => Ok(Assignment { suffix: String::new(), names: BTreeMap::new() }),
-        }
-    }
-
-    fn find(&self, name: &str) -> Option<&MachineConfig> {
-        let found = self.inputs.machine_configs.iter().find(|found| name_of(&found.metadata) == name);
-        found.map(Arc::as_ref)
-    }
-
-    fn is_ours(&self, metadata: &ObjectMeta) -> bool {
-        let uid = self.object.uid.as_deref().unwrap_or_default();
-        owners(metadata, self.family.kind).any(|owner| !owner.uid.is_empty() && owner.uid == uid)
-    }
-
-    fn is_live(&self, uid: &str) -> bool {
-        let is = |metadata: &ObjectMeta| !uid.is_empty() && metadata.uid.as_deref() == Some(uid);
-        is(self.object) || self.inputs.all.iter().any(|object| is(object.metadata()))
-    }
-
-    fn status(&self, outcome: &Outcome, notices: &[Notice]) -> Option<Write> {
-        let old = self.inputs.object.status();
-        status(old, self.object.generation, outcome, notices, &self.inputs.now).map(Write::Status)
-    }
-}
-
 /// The pools that a selector selects, by name. An empty one selects nothing.
 fn selected<'p>(selection: &Selection, pools: &'p [Arc<MachineConfigPool>]) -> Vec<&'p MachineConfigPool> {
     let matches = |pool: &&MachineConfigPool| selection.matches(pool.metadata.labels.as_ref());
@@ -563,27 +290,6 @@ fn claims<K: Settings>(family: &Family, object: &K, pools: &[Arc<MachineConfigPo
     by_annotation.into_iter().chain(metadata.finalizers.iter().flatten().cloned()).collect()
 }
 
-/// The outcome for the object as a whole.
-fn outcome_of(pools: &[PoolReport]) -> Outcome {
-    let failures: Vec<(&str, &Refusal)> = pools
-        .iter()
-        .filter_map(|report| match &report.outcome {
-            PoolOutcome::Failed(refusal) => Some((report.pool.as_str(), refusal)),
-            _ => None,
-        })
-        .collect();
-    match failures.as_slice() {
-        [] => Outcome::success(),
-        [(_, refusal)] if pools.len() == 1 => Outcome::failure(refusal.reason, &refusal.message),
-        failures => {
-            let reason =
-                if failures.len() == pools.len() { failures[0].1.reason } else { GeneratorReason::PartlyApplied };
-            let told = failures.iter().map(|(pool, refusal)| format!("pool {pool}: {}", refusal.message));
-            Outcome::failure(reason, told.collect::<Vec<_>>().join("; "))
-        }
-    }
-}
-
 fn deletion(metadata: &ObjectMeta) -> Deletion {
     Deletion { name: name_of(metadata).to_owned(), uid: metadata.uid.clone() }
 }
@@ -591,15 +297,4 @@ fn deletion(metadata: &ObjectMeta) -> Deletion {
 fn is_generated(machine_config: &MachineConfig) -> bool {
     let build = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&machine_config.metadata);
     build.is_some_and(|build| !build.is_empty())
-}
-
-/// Whether a text has the form of a uid: the oldest releases wrote the uid of the MachineConfig as finalizer.
-fn is_uid(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let lengths = [8, 4, 4, 4, 12];
-    parts.len() == lengths.len()
-        && parts
-            .iter()
-            .zip(lengths)
-            .all(|(part, length)| part.len() == length && part.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

@@ -24,13 +24,6 @@ pub enum Change {
         /// The patch. A null removes.
         patch: Value,
     },
-    /// A merge patch of a status, for conditions that are one list with several writers: those of a pool.
-    PatchStatus {
-        /// The object.
-        object: Reference,
-        /// The patch. A null removes.
-        patch: Value,
-    },
     /// A deletion.
     Delete {
         /// The object. Its version and identity are preconditions.

@@ -13,11 +13,15 @@ use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::machine_config_node::{
     NodeConfigImageSpec, NodeConfigImageStatus, NodeConfigVersionSpec, NodeConfigVersionStatus, NodeReference,
 };
-use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeSpec, MachineConfigNodeStatus};
+use seaworthy_api::machineconfiguration::{
+    API_VERSION, MachineConfigNode, MachineConfigNodeSpec, MachineConfigNodeStatus,
+};
 use seaworthy_api::meta::{Condition, ConditionStatus};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, NodeCondition, NodeReason, State, WaitingReason};
+use serde_json::{Value, json};
 
+use crate::change::Change;
 use crate::eviction::Evictions;
 use crate::fleet::{NodeView, Target};
 use crate::waiting::{Reason, UPDATING};
@@ -114,6 +118,27 @@ pub fn differs(old: Option<&MachineConfigNode>, new: &MachineConfigNode) -> (boo
     let Some(old) = old else { return (true, true) };
     let is_owned = old.metadata.owner_references == new.metadata.owner_references;
     (old.spec != new.spec || !is_owned, old.status != new.status)
+}
+
+/// The changes that bring an object to what it should be. While a node that was given an order has not answered, its
+/// status waits, unless there is none yet.
+pub fn changes(old: Option<&MachineConfigNode>, new: &MachineConfigNode, is_unanswered: bool) -> Vec<Change> {
+    let (spec_differs, status_differs) = differs(old, new);
+    let name = new.metadata.name.as_deref().unwrap_or_default();
+    let applied = |metadata: Value, part: &str, value: Value| json!({ "apiVersion": API_VERSION, "kind": "MachineConfigNode", "metadata": metadata, part: value });
+    let mut changes = Vec::new();
+    if spec_differs {
+        let mut metadata = json!({ "name": name });
+        if let Some(owners) = &new.metadata.owner_references {
+            metadata["ownerReferences"] = json!(owners);
+        }
+        changes.push(Change::Apply { object: applied(metadata, "spec", json!(new.spec)) });
+    }
+    if status_differs && (!is_unanswered || old.is_none()) {
+        let metadata = json!({ "name": name });
+        changes.push(Change::ApplyStatus { object: applied(metadata, "status", json!(new.status)) });
+    }
+    changes
 }
 
 fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNodeStatus {

@@ -4,17 +4,20 @@
 //! none at all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::machineconfiguration::controller_config::ControllerCertificate;
-use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigNode, MachineConfigPoolStatus};
-use serde_json::{Value, json};
+use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPoolStatus};
+use seaworthy_api::vocabulary::seaworthy::annotation;
+use serde_json::json;
 
-use crate::change::{Change, Reference};
+use crate::change::{Change, Event, Reference};
 use crate::custom_boot::Boots;
 use crate::eviction::Evictions;
 use crate::fleet::{NodeView, PoolView};
 use crate::hold::Hold;
+use crate::promise::Promise;
 use crate::rollout::Partner;
 use crate::waiting::Reason;
 use crate::{node_status, pool_status, rollout, targeting};
@@ -29,7 +32,10 @@ pub struct Inputs<'a> {
     /// The MachineConfigNodes by name.
     pub progress: &'a BTreeMap<&'a str, &'a MachineConfigNode>,
     /// What becomes of the pods of nodes that are being drained, by node.
-    pub evictions: &'a BTreeMap<&'a str, Evictions>,
+    pub evictions: &'a BTreeMap<String, Arc<Evictions>>,
+    /// The nodes that were given an order a moment ago and have not answered yet. Their MachineConfigNodes are told with
+    /// the answer, which mostly follows at once: one write instead of two.
+    pub unanswered: &'a BTreeSet<String>,
     /// What else asks nodes to wait.
     pub holds: &'a [Hold],
     /// The nodes that the pods of the controllers run on, one for each pod.
@@ -38,6 +44,8 @@ pub struct Inputs<'a> {
     pub boots: &'a Boots<'a>,
     /// The pool that keeps quorum together with this one.
     pub partner: Option<Partner<'a>>,
+    /// What is promised on the pool.
+    pub promised: &'a Promise,
     /// The certificates of the ControllerConfig.
     pub certificates: &'a [ControllerCertificate],
     /// How many control-plane nodes the cluster has, in the words of Infrastructure.
@@ -49,12 +57,17 @@ pub struct Inputs<'a> {
 /// What should change, and the reason for everything that should not.
 #[derive(Clone, Debug)]
 pub struct Decision<'a> {
-    /// What to do, in order: a node's MachineConfigNode is told of an order before the node is.
+    /// What to do first, one after the other, and nothing else if one of them fails: what makes sure that the budget holds.
+    pub before: Vec<Change>,
+    /// What to do then; those of one object in their order, different objects at the same time.
     pub changes: Vec<Change>,
     /// Who moves, who waits and why.
     pub report: rollout::Decision<'a>,
-    /// The status that the pool should have, if any.
+    /// The status that the pool should have, if it has another. Its conditions are one list with several writers, so it is
+    /// written at the revision that is left after `before`.
     pub status: Option<MachineConfigPoolStatus>,
+    /// What to tell once the status is written.
+    pub events: Vec<Event>,
     /// When to decide again although nothing has changed.
     pub recheck: Option<SignedDuration>,
 }
@@ -62,6 +75,7 @@ pub struct Decision<'a> {
 /// Decides about a pool.
 pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     let Inputs { pool, nodes, progress, now, .. } = *inputs;
+    let promised = inputs.promised;
     let report = rollout::decide(&rollout::Inputs {
         pool,
         nodes,
@@ -69,25 +83,20 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
         operator_nodes: inputs.operator_nodes,
         boots: inputs.boots,
         partner: inputs.partner,
+        promised,
         now,
     });
+    let mut before = fences(nodes, &report);
+    before.extend(promised.next(&report.chosen, nodes, pool.target()).map(|promise| promise.change(pool)));
     let mut changes = of_machine_config_nodes(inputs, &report);
     let targeting = targeting::Inputs { pool, nodes, decision: &report, topology: inputs.topology };
     changes.extend(targeting::changes(&targeting));
     let certificates = inputs.certificates;
     let status = pool_status::status(&pool_status::Inputs { pool, nodes, progress, certificates, now });
-    if let Some(status) = status.as_ref().filter(|status| pool.object.status.as_ref() != Some(status)) {
-        let reference = Reference {
-            uid: pool.object.metadata.uid.clone(),
-            resource_version: pool.object.metadata.resource_version.clone(),
-            ..Reference::pool(pool.name)
-        };
-        changes.push(Change::PatchStatus { object: reference, patch: json!({ "status": status }) });
-        let events = pool_status::events(pool, status);
-        changes.extend(events.into_iter().map(|event| Change::Emit { event }));
-    }
     let recheck = report.recheck;
-    Decision { changes, report, status, recheck }
+    let status = status.filter(|status| pool.object.status.as_ref() != Some(status));
+    let events = status.as_ref().map(|status| pool_status::events(pool, status)).unwrap_or_default();
+    Decision { before, changes, report, status, events, recheck }
 }
 
 /// The MachineConfigNodes of the pool's nodes, as far as they differ from what they should be.
@@ -99,36 +108,30 @@ fn of_machine_config_nodes(inputs: &Inputs<'_>, report: &rollout::Decision<'_>) 
     let mut changes = Vec::new();
     for node in inputs.nodes {
         let old = inputs.progress.get(node.name).copied();
+        let is_chosen = chosen.contains(node.name);
         let object = node_status::desired(&node_status::Inputs {
             node,
             pool: Some(inputs.pool.name),
             target,
-            is_chosen: chosen.contains(node.name),
+            is_chosen,
             waiting: waiting.get(node.name).copied(),
-            evictions: inputs.evictions.get(node.name),
+            evictions: inputs.evictions.get(node.name).map(Arc::as_ref),
             old,
             now: inputs.now,
         });
-        let (spec_differs, status_differs) = node_status::differs(old, &object);
-        let metadata = |more: Value| {
-            let mut metadata = json!({ "name": node.name });
-            if !more.is_null() {
-                metadata["ownerReferences"] = more;
-            }
-            metadata
-        };
-        if spec_differs {
-            let owners = json!(object.metadata.owner_references);
-            changes.push(Change::Apply { object: applied(metadata(owners), "spec", json!(object.spec)) });
-        }
-        if status_differs {
-            changes
-                .push(Change::ApplyStatus { object: applied(metadata(Value::Null), "status", json!(object.status)) });
-        }
+        let is_unanswered = is_chosen || (inputs.unanswered.contains(node.name) && !node.has_answered());
+        changes.extend(node_status::changes(old, &object, is_unanswered));
     }
     changes
 }
 
-fn applied(metadata: Value, part: &str, value: Value) -> Value {
-    json!({ "apiVersion": API_VERSION, "kind": "MachineConfigNode", "metadata": metadata, part: value })
+/// Touches nodes, so that an order which was promised and is not wanted any more is refused.
+fn fences(nodes: &[&NodeView<'_>], report: &rollout::Decision<'_>) -> Vec<Change> {
+    let is_stray = |node: &&&NodeView<'_>| report.fence.binary_search(&node.name).is_ok();
+    let fence = |node: &&NodeView<'_>| {
+        let revision = node.resource_version.unwrap_or_default();
+        let patch = json!({"metadata": {"annotations": {annotation::FENCED.as_str(): revision}}});
+        Change::Patch { object: Reference::node(node), patch }
+    };
+    nodes.iter().filter(is_stray).map(fence).collect()
 }

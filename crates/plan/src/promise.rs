@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::seaworthy::annotation;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use crate::fleet::{NodeView, Target};
+use crate::change::{Change, Reference};
+use crate::fleet::{NodeView, PoolView, Target};
 
 /// How many orders are promised at once: a promise is an annotation, and all annotations of an object together may have
 /// 256 KiB.
@@ -40,6 +42,18 @@ impl Promise {
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// The change that writes it on a pool as it was seen.
+    pub fn change(&self, pool: PoolView<'_>) -> Change {
+        let metadata = &pool.object.metadata;
+        let object = Reference {
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+            ..Reference::pool(pool.name)
+        };
+        let patch = json!({"metadata": {"annotations": {annotation::PROMISED.as_str(): self.to_text()}}});
+        Change::Patch { object, patch }
+    }
+
     /// Whether a node may still be given the order that was promised.
     pub fn is_open(&self, node: &NodeView<'_>) -> bool {
         let is_at = |revision: &String| node.resource_version == Some(revision);
@@ -64,10 +78,8 @@ impl Promise {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Node;
-    use serde_json::json;
-
     use super::*;
+    use k8s_openapi::api::core::v1::Node;
 
     fn node(revision: &str, desired: &str) -> Node {
         let annotation = "machineconfiguration.openshift.io/desiredConfig";

@@ -43,7 +43,7 @@ fn every_case_gives_the_recorded_answer() {
         let assignment = pools.assign(&views);
         let members = assignment.nodes_of(pool.metadata.name.as_deref().unwrap());
         assert_eq!(members.len(), nodes.len(), "{id}");
-        let boots = Boots::default();
+        let (boots, promised) = (Boots::default(), Promise::default());
         let decision = rollout::decide(&rollout::Inputs {
             pool: PoolView::of(&pool),
             nodes: members,
@@ -51,7 +51,7 @@ fn every_case_gives_the_recorded_answer() {
             operator_nodes: &[],
             boots: &boots,
             partner: None,
-            promised: &Promise::default(),
+            promised: &promised,
             now: Timestamp::UNIX_EPOCH,
         });
 

@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Node;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
@@ -13,6 +13,7 @@ use seaworthy_plan::change::Change;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::pool::{Inputs, desired};
+use seaworthy_plan::promise::Promise;
 use serde_json::{Value, json};
 use support::{NOW, annotate, node, pool};
 
@@ -21,6 +22,7 @@ struct Cluster {
     pool: MachineConfigPool,
     nodes: BTreeMap<String, Node>,
     progress: BTreeMap<String, MachineConfigNode>,
+    unanswered: BTreeSet<String>,
     writes: BTreeMap<String, usize>,
     events: Vec<String>,
 }
@@ -55,24 +57,39 @@ impl Cluster {
         let members: Vec<&NodeView<'_>> = views.iter().collect();
         let progress: BTreeMap<&str, &MachineConfigNode> =
             self.progress.iter().map(|(name, object)| (name.as_str(), object)).collect();
-        let boots = Boots::default();
-        let changes = desired(&Inputs {
+        let (boots, promised, evictions) = (Boots::default(), Promise::of(&self.pool), BTreeMap::new());
+        let unanswered = self.unanswered.clone();
+        let decision = desired(&Inputs {
             pool: PoolView::of(&self.pool),
             nodes: &members,
             progress: &progress,
-            evictions: &BTreeMap::new(),
+            evictions: &evictions,
+            unanswered: &unanswered,
             holds: &[],
             operator_nodes: &[],
             boots: &boots,
             partner: None,
+            promised: &promised,
             certificates: &[],
             topology: Some("HighlyAvailable"),
             now: NOW,
-        })
-        .changes;
+        });
+        let status = decision.status.map(|status| json!({"status": status}));
+        let (before, changes) = (decision.before, decision.changes);
+        self.events.extend(decision.events.iter().map(|event| event.reason.to_owned()));
+        self.unanswered = decision.report.chosen.iter().map(|name| (*name).to_owned()).collect();
         let mut count = 0;
-        for change in changes {
+        if let Some(status) = status {
+            self.pool = patched(&self.pool, &status);
+            *self.writes.entry("pool".to_owned()).or_default() += 1;
+            count += 1;
+        }
+        for change in before.into_iter().chain(changes) {
             let name = match change {
+                Change::Patch { object, patch } if object.kind == "MachineConfigPool" => {
+                    self.pool = patched(&self.pool, &patch);
+                    "pool".to_owned()
+                }
                 Change::Patch { object, patch } => {
                     let node = &self.nodes[&object.name];
                     let node = patched(node, &patch);
@@ -96,10 +113,6 @@ impl Cluster {
                     };
                     self.progress.insert(name.clone(), next);
                     name
-                }
-                Change::PatchStatus { patch, .. } => {
-                    self.pool = patched(&self.pool, &patch);
-                    "pool".to_owned()
                 }
                 Change::Emit { event } => {
                     self.events.push(event.reason.to_owned());
@@ -129,6 +142,7 @@ fn cluster(count: usize) -> Cluster {
         pool: pool("worker", "0", json!({"maxUnavailable": 2})),
         nodes: (0..count).map(|nth| (format!("n{nth}"), node(&format!("n{nth}"), "0/0R"))).collect(),
         progress: BTreeMap::new(),
+        unanswered: BTreeSet::new(),
         writes: BTreeMap::new(),
         events: Vec::new(),
     };

@@ -96,8 +96,8 @@ async fn follow(client: Client, manners: Arc<Mutex<Manners>>) {
         let name = node.name_any();
         let said = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).unwrap_or_default();
         let (wanted, current) = (said(annotation::DESIRED_CONFIG), said(annotation::CURRENT_CONFIG));
-        let is_new = current.is_empty();
-        if wanted.is_empty() || (wanted == current && !is_new) {
+        let is_settled = wanted == current && said(annotation::STATE) == "Done";
+        if wanted.is_empty() || is_settled {
             continue;
         }
         if under_way.get(&name).is_some_and(|(config, _)| config == wanted) {

@@ -1,12 +1,12 @@
 //! KubeletConfig: kubelet settings for the nodes of some pools.
 
 use kube::{CustomResource, KubeSchema};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::settings_status::SettingsStatus;
 use crate::meta::LabelSelector;
-use crate::schema::preserved_object;
 use crate::unknown::Unknown;
 use crate::words;
 use crate::words::Open;
@@ -22,6 +22,10 @@ use crate::words::Open;
     derive = "PartialEq",
     derive = "Default"
 )]
+#[x_kube(validation = Rule::new(
+    "!has(self.autoSizingReserved) || !self.autoSizingReserved || !has(self.kubeletConfig) || \
+     !has(self.kubeletConfig.systemReserved) || size(self.kubeletConfig.systemReserved) == 0"
+).message("autoSizingReserved and kubeletConfig.systemReserved exclude each other"))]
 #[serde(rename_all = "camelCase")]
 pub struct KubeletConfigSpec {
     /// Whether each node works out by itself what it reserves for the system.
@@ -29,8 +33,10 @@ pub struct KubeletConfigSpec {
     pub auto_sizing_reserved: Option<bool>,
 
     /// Settings of the kubelet's own configuration file that are to be changed.
+    // Differs: what the platform sets itself is refused when the object is written, not only reported by the controller
+    // afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "preserved_object")]
+    #[schemars(schema_with = "kubelet_configuration")]
     pub kubelet_config: Option<Value>,
 
     /// Verbosity of the kubelet's log.
@@ -49,6 +55,49 @@ pub struct KubeletConfigSpec {
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub unknown: Unknown,
+}
+
+/// The kubelet's configuration, of which only what rules speak of is described; all else is kept as it is.
+///
+/// `systemReserved` may be null as every other setting may, which takes it away. What the platform sets may not.
+fn kubelet_configuration(_: &mut SchemaGenerator) -> Schema {
+    const RULE: &str = "is set by the platform and must be left out";
+    let rule = |key: &str, test: &str| {
+        let message = format!("{key} {RULE}{}", if test.is_empty() { "" } else { " or empty" });
+        let rule = if test.is_empty() { format!("!has(self.{key})") } else { format!("!has(self.{key}) || {test}") };
+        serde_json::json!({ "rule": rule, "message": message })
+    };
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "cgroupDriver": { "type": "string", "description": "How the kubelet handles control groups." },
+            "clusterDNS": { "type": "array", "description": "Name servers of pods.", "items": { "type": "string" } },
+            "clusterDomain": { "type": "string", "description": "Domain of the cluster." },
+            "failSwapOn": { "type": "boolean", "description": "Whether swap keeps the kubelet from starting." },
+            "featureGates": { "type": "object", "description": "Features by name.", "additionalProperties": { "type": "boolean" } },
+            "memorySwap": {
+                "type": "object",
+                "description": "How pods use swap.",
+                "x-kubernetes-preserve-unknown-fields": true,
+                "properties": { "swapBehavior": { "type": "string", "description": "Which pods use swap." } },
+                "x-kubernetes-validations": [rule("swapBehavior", "self.swapBehavior == ''")],
+            },
+            "systemReserved": {
+                "type": "object",
+                "description": "What is reserved for the system, by resource.",
+                "nullable": true,
+                "additionalProperties": { "type": "string", "nullable": true },
+            },
+        },
+        "x-kubernetes-validations": [
+            rule("cgroupDriver", "self.cgroupDriver == ''"),
+            rule("clusterDNS", "size(self.clusterDNS) == 0"),
+            rule("clusterDomain", "self.clusterDomain == ''"),
+            rule("failSwapOn", ""),
+            rule("featureGates", "size(self.featureGates) == 0"),
+        ],
+    })
 }
 
 /// A named set of TLS settings, or one's own.

@@ -74,3 +74,18 @@ fn set(table: &mut dyn TableLike, key: &str, mut item: Item) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Objects that were stored before paths were checked may have it.
+    #[test]
+    fn cr_22_a_reference_is_not_made_twice() {
+        let settings = serde_json::from_value(json!({"additionalLayerStores": [{"path": "/l:ref"}, {"path": "/m"}]}));
+        let text = changed(b"[storage.options]\n", &settings.unwrap(), true).unwrap();
+        assert_eq!(text, "[storage.options]\nadditionallayerstores = [\"/l:ref\", \"/m:ref\"]\n");
+    }
+}

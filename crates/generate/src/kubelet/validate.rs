@@ -64,6 +64,10 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, String> {
             return Err(format!("KubeletConfiguration: {name} is not allowed to be set, but contains: {found}"));
         }
     }
+    // To take the whole away would take the platform's part away with it.
+    if overlay.get("memorySwap").is_some_and(Value::is_null) {
+        overlay.remove("memorySwap");
+    }
     let reserved = overlay.get("systemReserved").and_then(Value::as_object);
     if reserved.is_some_and(|reserved| !reserved.is_empty()) && spec.auto_sizing_reserved == Some(true) {
         return Err("KubeletConfiguration: autoSizingReserved and systemdReserved cannot be set together".to_owned());

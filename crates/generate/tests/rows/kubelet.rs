@@ -209,10 +209,20 @@ fn an_empty_value_of_a_platform_setting_passes_and_does_nothing() {
     let empty = json!({
         "cgroupDriver": "", "clusterDNS": [], "clusterDomain": "", "featureGates": {}, "memorySwap": {"swapBehavior": ""},
     });
-    let cluster = with("worker", settings(empty));
-    cluster.assert_success("a");
-    let text = cluster.file("99-worker-generated-kubelet", KUBELET_CONF).unwrap();
-    assert!(text.contains("cgroupDriver: systemd\n") && text.contains("swapBehavior: NoSwap\n"), "{text}");
+    let null = json!({"cgroupDriver": null, "clusterDomain": null, "failSwapOn": null, "memorySwap": null});
+    for kubelet in [empty, null] {
+        let cluster = with("worker", settings(kubelet));
+        cluster.assert_success("a");
+        let text = cluster.file("99-worker-generated-kubelet", KUBELET_CONF).unwrap();
+        for kept in [
+            "cgroupDriver: systemd\n",
+            "clusterDomain: cluster.local\n",
+            "failSwapOn: false\n",
+            "swapBehavior: NoSwap\n",
+        ] {
+            assert!(text.contains(kept), "{kept} in {text}");
+        }
+    }
 }
 
 #[test]
@@ -436,6 +446,27 @@ fn every_pool_is_served_although_one_fails() {
         "pool master: Error: KubeletConfiguration: staticPodPath is not allowed to be set for control plane pool \"master\""
     );
     assert_eq!(cluster.conditions("a")[0].reason.as_deref(), Some("PartlyApplied"));
+}
+
+#[test]
+fn a_pool_that_fails_keeps_what_it_had() {
+    let mut cluster = Kubelets::new();
+    let all = json!({"matchExpressions": [{"key": label::BUILT_IN.as_str(), "operator": "Exists"}]});
+    cluster.create("a", all, settings(json!({"maxPods": 10})));
+    cluster.sync("a");
+    cluster.put_files("worker", "60-broken", &[("relative", "x")]);
+    cluster.edit("a", |object| object.spec.kubelet_config = Some(json!({"maxPods": 11})));
+    // A number of its own would be another name, which must not cost the pool the one that it has either.
+    cluster.edit("a", |object| annotation::MC_NAME_SUFFIX.set(&mut object.metadata, "4"));
+    assert_eq!(
+        done(&cluster.sync("a")),
+        (vec!["99-master-generated-kubelet-4"], vec![], vec!["99-master-generated-kubelet"])
+    );
+    assert!(cluster.file("99-worker-generated-kubelet", KUBELET_CONF).unwrap().contains("maxPods: 10\n"));
+    assert_eq!(cluster.finalizers("a"), ["99-worker-generated-kubelet", "99-master-generated-kubelet-4"]);
+    cluster.machine_configs.remove("60-broken");
+    assert_eq!(done(&cluster.sync("a")).2, ["99-worker-generated-kubelet"]);
+    cluster.assert_success("a");
 }
 
 #[test]

@@ -152,6 +152,32 @@ fn an_object_copied_with_its_annotation_and_finalizer_harms_nobody() {
 }
 
 #[test]
+fn a_copy_that_is_deleted_at_once_takes_nothing_with_it() {
+    let mut cluster = Kubelets::new();
+    cluster.create("a", built_in("worker"), settings(1));
+    cluster.settle();
+    cluster.create("copy", built_in("worker"), settings(2));
+    let finalizers = cluster.objects["a"].metadata.finalizers.clone();
+    cluster.edit("copy", |object| object.metadata.finalizers = finalizers);
+    cluster.delete("copy");
+    assert_eq!(done(&cluster.sync("copy")).2, Vec::<&str>::new());
+    assert!(!cluster.objects.contains_key("copy"));
+    assert_eq!(cluster.generated(), ["99-worker-generated-kubelet"]);
+}
+
+#[test]
+fn two_objects_with_one_number_are_told_apart_before_either_is_carried_out() {
+    let mut cluster = Kubelets::new();
+    for name in ["a", "b"] {
+        cluster.create(name, built_in("worker"), settings(1));
+        cluster.edit(name, |object| annotation::MC_NAME_SUFFIX.set(&mut object.metadata, ""));
+    }
+    let (first, second) = (cluster.decide("a"), cluster.decide("b"));
+    assert_eq!(done(&first).0, ["99-worker-generated-kubelet"]);
+    assert_eq!(done(&second).0, ["99-worker-generated-kubelet-1"]);
+}
+
+#[test]
 fn a_suffix_that_makes_no_name_is_refused() {
     let mut cluster = Kubelets::new();
     cluster.create("a", built_in("worker"), settings(1));
