@@ -115,6 +115,27 @@ impl Server {
         *self.inner.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
+    /// The same, and objects are found by the fields that this makes selectable.
+    pub(crate) async fn renew_registry(&self) {
+        let before = self.registry();
+        self.refresh_registry();
+        let now = self.registry();
+        for resource in now.stored() {
+            if now.selectable(&resource.storage) != before.selectable(&resource.storage) {
+                self.store().reindex(&resource.storage).await;
+            }
+        }
+    }
+
+    /// Finds the stored objects of users' kinds by their selectable fields: when the store was opened, nobody knew them.
+    pub(crate) async fn index_custom(&self) {
+        let registry = self.registry();
+        let custom = registry.stored().filter(|resource| resource.is_custom());
+        for resource in custom.filter(|resource| !registry.selectable(&resource.storage).is_empty()) {
+            self.store().reindex(&resource.storage).await;
+        }
+    }
+
     /// Reads roles and bindings anew.
     pub fn refresh_policy(&self) {
         let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -70,6 +70,7 @@ impl Server {
         definitions::settle(self).await;
         aggregation::settle(self).await;
         self.refresh_registry();
+        self.index_custom().await;
         self.refresh_policy();
         self.refresh_admission();
         Ok(())
@@ -79,7 +80,7 @@ impl Server {
     pub(crate) async fn follow_up(&self, resource: &str) {
         if resource == DEFINITIONS {
             definitions::settle(self).await;
-            self.refresh_registry();
+            self.renew_registry().await;
         } else if resource.starts_with("rbac.authorization.k8s.io/") {
             aggregation::settle(self).await;
             self.refresh_policy();

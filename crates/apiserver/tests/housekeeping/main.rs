@@ -4,6 +4,7 @@
 
 mod background;
 mod cluster;
+mod definitions;
 mod garbage;
 mod graph;
 mod namespace;
