@@ -126,6 +126,11 @@ impl Resource {
         }
     }
 
+    /// Whether its definition is on its way out.
+    pub fn is_terminating(&self) -> bool {
+        matches!(&self.origin, Origin::Custom(custom) if custom.is_terminating)
+    }
+
     /// Its schema.
     pub fn schema(&self) -> Option<Schema<'_>> {
         match &self.origin {

@@ -30,6 +30,8 @@ struct Inner {
     admission: RwLock<Arc<Policies>>,
     /// Held while what follows from the store is read anew: who reads last has read the newest.
     refreshing: Mutex<()>,
+    /// Held while definitions are brought into order.
+    settling: tokio::sync::Mutex<()>,
     world: Arc<dyn World>,
     tokens: StaticTokens,
     keys: Arc<Keys>,
@@ -68,8 +70,8 @@ impl Server {
             Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
         };
         let (policy, admission, refreshing) = (RwLock::default(), RwLock::default(), Mutex::default());
-        let keeper = tokio::sync::Mutex::default();
-        let inner = Inner { store, registry, policy, admission, refreshing, world, tokens, keys, keeper };
+        let (settling, keeper) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        let inner = Inner { store, registry, policy, admission, refreshing, settling, world, tokens, keys, keeper };
         let server = Server { inner: Arc::new(inner) };
         server.refresh_registry();
         server.refresh_policy();
@@ -203,6 +205,11 @@ impl Server {
     /// Who keeps the objects in order; none before the first time, and while it is at work.
     pub(crate) fn keeper(&self) -> &tokio::sync::Mutex<Option<Keeper>> {
         &self.inner.keeper
+    }
+
+    /// Whose turn it is to bring definitions into order.
+    pub(crate) fn settling(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.settling
     }
 
     /// Time and chance.

@@ -13,7 +13,7 @@ use crate::decode;
 use crate::kind::Generation;
 use crate::media::Format;
 use crate::meta::{FOREGROUND, ORPHAN};
-use crate::object::{Metadata, Object};
+use crate::object::{self, Metadata, Object};
 use crate::options::{DeleteOptions, Propagation};
 use crate::present;
 use crate::reach::Reach;
@@ -170,6 +170,22 @@ async fn delete_checked(
     }
     // The loop above ends by returning.
     Err(Failure::internal("the object changes too fast"))
+}
+
+/// The change that deletes an object of a kind that is given no time: it goes, or it is marked if something holds it.
+/// None if it is marked already.
+pub fn deletion(server: &Server, resource: &Resource, record: &Record) -> Option<Change> {
+    let object = decode_record(record);
+    let next = marked(server, resource, &object, &DeleteOptions::default());
+    let (key, expected) = (record.key.clone(), Expect::Revision(record.revision));
+    let stored = |object: &Object| {
+        let encoded = object::encode(object);
+        Stored::new(encoded.bytes, encoded.hole)
+    };
+    match may_go(&next) {
+        true => Some(Change::Delete { key, expected, body: stored(&object) }),
+        false => (next != object).then(|| Change::Put { key, expected, body: stored(&next) }),
+    }
 }
 
 fn served(resource: &Resource, record: &Record) -> Object {

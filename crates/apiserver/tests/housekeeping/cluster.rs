@@ -1,8 +1,9 @@
 //! A server in memory or in a folder, and requests to it.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -19,10 +20,17 @@ pub const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()));
 
 /// A clock that the test turns.
-#[derive(Debug)]
 pub struct Clock {
     seconds: AtomicI64,
     drawn: AtomicU64,
+    /// What happens when chance is asked next, which a write does after it has looked around and before it is made.
+    next: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").finish_non_exhaustive()
+    }
 }
 
 impl World for Clock {
@@ -31,6 +39,10 @@ impl World for Clock {
     }
 
     fn entropy(&self, buffer: &mut [u8]) {
+        let next = self.next.lock().unwrap().take();
+        if let Some(next) = next {
+            next();
+        }
         for chunk in buffer.chunks_mut(8) {
             let number = self.drawn.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             chunk.copy_from_slice(&number.to_be_bytes()[..chunk.len()]);
@@ -55,7 +67,7 @@ impl Cluster {
     }
 
     async fn at(place: Place, drawn: u64) -> Cluster {
-        let clock = Arc::new(Clock { seconds: AtomicI64::new(1_800_000_000), drawn: AtomicU64::new(drawn) });
+        let clock = Arc::new(Clock { seconds: AtomicI64::new(1_800_000_000), drawn: AtomicU64::new(drawn), next: Mutex::default() });
         let settings = Settings { place, world: clock.clone(), tokens: StaticTokens::default(), keys: KEYS.clone() };
         let server = Server::open(settings).unwrap();
         server.prepare().await.unwrap();
@@ -64,6 +76,20 @@ impl Cluster {
 
     pub fn advance(&self, by: SignedDuration) {
         self.clock.seconds.fetch_add(by.as_secs(), Ordering::Relaxed);
+    }
+
+    /// Deletes something in the middle of the next creation, and puts everything in order before it goes on.
+    pub fn delete_amid_creation(&self, path: &str) {
+        let (cluster, path) = (Cluster { server: self.server.clone(), clock: self.clock.clone() }, path.to_owned());
+        // A thread with a runtime of its own: the one of the test waits meanwhile.
+        let delete = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                cluster.delete(&path, None).await;
+                cluster.server.settle().await;
+            });
+        };
+        *self.clock.next.lock().unwrap() = Some(Box::new(|| std::thread::spawn(delete).join().unwrap()));
     }
 
     pub async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {

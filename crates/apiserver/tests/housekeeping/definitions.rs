@@ -53,3 +53,61 @@ async fn object_is_found_by_a_selectable_field_after_a_restart() {
     drop(cluster);
     assert_eq!(red_boats(&Cluster::in_folder(folder.path(), 2).await).await, ["a"]);
 }
+
+fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a Value> {
+    definition["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+#[tokio::test]
+async fn definition_waits_for_objects_that_something_holds() {
+    let cluster = Cluster::start().await;
+    let definition = format!("{DEFINITIONS}/boats.example.com");
+    cluster.create(DEFINITIONS, boats()).await;
+    let mut held = boat("held", "red");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    cluster.create(BOATS, held).await;
+    cluster.create(BOATS, boat("free", "red")).await;
+    cluster.delete(&definition, None).await;
+
+    let left = cluster.get(&definition).await.unwrap();
+    assert_eq!(condition(&left, "Terminating").unwrap()["reason"], "InstanceDeletionInProgress");
+    assert_eq!(condition(&left, "Established").unwrap()["status"], "True");
+    assert_eq!(cluster.get(&format!("{BOATS}/free")).await, None);
+    assert!(cluster.get(&format!("{BOATS}/held")).await.unwrap()["metadata"]["deletionTimestamp"].is_string());
+    let (code, refused) = cluster.send(Method::POST, BOATS, boat("new", "red")).await;
+    let why = "boats.example.com \"new\" is forbidden: create not allowed while custom resource definition is terminating";
+    assert_eq!((code, refused["message"].as_str()), (403, Some(why)));
+
+    cluster.patch(&format!("{BOATS}/held"), json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(cluster.get(&definition).await, None);
+}
+
+#[tokio::test]
+async fn object_whose_definition_goes_while_it_is_created_goes_too() {
+    let cluster = Cluster::start().await;
+    cluster.create(DEFINITIONS, boats()).await;
+    cluster.delete_amid_creation(&format!("{DEFINITIONS}/boats.example.com"));
+    let (code, _) = cluster.send(Method::POST, BOATS, boat("late", "red")).await;
+    assert_eq!(code, 404);
+    cluster.create(DEFINITIONS, boats()).await;
+    assert_eq!(cluster.get(&format!("{BOATS}/late")).await, None);
+}
+
+#[tokio::test]
+async fn of_two_definitions_that_are_settled_at_once_one_gets_the_name() {
+    let cluster = Cluster::start().await;
+    let mut second = boats();
+    second["metadata"]["name"] = "yachts.example.com".into();
+    second["spec"]["names"] = json!({"plural": "yachts", "singular": "yacht", "kind": "Boat"});
+    let send = |definition: Value| cluster.send(Method::POST, DEFINITIONS, definition);
+    // Both are stored before the first of them is settled.
+    let answers = tokio::join!(send(boats()), send(second));
+    assert_eq!((answers.0.0, answers.1.0), (201, 201));
+    let mut accepted = Vec::new();
+    for name in ["boats.example.com", "yachts.example.com"] {
+        let definition = cluster.get(&format!("{DEFINITIONS}/{name}")).await.unwrap();
+        accepted.push(condition(&definition, "NamesAccepted").unwrap()["status"].as_str().unwrap().to_owned());
+    }
+    accepted.sort();
+    assert_eq!(accepted, ["False", "True"]);
+}
