@@ -80,7 +80,7 @@ pub fn names_verdict<'o>(definition: &Object, others: impl IntoIterator<Item = &
     }
     let mut take = |key: &'static str, reason: &'static str| {
         let name = text(&wanted, key);
-        if kinds.contains(&name) {
+        if !name.is_empty() && kinds.contains(&name) {
             conflict.get_or_insert((reason, format!("{name:?} is already in use")));
         } else if !name.is_empty() {
             accepted[key] = name.into();

@@ -1,6 +1,7 @@
 //! Definitions come into force, and go with everything that they define.
 
 use http::Method;
+use seaworthy_store::{Body, Change, Expect, Key};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, boats};
@@ -99,10 +100,20 @@ async fn of_two_definitions_that_are_settled_at_once_one_gets_the_name() {
     let mut second = boats();
     second["metadata"]["name"] = "yachts.example.com".into();
     second["spec"]["names"] = json!({"plural": "yachts", "singular": "yacht", "kind": "Boat"});
-    let send = |definition: Value| cluster.send(Method::POST, DEFINITIONS, definition);
     // Both are stored before the first of them is settled.
-    let answers = tokio::join!(send(boats()), send(second));
-    assert_eq!((answers.0.0, answers.1.0), (201, 201));
+    let changes = [boats(), second].map(|mut definition| {
+        definition["metadata"]["resourceVersion"] = "".into();
+        let key = Key::new(
+            "apiextensions.k8s.io/customresourcedefinitions",
+            "",
+            definition["metadata"]["name"].as_str().unwrap(),
+        );
+        let text = definition.to_string();
+        let hole = text.find("\"resourceVersion\":\"").unwrap() + "\"resourceVersion\":\"".len();
+        Change::Put { key, expected: Expect::Absent, body: Body::new(text, hole) }
+    });
+    cluster.server.store().commit(changes.into()).await.unwrap();
+    cluster.server.prepare().await.unwrap();
     let mut accepted = Vec::new();
     for name in ["boats.example.com", "yachts.example.com"] {
         let definition = cluster.get(&format!("{DEFINITIONS}/{name}")).await.unwrap();
