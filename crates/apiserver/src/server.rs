@@ -1,5 +1,6 @@
 //! The server: what is stored, what is served, who may do what.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -10,10 +11,11 @@ use tokio::task::JoinError;
 use crate::access::{Binding, Policy, Role};
 use crate::admission::{self, Policies};
 use crate::authentication::{Keys, StaticTokens};
+use crate::builtin::rbac::GROUP as RBAC;
 use crate::clock::World;
 use crate::custom;
 use crate::housekeeping::{DEFINITIONS, Keeper};
-use crate::object::{Metadata, Object};
+use crate::object::Object;
 use crate::registry::Registry;
 use crate::resource::Resource;
 
@@ -28,6 +30,8 @@ struct Inner {
     registry: Arc<RwLock<Arc<Registry>>>,
     policy: RwLock<Arc<Policy>>,
     admission: RwLock<Arc<Policies>>,
+    /// What was read of roles and bindings, and at which revision. Held while they are read anew.
+    rights: Mutex<HashMap<Key, (u64, Right)>>,
     /// Held while what follows from the store is read anew: who reads last has read the newest.
     refreshing: Mutex<()>,
     /// Held while definitions are brought into order.
@@ -36,6 +40,21 @@ struct Inner {
     tokens: StaticTokens,
     keys: Arc<Keys>,
     keeper: tokio::sync::Mutex<Option<Keeper>>,
+}
+
+/// A role, or to whom one is given.
+enum Right {
+    Role(Role),
+    Binding(Binding),
+}
+
+impl Right {
+    fn read(plural: &str, object: &Object) -> Right {
+        match plural.ends_with("bindings") {
+            true => Right::Binding(Binding::read(object)),
+            false => Right::Role(Role::read(object)),
+        }
+    }
 }
 
 /// What a server is made of.
@@ -69,9 +88,10 @@ impl Server {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
             Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
         };
-        let (policy, admission, refreshing) = (RwLock::default(), RwLock::default(), Mutex::default());
+        let (policy, admission) = (RwLock::default(), RwLock::default());
+        let (rights, refreshing) = (Mutex::default(), Mutex::default());
         let (settling, keeper) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
-        let inner = Inner { store, registry, policy, admission, refreshing, settling, world, tokens, keys, keeper };
+        let inner = Inner { store, registry, policy, admission, rights, refreshing, settling, world, tokens, keys, keeper };
         let server = Server { inner: Arc::new(inner) };
         server.refresh_registry();
         server.refresh_policy();
@@ -138,23 +158,26 @@ impl Server {
         }
     }
 
-    /// Reads roles and bindings anew.
+    /// Reads roles and bindings anew, those that changed.
     pub fn refresh_policy(&self) {
-        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.inner.rights.lock().unwrap_or_else(PoisonError::into_inner);
         let mut policy = Policy::default();
-        let objects = |resource: &str| self.objects(resource);
-        for object in objects("rbac.authorization.k8s.io/clusterroles") {
-            policy.add_cluster_role(object.name(), Role::read(&object));
+        let mut read = HashMap::with_capacity(known.len());
+        for plural in ["clusterroles", "roles", "clusterrolebindings", "rolebindings"] {
+            for record in self.store().list(&format!("{RBAC}/{plural}"), None).records {
+                let before = known.remove(&record.key).filter(|(revision, _)| *revision == record.revision);
+                let right = before.map_or_else(|| Right::read(plural, &decode(&record)), |(_, right)| right);
+                let Key { namespace, name, .. } = &record.key;
+                match (&right, &**namespace) {
+                    (Right::Role(role), "") => policy.add_cluster_role(name, role.clone()),
+                    (Right::Role(role), namespace) => policy.add_role(namespace, name, role.clone()),
+                    (Right::Binding(binding), "") => policy.add_cluster_binding(binding.clone()),
+                    (Right::Binding(binding), namespace) => policy.add_binding(namespace, binding.clone()),
+                }
+                read.insert(record.key.clone(), (record.revision, right));
+            }
         }
-        for object in objects("rbac.authorization.k8s.io/roles") {
-            policy.add_role(object.namespace(), object.name(), Role::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/clusterrolebindings") {
-            policy.add_cluster_binding(Binding::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/rolebindings") {
-            policy.add_binding(object.namespace(), Binding::read(&object));
-        }
+        *known = read;
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 

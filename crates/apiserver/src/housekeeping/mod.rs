@@ -88,7 +88,9 @@ impl Server {
             definitions::settle(self).await;
             self.renew_registry().await;
         } else if resource.starts_with("rbac.authorization.k8s.io/") {
-            aggregation::settle(self).await;
+            if resource == aggregation::CLUSTER_ROLES {
+                aggregation::settle(self).await;
+            }
             self.refresh_policy();
         } else if resource.starts_with("admissionregistration.k8s.io/") {
             self.refresh_admission();

@@ -18,10 +18,6 @@ use crate::resource::Resource;
 use crate::selector::FieldSelector;
 use crate::status::Failure;
 
-/// Objects per read of the store when not all of them are wanted: enough that a selector finds some, few enough that
-/// the store is not held up.
-const STRIDE: usize = 500;
-
 /// Pieces of an answer are about this large: a few per thousand objects, and never the whole list at once.
 const PIECE: usize = 64 * 1024;
 
@@ -146,34 +142,18 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
     }
     let revision = at.unwrap_or(newest);
     let limit = options.limit.unwrap_or(usize::MAX);
-    let mut found = Found { records: Vec::new(), revision, next: None, remaining: None };
-    let mut after = after;
-    loop {
-        let stride = if wanted.is_all() { limit } else { STRIDE };
-        let page = store
-            .list_at(&call.resource.storage, wanted.namespace(), revision, after.as_ref(), stride)
-            .map_err(|error| read_failure(error, revision))?;
-        after = page.records.last().map(|record| record.key.clone());
-        for record in page.records {
-            if !wanted.takes(&record) {
-                continue;
-            }
-            if found.records.len() == limit {
-                found.next = found.records.last().map(|record| record.key.clone());
-                return Ok(found);
-            }
-            found.records.push(record);
-        }
-        if wanted.is_all() && page.remaining > 0 {
-            // Only without selectors is the rest of the keys the rest of the list.
-            found.remaining = Some(page.remaining);
-            found.next = after;
-            return Ok(found);
-        }
-        if page.remaining == 0 {
-            return Ok(found);
-        }
-    }
+    // With selectors the rest has to be looked through anyway: once, and not part by part, each of which would count it.
+    let most = if wanted.is_all() { limit } else { usize::MAX };
+    let page = store
+        .list_at(&call.resource.storage, wanted.namespace(), revision, after.as_ref(), most)
+        .map_err(|error| read_failure(error, revision))?;
+    let mut taken = page.records.into_iter().filter(|record| wanted.takes(record));
+    let records: Vec<Arc<Record>> = taken.by_ref().take(limit).collect();
+    let is_more = page.remaining > 0 || taken.next().is_some();
+    let next = records.last().filter(|_| is_more).map(|record| record.key.clone());
+    // Only without selectors is the rest of the keys the rest of the list.
+    let remaining = Some(page.remaining).filter(|remaining| *remaining > 0);
+    Ok(Found { records, revision, next, remaining })
 }
 
 fn read_failure(error: ReadError, asked: u64) -> Failure {

@@ -23,8 +23,24 @@ static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| Arc::new(Keys::read(&Keys::g
 pub struct Clock {
     seconds: AtomicI64,
     drawn: AtomicU64,
-    /// What happens when chance is asked next, which a write does after it has looked around and before it is made.
-    next: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    next: Mutex<Option<(Moment, Box<dyn FnOnce() + Send>)>>,
+}
+
+/// When something happens in the middle of a request: when it asks for chance or for the time, which it does after it
+/// has looked around and before it changes anything.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Moment {
+    Chance,
+    Time,
+}
+
+impl Clock {
+    fn reached(&self, moment: Moment) {
+        let next = self.next.lock().unwrap().take_if(|(at, _)| *at == moment);
+        if let Some((_, happen)) = next {
+            happen();
+        }
+    }
 }
 
 impl fmt::Debug for Clock {
@@ -35,14 +51,12 @@ impl fmt::Debug for Clock {
 
 impl World for Clock {
     fn now(&self) -> Timestamp {
+        self.reached(Moment::Time);
         Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap()
     }
 
     fn entropy(&self, buffer: &mut [u8]) {
-        let next = self.next.lock().unwrap().take();
-        if let Some(next) = next {
-            next();
-        }
+        self.reached(Moment::Chance);
         for chunk in buffer.chunks_mut(8) {
             let number = self.drawn.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             chunk.copy_from_slice(&number.to_be_bytes()[..chunk.len()]);
@@ -78,18 +92,19 @@ impl Cluster {
         self.clock.seconds.fetch_add(by.as_secs(), Ordering::Relaxed);
     }
 
-    /// Deletes something in the middle of the next creation, and puts everything in order before it goes on.
-    pub fn delete_amid_creation(&self, path: &str) {
+    /// Sends a request in the middle of the next one, and puts everything in order before that one goes on.
+    pub fn send_amid(&self, moment: Moment, method: Method, path: &str, body: Value) {
         let (cluster, path) = (Cluster { server: self.server.clone(), clock: self.clock.clone() }, path.to_owned());
         // A thread with a runtime of its own: the one of the test waits meanwhile.
-        let delete = move || {
+        let send = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                cluster.delete(&path, None).await;
+                let (code, answer) = cluster.send(method, &path, body).await;
+                assert_eq!(code, 200, "{answer}");
                 cluster.server.settle().await;
             });
         };
-        *self.clock.next.lock().unwrap() = Some(Box::new(|| std::thread::spawn(delete).join().unwrap()));
+        *self.clock.next.lock().unwrap() = Some((moment, Box::new(|| std::thread::spawn(send).join().unwrap())));
     }
 
     pub async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {

@@ -4,7 +4,7 @@ use http::Method;
 use seaworthy_store::{Body, Change, Expect, Key};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, boats};
+use crate::cluster::{Cluster, Moment, boats};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const BOATS: &str = "/apis/example.com/v1/namespaces/default/boats";
@@ -87,7 +87,7 @@ async fn definition_waits_for_objects_that_something_holds() {
 async fn object_whose_definition_goes_while_it_is_created_goes_too() {
     let cluster = Cluster::start().await;
     cluster.create(DEFINITIONS, boats()).await;
-    cluster.delete_amid_creation(&format!("{DEFINITIONS}/boats.example.com"));
+    cluster.send_amid(Moment::Chance, Method::DELETE, &format!("{DEFINITIONS}/boats.example.com"), Value::Null);
     let (code, _) = cluster.send(Method::POST, BOATS, boat("late", "red")).await;
     assert_eq!(code, 404);
     cluster.create(DEFINITIONS, boats()).await;

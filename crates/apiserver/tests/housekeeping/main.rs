@@ -5,6 +5,7 @@
 mod background;
 mod cluster;
 mod definitions;
+mod eviction;
 mod garbage;
 mod graph;
 mod namespace;

@@ -4,7 +4,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, config_map};
+use crate::cluster::{Cluster, Moment, config_map};
 
 const ROOM: &str = "/api/v1/namespaces/room";
 
@@ -115,7 +115,7 @@ async fn object_whose_namespace_goes_while_it_is_created_goes_too() {
     let cluster = Cluster::start().await;
     let namespace = json!({"metadata": {"name": "brief"}});
     cluster.create("/api/v1/namespaces", namespace.clone()).await;
-    cluster.delete_amid_creation("/api/v1/namespaces/brief");
+    cluster.send_amid(Moment::Chance, Method::DELETE, "/api/v1/namespaces/brief", Value::Null);
     let path = "/api/v1/namespaces/brief/configmaps";
     let (code, _) = cluster.send(Method::POST, path, config_map("late", &[])).await;
     assert_eq!(code, 404);
