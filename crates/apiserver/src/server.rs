@@ -1,6 +1,5 @@
 //! The server: what is stored, what is served, who may do what.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -15,6 +14,7 @@ use crate::builtin::rbac::GROUP as RBAC;
 use crate::clock::World;
 use crate::custom;
 use crate::housekeeping::{DEFINITIONS, Keeper};
+use crate::memo::Memo;
 use crate::object::Object;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -30,9 +30,9 @@ struct Inner {
     registry: Arc<RwLock<Arc<Registry>>>,
     policy: RwLock<Arc<Policy>>,
     admission: RwLock<Arc<Policies>>,
-    /// What was read of roles and bindings, and at which revision. Held while they are read anew.
-    rights: Mutex<HashMap<Key, (u64, Right)>>,
-    /// Held while what follows from the store is read anew: who reads last has read the newest.
+    /// Each held while what follows from these objects is read anew: who reads last has read the newest.
+    definitions: Mutex<Memo<Vec<Arc<Resource>>>>,
+    rights: Mutex<Memo<Right>>,
     refreshing: Mutex<()>,
     /// Held while definitions are brought into order.
     settling: tokio::sync::Mutex<()>,
@@ -43,16 +43,18 @@ struct Inner {
 }
 
 /// A role, or to whom one is given.
+#[derive(Clone)]
 enum Right {
     Role(Role),
     Binding(Binding),
 }
 
 impl Right {
-    fn read(plural: &str, object: &Object) -> Right {
-        match plural.ends_with("bindings") {
-            true => Right::Binding(Binding::read(object)),
-            false => Right::Role(Role::read(object)),
+    fn read(record: &Record) -> Right {
+        let object = decode(record);
+        match record.key.resource.ends_with("bindings") {
+            true => Right::Binding(Binding::read(&object)),
+            false => Right::Role(Role::read(&object)),
         }
     }
 }
@@ -89,9 +91,22 @@ impl Server {
             Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
         };
         let (policy, admission) = (RwLock::default(), RwLock::default());
-        let (rights, refreshing) = (Mutex::default(), Mutex::default());
+        let (definitions, rights, refreshing) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (settling, keeper) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
-        let inner = Inner { store, registry, policy, admission, rights, refreshing, settling, world, tokens, keys, keeper };
+        let inner = Inner {
+            store,
+            registry,
+            policy,
+            admission,
+            definitions,
+            rights,
+            refreshing,
+            settling,
+            world,
+            tokens,
+            keys,
+            keeper,
+        };
         let server = Server { inner: Arc::new(inner) };
         server.refresh_registry();
         server.refresh_policy();
@@ -124,16 +139,16 @@ impl Server {
 
     /// Serves what the definitions say that are established now.
     pub fn refresh_registry(&self) {
-        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.inner.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.store().list(DEFINITIONS, None).records;
-        let custom = definitions.iter().flat_map(|record| {
+        let custom = known.renew(&definitions, |record| {
             let definition = decode(record);
             match is_established(&definition) {
                 true => custom::resources(&definition, record.created_revision),
                 false => Vec::new(),
             }
         });
-        let registry = Arc::new(Registry::with(custom));
+        let registry = Arc::new(Registry::with(custom.into_iter().flatten()));
         *self.inner.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
@@ -161,23 +176,18 @@ impl Server {
     /// Reads roles and bindings anew, those that changed.
     pub fn refresh_policy(&self) {
         let mut known = self.inner.rights.lock().unwrap_or_else(PoisonError::into_inner);
+        let plurals = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
+        let records = plurals.map(|plural| self.store().list(&format!("{RBAC}/{plural}"), None).records).concat();
         let mut policy = Policy::default();
-        let mut read = HashMap::with_capacity(known.len());
-        for plural in ["clusterroles", "roles", "clusterrolebindings", "rolebindings"] {
-            for record in self.store().list(&format!("{RBAC}/{plural}"), None).records {
-                let before = known.remove(&record.key).filter(|(revision, _)| *revision == record.revision);
-                let right = before.map_or_else(|| Right::read(plural, &decode(&record)), |(_, right)| right);
-                let Key { namespace, name, .. } = &record.key;
-                match (&right, &**namespace) {
-                    (Right::Role(role), "") => policy.add_cluster_role(name, role.clone()),
-                    (Right::Role(role), namespace) => policy.add_role(namespace, name, role.clone()),
-                    (Right::Binding(binding), "") => policy.add_cluster_binding(binding.clone()),
-                    (Right::Binding(binding), namespace) => policy.add_binding(namespace, binding.clone()),
-                }
-                read.insert(record.key.clone(), (record.revision, right));
+        for (right, record) in known.renew(&records, Right::read).into_iter().zip(&records) {
+            let Key { namespace, name, .. } = &record.key;
+            match (right, &**namespace) {
+                (Right::Role(role), "") => policy.add_cluster_role(name, role),
+                (Right::Role(role), namespace) => policy.add_role(namespace, name, role),
+                (Right::Binding(binding), "") => policy.add_cluster_binding(binding),
+                (Right::Binding(binding), namespace) => policy.add_binding(namespace, binding),
             }
         }
-        *known = read;
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 

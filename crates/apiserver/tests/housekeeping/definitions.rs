@@ -1,5 +1,7 @@
 //! Definitions come into force, and go with everything that they define.
 
+use std::sync::Arc;
+
 use http::Method;
 use seaworthy_store::{Body, Change, Expect, Key};
 use serde_json::{Value, json};
@@ -121,4 +123,20 @@ async fn of_two_definitions_that_are_settled_at_once_one_gets_the_name() {
     }
     accepted.sort();
     assert_eq!(accepted, ["False", "True"]);
+}
+
+#[tokio::test]
+async fn definition_that_did_not_change_is_not_read_again() {
+    let cluster = Cluster::start().await;
+    cluster.create(DEFINITIONS, boats()).await;
+    let served = || cluster.server.registry().find("example.com", "v1", "boats").unwrap().clone();
+    let before = served();
+    let mut other = boats();
+    other["metadata"]["name"] = "yachts.example.com".into();
+    other["spec"]["names"] = json!({"plural": "yachts", "kind": "Yacht"});
+    cluster.create(DEFINITIONS, other).await;
+    assert!(Arc::ptr_eq(&served(), &before));
+    let short = json!({"spec": {"names": {"shortNames": ["bt"]}}});
+    cluster.patch(&format!("{DEFINITIONS}/boats.example.com"), short).await;
+    assert_eq!(served().short_names, ["bt".into()]);
 }
