@@ -123,10 +123,10 @@ mod tests {
 
     #[test]
     fn warning_is_said_once() {
-        assert_eq!(said(&["a".to_owned(), "b \"c\"".to_owned(), "a".to_owned()]), [
-            "299 - \"a\"",
-            "299 - \"b \\\"c\\\"\"",
-        ]);
+        assert_eq!(
+            said(&["a".to_owned(), "b \"c\"".to_owned(), "a".to_owned()]),
+            ["299 - \"a\"", "299 - \"b \\\"c\\\"\"",]
+        );
     }
 
     #[test]

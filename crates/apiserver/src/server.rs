@@ -9,7 +9,7 @@ use tokio::task::JoinError;
 
 use crate::access::{Binding, Policy, Role};
 use crate::admission::{self, Policies};
-use crate::authentication::{Keys, StaticTokens};
+use crate::authentication::{Keys, KeysError, StaticTokens};
 use crate::builtin::rbac::GROUP as RBAC;
 use crate::clock::World;
 use crate::custom;
@@ -69,6 +69,14 @@ pub struct Settings {
     pub tokens: StaticTokens,
     /// The key that signs tokens of service accounts.
     pub keys: Arc<Keys>,
+}
+
+impl Settings {
+    /// A server in memory with a key of its own, and without tokens that do not change.
+    pub fn in_memory(world: Arc<dyn World>) -> Result<Settings, KeysError> {
+        let keys = Arc::new(Keys::read(&Keys::generate()?)?);
+        Ok(Settings { place: Place::Memory, world, tokens: StaticTokens::default(), keys })
+    }
 }
 
 /// Where the objects are kept.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, Still};
+use seaworthy_apiserver::{Identity, Server, Settings, Still};
 use serde_json::{Value, json};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -14,13 +14,8 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
 async fn server() -> Server {
-    let settings = Settings {
-        place: Place::Memory,
-        world: Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap())),
-        tokens: StaticTokens::default(),
-        keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
-    };
-    let server = Server::open(settings).unwrap();
+    let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let server = Server::open(Settings::in_memory(world).unwrap()).unwrap();
     server.prepare().await.unwrap();
     server
 }
@@ -233,7 +228,8 @@ async fn zero_is_as_good_as_nothing_where_the_real_server_cannot_tell_them_apart
 }
 
 async fn placed_pod(server: &Server, name: &str) {
-    let spec = json!({"nodeName": "n", "terminationGracePeriodSeconds": 30, "containers": [{"name": "c", "image": "i"}]});
+    let spec =
+        json!({"nodeName": "n", "terminationGracePeriodSeconds": 30, "containers": [{"name": "c", "image": "i"}]});
     make(server, PODS, json!({"metadata": {"name": name}, "spec": spec})).await;
 }
 

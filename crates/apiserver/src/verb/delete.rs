@@ -16,14 +16,12 @@ use crate::meta::{FOREGROUND, ORPHAN};
 use crate::object::{self, Metadata, Object};
 use crate::options::{DeleteOptions, Propagation};
 use crate::present;
-use crate::reach::Reach;
 use crate::resource::Resource;
 use crate::server::{Server, decode as decode_record};
 use crate::status::Failure;
 use crate::write;
 
 use super::list::list;
-use super::update::may_go;
 
 /// How often a deletion is tried on an object that others keep changing.
 const TRIES: usize = 64;
@@ -135,7 +133,7 @@ async fn delete_checked(
             Some(_) => {}
         }
         let next = marked(server, resource, &object, options);
-        let is_gone = may_go(&next);
+        let is_gone = resource.may_go(&next);
         if !is_gone && next == object {
             return Ok(Deleted::Held(object));
         }
@@ -182,7 +180,7 @@ pub fn deletion(server: &Server, resource: &Resource, record: &Record) -> Option
         let encoded = object::encode(object);
         Stored::new(encoded.bytes, encoded.hole)
     };
-    match may_go(&next) {
+    match resource.may_go(&next) {
         true => Some(Change::Delete { key, expected, body: stored(&object) }),
         false => (next != object).then(|| Change::Put { key, expected, body: stored(&next) }),
     }
@@ -278,12 +276,5 @@ fn granted(seconds: i64) -> i64 {
 
 /// The seconds that an object is given.
 fn grace(resource: &Resource, object: &Object, options: &DeleteOptions) -> i64 {
-    if !resource.ways().is_graceful {
-        return 0;
-    }
-    // A pod that never reached a node, or that has ended, has nothing to wind up.
-    if object.text("spec.nodeName").is_empty() || matches!(object.text("status.phase"), "Succeeded" | "Failed") {
-        return 0;
-    }
-    granted(options.grace_seconds.or_else(|| object.number("spec.terminationGracePeriodSeconds")).unwrap_or(0))
+    resource.winding_up(object).map_or(0, |own| granted(options.grace_seconds.unwrap_or(own)))
 }

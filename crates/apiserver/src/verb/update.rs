@@ -123,7 +123,7 @@ pub async fn change_and_show(
         if is_same {
             return answer(&found);
         }
-        let is_released = next.is_deleting() && may_go(&next);
+        let is_released = next.is_deleting() && resource.may_go(&next);
         if options.is_dry_run {
             let body = show(Outcome::Unstored(next))?;
             let warnings = changed.warnings;
@@ -162,18 +162,6 @@ pub async fn change_and_show(
 pub fn in_version(call: &Call, record: &Record) -> Object {
     let served = present::in_version(&call.resource, &record.body);
     serde_json::from_slice(&served).unwrap_or_else(|_| decode_record(record))
-}
-
-/// Whether nothing holds an object that is on its way out.
-pub fn may_go(object: &Object) -> bool {
-    let is_held_inside = object.get("kind").and_then(Value::as_str) == Some("Namespace")
-        && object
-            .get("spec")
-            .and_then(|spec| spec.get("finalizers"))
-            .and_then(Value::as_array)
-            .is_some_and(|list| !list.is_empty());
-    let is_graceful = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
-    object.finalizers().next().is_none() && !is_held_inside && !is_graceful
 }
 
 /// The state after a change, and whether it is the one before. `live` is the object before, not copied for the sake of

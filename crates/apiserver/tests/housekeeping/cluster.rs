@@ -3,21 +3,19 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, World};
+use seaworthy_apiserver::{Identity, Place, Server, Settings, World};
 use serde_json::{Value, json};
 
 /// Where the config maps of the default namespace are.
 pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Where its secrets are.
 pub const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-
-static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()));
 
 /// A clock that the test turns.
 pub struct Clock {
@@ -81,8 +79,12 @@ impl Cluster {
     }
 
     async fn at(place: Place, drawn: u64) -> Cluster {
-        let clock = Arc::new(Clock { seconds: AtomicI64::new(1_800_000_000), drawn: AtomicU64::new(drawn), next: Mutex::default() });
-        let settings = Settings { place, world: clock.clone(), tokens: StaticTokens::default(), keys: KEYS.clone() };
+        let clock = Arc::new(Clock {
+            seconds: AtomicI64::new(1_800_000_000),
+            drawn: AtomicU64::new(drawn),
+            next: Mutex::default(),
+        });
+        let settings = Settings { place, ..Settings::in_memory(clock.clone()).unwrap() };
         let server = Server::open(settings).unwrap();
         server.prepare().await.unwrap();
         Cluster { server, clock }

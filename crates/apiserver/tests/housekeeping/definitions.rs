@@ -28,7 +28,8 @@ fn coloured(is_selectable: bool) -> Value {
 }
 
 async fn red_boats(cluster: &Cluster) -> Vec<String> {
-    let (code, list) = cluster.send(Method::GET, &format!("{BOATS}?fieldSelector=spec.colour%3Dred"), Value::Null).await;
+    let (code, list) =
+        cluster.send(Method::GET, &format!("{BOATS}?fieldSelector=spec.colour%3Dred"), Value::Null).await;
     assert_eq!(code, 200, "{list}");
     let names = list["items"].as_array().unwrap().iter().map(|boat| boat["metadata"]["name"].as_str().unwrap());
     names.map(str::to_owned).collect()
@@ -78,7 +79,8 @@ async fn definition_waits_for_objects_that_something_holds() {
     assert_eq!(cluster.get(&format!("{BOATS}/free")).await, None);
     assert!(cluster.get(&format!("{BOATS}/held")).await.unwrap()["metadata"]["deletionTimestamp"].is_string());
     let (code, refused) = cluster.send(Method::POST, BOATS, boat("new", "red")).await;
-    let why = "boats.example.com \"new\" is forbidden: create not allowed while custom resource definition is terminating";
+    let why =
+        "boats.example.com \"new\" is forbidden: create not allowed while custom resource definition is terminating";
     assert_eq!((code, refused["message"].as_str()), (403, Some(why)));
 
     cluster.patch(&format!("{BOATS}/held"), json!({"metadata": {"finalizers": null}})).await;
