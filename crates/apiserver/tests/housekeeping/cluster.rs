@@ -21,8 +21,10 @@ pub const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 pub struct Clock {
     seconds: AtomicI64,
     drawn: AtomicU64,
-    next: Mutex<Option<(Moment, Box<dyn FnOnce() + Send>)>>,
+    next: Mutex<Option<(Moment, Happening)>>,
 }
+
+type Happening = Box<dyn FnOnce() + Send>;
 
 /// When something happens in the middle of a request: when it asks for chance or for the time, which it does after it
 /// has looked around and before it changes anything.
