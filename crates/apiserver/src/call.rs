@@ -54,6 +54,12 @@ impl Answer {
         Answer { status: StatusCode::OK, format, body: body.into(), warnings: Vec::new() }
     }
 
+    /// The same with more that the client should know.
+    pub fn warning(mut self, warnings: Vec<String>) -> Answer {
+        self.warnings.extend(warnings);
+        self
+    }
+
     /// As HTTP has it.
     pub fn into_response(self) -> Response<Body> {
         let mut response = Response::new(self.body);

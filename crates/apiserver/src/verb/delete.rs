@@ -21,7 +21,7 @@ use crate::server::{Server, decode as decode_record};
 use crate::status::Failure;
 use crate::write;
 
-use super::list::list;
+use super::list::list_of;
 
 /// How often a deletion is tried on an object that others keep changing.
 const TRIES: usize = 64;
@@ -56,11 +56,11 @@ pub async fn delete(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer { warnings, ..Answer::ok(call.accepted.format, body) })
 }
 
-/// Removes everything that the selectors mean, and answers the list as it was.
+/// Removes everything that a list with the same options shows, and answers that list.
 pub async fn delete_collection(call: &Call) -> Result<Answer, Failure> {
     let options = read_options(call)?;
-    let mut answer = list(call)?;
-    for record in super::list::selected(call)? {
+    let (mut answer, records) = list_of(call)?;
+    for record in records {
         let check = |object: &Object| {
             answer.warnings.extend(admission::review_deletion(call, object, &options)?);
             Ok(())

@@ -93,9 +93,23 @@ struct Found {
 
 /// Answers a list.
 pub fn list(call: &Call) -> Result<Answer, Failure> {
+    shown(call, found(call)?)
+}
+
+/// Answers a list, and says which objects are in it.
+pub fn list_of(call: &Call) -> Result<(Answer, Vec<Arc<Record>>), Failure> {
+    let found = found(call)?;
+    let records = found.records.clone();
+    Ok((shown(call, found)?, records))
+}
+
+fn found(call: &Call) -> Result<Found, Failure> {
     let options = ListOptions::read(&call.query, false)?;
     let wanted = Wanted::new(call, &options)?;
-    let found = find(call, &options, &wanted)?;
+    find(call, &options, &wanted)
+}
+
+fn shown(call: &Call, found: Found) -> Result<Answer, Failure> {
     let mut metadata = json!({"resourceVersion": found.revision.to_string()});
     if let Some(next) = &found.next {
         metadata["continue"] = Token { revision: found.revision, after: next.clone() }.written().into();
@@ -104,15 +118,6 @@ pub fn list(call: &Call) -> Result<Answer, Failure> {
         metadata["remainingItemCount"] = remaining.into();
     }
     present(call, found.records, metadata)
-}
-
-/// Everything that a request means, as it is now.
-pub fn selected(call: &Call) -> Result<Vec<Arc<Record>>, Failure> {
-    let options = ListOptions::read(&call.query, false)?;
-    let wanted = Wanted::new(call, &options)?;
-    let mut records = call.server.store().list(&call.resource.storage, wanted.namespace()).records;
-    records.retain(|record| wanted.takes(record));
-    Ok(records)
 }
 
 fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found, Failure> {

@@ -104,7 +104,7 @@ impl Cluster {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let (code, answer) = cluster.send(method, &path, body).await;
-                assert_eq!(code, 200, "{answer}");
+                assert!(code < 300, "{answer}");
                 cluster.server.settle().await;
             });
         };
@@ -113,7 +113,11 @@ impl Cluster {
 
     pub async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
         let bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let kind = match method {
+            Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
         let request = Request::builder().method(method).uri(path).header("content-type", kind);
         let mut request = request.header("user-agent", "test/1").body(Full::new(bytes)).unwrap();
         request.extensions_mut().insert(Identity::authenticated("admin", ["system:masters".to_owned()]));

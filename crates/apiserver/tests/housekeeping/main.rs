@@ -4,6 +4,7 @@
 
 mod background;
 mod cluster;
+mod creation;
 mod definitions;
 mod eviction;
 mod garbage;
