@@ -26,11 +26,13 @@ pub struct Custom {
     pub published: Value,
     /// The revision that created the definition.
     pub history_begins: u64,
+    /// Whether the definition is on its way out: its objects go too, and no new ones come.
+    pub is_terminating: bool,
 }
 
 impl Custom {
     /// Reads one version of a definition's `spec`.
-    pub fn read(version: &Value, history_begins: u64) -> Custom {
+    pub fn read(version: &Value, history_begins: u64, is_terminating: bool) -> Custom {
         let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
         let (document, root) = Document::of_custom_resource(schema);
         let list = |key: &str| version.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -48,6 +50,7 @@ impl Custom {
             selectable: selectable.collect(),
             published: schema.clone(),
             history_begins,
+            is_terminating,
         }
     }
 
@@ -197,8 +200,18 @@ pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>>
                 storage: format!("{group}/{}", text("/names/plural")).into(),
                 api_version: api_version(group, &version_name).into(),
                 prefix: prefix(&version_name),
-                origin: Origin::Custom(Arc::new(Custom::read(version, history_begins))),
+                origin: Origin::Custom(Arc::new(Custom::read(version, history_begins, definition.is_deleting()))),
             })
         })
         .collect()
+}
+
+/// A resource of a definition, whether it is served or not.
+pub fn any_resource(definition: &Object) -> Option<Arc<Resource>> {
+    let mut definition = definition.clone();
+    let versions = definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        version.insert("served".to_owned(), true.into());
+    }
+    resources(&definition, 0).into_iter().next()
 }

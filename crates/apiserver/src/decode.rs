@@ -31,7 +31,7 @@ pub struct Decoded {
 /// Reads a body in its format.
 pub fn read(bytes: &[u8], format: impl Into<BodyFormat>) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
-    let seed = Noting { path: Vec::new(), duplicates: &mut duplicates };
+    let seed = Noting { path: &mut Vec::new(), duplicates: &mut duplicates };
     let value = match format.into() {
         BodyFormat::Json => {
             let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -169,28 +169,41 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
+/// The most that is said about keys that come twice, in bytes: a short body can have many of them behind a long path.
+const MOST_SAID: usize = 64 * 1024;
+
 /// Reads a value and notes the keys that come twice.
 struct Noting<'d> {
-    path: Vec<Step>,
+    /// The way to the value. One for all of them: a copy for each would cost the square of the body.
+    path: &'d mut Vec<Step>,
     duplicates: &'d mut Vec<String>,
 }
 
-#[derive(Clone)]
 enum Step {
     Key(String),
     Index(usize),
 }
 
 impl Noting<'_> {
-    fn below(&mut self, step: Step) -> Noting<'_> {
-        let mut path = self.path.clone();
-        path.push(step);
-        Noting { path, duplicates: self.duplicates }
+    fn same(&mut self) -> Noting<'_> {
+        Noting { path: self.path, duplicates: self.duplicates }
+    }
+
+    /// Notes that a key is there twice. Says no when that is more than anybody reads.
+    fn note(&mut self, last: &str) -> bool {
+        let said: usize = self.duplicates.iter().map(String::len).sum();
+        let way: usize = self.path.iter().map(|step| if let Step::Key(key) = step { key.len() } else { 8 }).sum();
+        if self.duplicates.len() > 1000 || said + way + last.len() > MOST_SAID {
+            return false;
+        }
+        let path = self.written(last);
+        self.duplicates.push(path);
+        true
     }
 
     fn written(&self, last: &str) -> String {
         let mut text = String::new();
-        for step in &self.path {
+        for step in self.path.iter() {
             match step {
                 Step::Key(key) if text.is_empty() => text.push_str(key),
                 Step::Key(key) => text.push_str(&format!(".{key}")),
@@ -246,22 +259,26 @@ impl<'de> Visitor<'de> for Noting<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self.below(Step::Index(list.len())))? {
-            list.push(item);
+        loop {
+            self.path.push(Step::Index(list.len()));
+            let item = items.next_element_seed(self.same())?;
+            self.path.pop();
+            match item {
+                Some(item) => list.push(item),
+                None => return Ok(list.into()),
+            }
         }
-        Ok(list.into())
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(self.below(Step::Key(key.clone())))?;
-            if map.contains_key(&key) {
-                if self.duplicates.len() > 1000 {
-                    return Err(A::Error::custom("more than a thousand keys are there twice"));
-                }
-                let path = self.written(&key);
-                self.duplicates.push(path);
+            self.path.push(Step::Key(key));
+            let value = entries.next_value_seed(self.same())?;
+            // What was read below took its own steps off again.
+            let Some(Step::Key(key)) = self.path.pop() else { continue };
+            if map.contains_key(&key) && !self.note(&key) {
+                return Err(A::Error::custom("more keys are there twice than can be named"));
             }
             map.insert(key, value);
         }
@@ -283,6 +300,25 @@ mod tests {
         let decoded = read(body, Format::Json).unwrap();
         assert_eq!(decoded.duplicates, ["spec.list[0].a", "spec.size"]);
         assert_eq!(decoded.value, json!({"spec": {"size": 3, "list": [{"a": 2}]}}));
+    }
+
+    #[test]
+    fn long_key_above_many_values_costs_no_more_than_its_length() {
+        let (key, values) = ("k".repeat(1 << 20), vec!["0"; 1 << 20].join(","));
+        let body = format!("{{\"{key}\": [{values}]}}");
+        // With a copy of the path for each value it would copy a million times a million bytes.
+        let decoded = read(body.as_bytes(), Format::Json).unwrap();
+        assert_eq!(decoded.value[&key].as_array().unwrap().len(), 1 << 20);
+    }
+
+    #[test]
+    fn what_is_said_about_doubled_keys_is_bounded_however_long_the_way_to_them() {
+        let doubled = vec!["\"a\":1"; 900].join(",");
+        let few = read(format!("{{\"k\": {{{doubled}}}}}").as_bytes(), Format::Json).unwrap();
+        assert_eq!(few.duplicates.len(), 899);
+        let body = format!("{{\"{}\": {{{doubled}}}}}", "k".repeat(1 << 20));
+        let said = read(body.as_bytes(), Format::Json).unwrap_err();
+        assert!(said.starts_with("more keys are there twice than can be named"), "{said}");
     }
 
     #[test]

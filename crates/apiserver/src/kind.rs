@@ -50,6 +50,11 @@ pub struct Kind {
     pub validate: fn(&Object, Option<&Object>, Part) -> Vec<Cause>,
     /// What the kind does to an object whose deletion begins, beside marking it.
     pub begin_deletion: fn(&mut Object),
+    /// The seconds that an object needs to wind up, unless who deletes it says otherwise; none if there is nothing to
+    /// wind up, whatever they say.
+    pub winding_up: fn(&Object) -> Option<i64>,
+    /// Whether something beside `metadata.finalizers` holds an object that is on its way out.
+    pub is_held: fn(&Object) -> bool,
     /// What `kubectl get` shows beside the name.
     pub columns: &'static [Column],
     /// The cells of those columns, the name included.
@@ -123,6 +128,8 @@ impl Kind {
         prepare: no_preparation,
         validate: no_rules,
         begin_deletion: |_| {},
+        winding_up: |_| None,
+        is_held: |_| false,
         columns: &[Column::NAME, Column::AGE],
         cells: name_and_age,
         warning: "",

@@ -14,6 +14,7 @@ mod housekeeping;
 mod kind;
 mod listen;
 mod media;
+mod memo;
 mod meta;
 mod object;
 mod openapi;

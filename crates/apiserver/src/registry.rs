@@ -1,6 +1,6 @@
 //! Every resource that is served, by its place in the URL space.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -102,6 +102,11 @@ impl Registry {
     /// All resources whose objects are stored there.
     pub fn sharing(&self, storage: &str) -> &[Arc<Resource>] {
         self.by_storage.get(storage).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The fields by which objects that are stored there can be selected, in any version.
+    pub fn selectable(&self, storage: &str) -> BTreeSet<&str> {
+        self.sharing(storage).iter().flat_map(|resource| resource.selectable_labels()).collect()
     }
 
     /// All resources, the best version of each.

@@ -126,7 +126,8 @@ impl ResourcePath {
     pub fn verb(&self, method: &Method, is_watch: bool) -> Verb {
         let is_collection = self.name.is_empty();
         match *method {
-            Method::GET | Method::HEAD if self.is_watch_path => Verb::Watch,
+            // Whatever the method: only some of them are allowed there.
+            _ if self.is_watch_path => Verb::Watch,
             Method::GET | Method::HEAD if is_collection && is_watch => Verb::Watch,
             Method::GET | Method::HEAD if is_collection => Verb::List,
             Method::GET | Method::HEAD => Verb::Get,

@@ -126,6 +126,11 @@ impl Resource {
         }
     }
 
+    /// Whether its definition is on its way out.
+    pub fn is_terminating(&self) -> bool {
+        matches!(&self.origin, Origin::Custom(custom) if custom.is_terminating)
+    }
+
     /// Its schema.
     pub fn schema(&self) -> Option<Schema<'_>> {
         match &self.origin {
@@ -266,6 +271,21 @@ impl Resource {
         if let Origin::BuiltIn(kind) = &self.origin {
             (kind.begin_deletion)(object);
         }
+    }
+
+    /// The seconds that an object needs to wind up; none if there is nothing to wind up.
+    pub fn winding_up(&self, object: &Object) -> Option<i64> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.winding_up)(object),
+            Origin::Custom(_) => None,
+        }
+    }
+
+    /// Whether nothing holds an object that is on its way out.
+    pub fn may_go(&self, object: &Object) -> bool {
+        let is_held = matches!(&self.origin, Origin::BuiltIn(kind) if (kind.is_held)(object));
+        let has_time = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
+        object.finalizers().next().is_none() && !is_held && !has_time
     }
 
     /// The columns of its table.

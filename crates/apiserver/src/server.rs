@@ -9,11 +9,13 @@ use tokio::task::JoinError;
 
 use crate::access::{Binding, Policy, Role};
 use crate::admission::{self, Policies};
-use crate::authentication::{Keys, StaticTokens};
+use crate::authentication::{Keys, KeysError, StaticTokens};
+use crate::builtin::rbac::GROUP as RBAC;
 use crate::clock::World;
 use crate::custom;
 use crate::housekeeping::{DEFINITIONS, Keeper};
-use crate::object::{Metadata, Object};
+use crate::memo::Memo;
+use crate::object::Object;
 use crate::registry::Registry;
 use crate::resource::Resource;
 
@@ -28,12 +30,33 @@ struct Inner {
     registry: Arc<RwLock<Arc<Registry>>>,
     policy: RwLock<Arc<Policy>>,
     admission: RwLock<Arc<Policies>>,
-    /// Held while what follows from the store is read anew: who reads last has read the newest.
+    /// Each held while what follows from these objects is read anew: who reads last has read the newest.
+    definitions: Mutex<Memo<Vec<Arc<Resource>>>>,
+    rights: Mutex<Memo<Right>>,
     refreshing: Mutex<()>,
+    /// Held while definitions are brought into order.
+    settling: tokio::sync::Mutex<()>,
     world: Arc<dyn World>,
     tokens: StaticTokens,
     keys: Arc<Keys>,
     keeper: tokio::sync::Mutex<Option<Keeper>>,
+}
+
+/// A role, or to whom one is given.
+#[derive(Clone)]
+enum Right {
+    Role(Role),
+    Binding(Binding),
+}
+
+impl Right {
+    fn read(record: &Record) -> Right {
+        let object = decode(record);
+        match record.key.resource.ends_with("bindings") {
+            true => Right::Binding(Binding::read(&object)),
+            false => Right::Role(Role::read(&object)),
+        }
+    }
 }
 
 /// What a server is made of.
@@ -46,6 +69,14 @@ pub struct Settings {
     pub tokens: StaticTokens,
     /// The key that signs tokens of service accounts.
     pub keys: Arc<Keys>,
+}
+
+impl Settings {
+    /// A server in memory with a key of its own, and without tokens that do not change.
+    pub fn in_memory(world: Arc<dyn World>) -> Result<Settings, KeysError> {
+        let keys = Arc::new(Keys::read(&Keys::generate()?)?);
+        Ok(Settings { place: Place::Memory, world, tokens: StaticTokens::default(), keys })
+    }
 }
 
 /// Where the objects are kept.
@@ -67,9 +98,23 @@ impl Server {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
             Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
         };
-        let (policy, admission, refreshing) = (RwLock::default(), RwLock::default(), Mutex::default());
-        let keeper = tokio::sync::Mutex::default();
-        let inner = Inner { store, registry, policy, admission, refreshing, world, tokens, keys, keeper };
+        let (policy, admission) = (RwLock::default(), RwLock::default());
+        let (definitions, rights, refreshing) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (settling, keeper) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        let inner = Inner {
+            store,
+            registry,
+            policy,
+            admission,
+            definitions,
+            rights,
+            refreshing,
+            settling,
+            world,
+            tokens,
+            keys,
+            keeper,
+        };
         let server = Server { inner: Arc::new(inner) };
         server.refresh_registry();
         server.refresh_policy();
@@ -102,35 +147,54 @@ impl Server {
 
     /// Serves what the definitions say that are established now.
     pub fn refresh_registry(&self) {
-        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.inner.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.store().list(DEFINITIONS, None).records;
-        let custom = definitions.iter().flat_map(|record| {
+        let custom = known.renew(&definitions, |record| {
             let definition = decode(record);
             match is_established(&definition) {
                 true => custom::resources(&definition, record.created_revision),
                 false => Vec::new(),
             }
         });
-        let registry = Arc::new(Registry::with(custom));
+        let registry = Arc::new(Registry::with(custom.into_iter().flatten()));
         *self.inner.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
-    /// Reads roles and bindings anew.
+    /// The same, and objects are found by the fields that this makes selectable.
+    pub(crate) async fn renew_registry(&self) {
+        let before = self.registry();
+        self.refresh_registry();
+        let now = self.registry();
+        for resource in now.stored() {
+            if now.selectable(&resource.storage) != before.selectable(&resource.storage) {
+                self.store().reindex(&resource.storage).await;
+            }
+        }
+    }
+
+    /// Finds the stored objects of users' kinds by their selectable fields: when the store was opened, nobody knew them.
+    pub(crate) async fn index_custom(&self) {
+        let registry = self.registry();
+        let custom = registry.stored().filter(|resource| resource.is_custom());
+        for resource in custom.filter(|resource| !registry.selectable(&resource.storage).is_empty()) {
+            self.store().reindex(&resource.storage).await;
+        }
+    }
+
+    /// Reads roles and bindings anew, those that changed.
     pub fn refresh_policy(&self) {
-        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.inner.rights.lock().unwrap_or_else(PoisonError::into_inner);
+        let plurals = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
+        let records = plurals.map(|plural| self.store().list(&format!("{RBAC}/{plural}"), None).records).concat();
         let mut policy = Policy::default();
-        let objects = |resource: &str| self.objects(resource);
-        for object in objects("rbac.authorization.k8s.io/clusterroles") {
-            policy.add_cluster_role(object.name(), Role::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/roles") {
-            policy.add_role(object.namespace(), object.name(), Role::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/clusterrolebindings") {
-            policy.add_cluster_binding(Binding::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/rolebindings") {
-            policy.add_binding(object.namespace(), Binding::read(&object));
+        for (right, record) in known.renew(&records, Right::read).into_iter().zip(&records) {
+            let Key { namespace, name, .. } = &record.key;
+            match (right, &**namespace) {
+                (Right::Role(role), "") => policy.add_cluster_role(name, role),
+                (Right::Role(role), namespace) => policy.add_role(namespace, name, role),
+                (Right::Binding(binding), "") => policy.add_cluster_binding(binding),
+                (Right::Binding(binding), namespace) => policy.add_binding(namespace, binding),
+            }
         }
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
@@ -182,6 +246,11 @@ impl Server {
     /// Who keeps the objects in order; none before the first time, and while it is at work.
     pub(crate) fn keeper(&self) -> &tokio::sync::Mutex<Option<Keeper>> {
         &self.inner.keeper
+    }
+
+    /// Whose turn it is to bring definitions into order.
+    pub(crate) fn settling(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.settling
     }
 
     /// Time and chance.

@@ -23,6 +23,7 @@ use crate::media::{Accepted, Format};
 use crate::options::Query;
 use crate::request::{ResourcePath, Target, Verb};
 use crate::resource::Resource;
+use crate::selector::FieldSelector;
 use crate::server::Server;
 use crate::status::{Failure, Named};
 use crate::{discovery, openapi, subresource, verb, version};
@@ -83,13 +84,17 @@ impl Server {
                 let query = Query::parse(parts.uri.query());
                 let is_watch = query.flag("watch").unwrap_or(false);
                 let verb = path.verb(&parts.method, is_watch);
-                let action = action(verb, &path);
+                let one = asked_name(verb, &query);
+                let action = Action { name: one.as_deref().unwrap_or(&path.name), ..action(verb, &path) };
                 let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
                 self.authorise(&identity, &action)?;
                 if self.registry().versions(&path.group).is_none() {
                     return Ok(no_page());
                 }
                 let resource = self.find(&path, verb)?;
+                if path.is_watch_path && !matches!(parts.method, Method::GET | Method::HEAD) {
+                    return Err(Failure::method_not_allowed());
+                }
                 let accepted = Accepted::choose(&parts.headers, true)?;
                 let body = match verb {
                     Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
@@ -234,6 +239,18 @@ fn action(verb: Verb, path: &ResourcePath) -> Action<'_> {
         name: &path.name,
         path: None,
     }
+}
+
+/// The one name that a list or a watch asks for: a right to that name is enough for it.
+fn asked_name(verb: Verb, query: &Query) -> Option<String> {
+    if !matches!(verb, Verb::List | Verb::Watch) {
+        return None;
+    }
+    let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
+    let name = selector.required("metadata.name")?;
+    // What can be no part of a path is no name of an object.
+    let is_name = !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '%']);
+    is_name.then(|| name.to_owned())
 }
 
 /// Reads a body, as long as it is not too large.

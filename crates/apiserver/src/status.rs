@@ -5,6 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// The reason of a failure because the name is taken.
+pub const ALREADY_EXISTS: &str = "AlreadyExists";
+
 /// A request that failed, with everything its answer says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
@@ -87,7 +90,7 @@ impl Failure {
     /// The name is taken.
     pub fn already_exists(resource: Named<'_>, name: &str) -> Failure {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
-        Failure::new(409, "AlreadyExists", message).about(resource.details(name))
+        Failure::new(409, ALREADY_EXISTS, message).about(resource.details(name))
     }
 
     /// The name is taken by an object that is on its way out.

@@ -46,3 +46,4 @@ pub use prune::{Pruning, unknown_field};
 pub use rules::rule_mistakes;
 pub use scale::Scale;
 pub use validation::validate;
+pub use wording::quoted;

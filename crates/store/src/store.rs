@@ -118,6 +118,11 @@ impl Store {
         self.inner.shared.read().list(resource, namespace)
     }
 
+    /// How many objects of a resource there are now.
+    pub fn count(&self, resource: &str) -> usize {
+        self.inner.shared.read().count(resource)
+    }
+
     /// The current objects of all resources, in no order: what who follows [`Store::watch_all`] begins with.
     pub fn all(&self) -> Snapshot {
         self.inner.shared.read().all()

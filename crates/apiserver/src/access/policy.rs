@@ -1,6 +1,7 @@
 //! The decision: may this user do that? Roles and bindings in, yes or no out.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -28,10 +29,10 @@ pub struct Action<'a> {
     pub path: Option<&'a str>,
 }
 
-/// A role: rules under a name.
+/// A role: rules under a name. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Role {
-    rules: Vec<Rule>,
+    rules: Arc<[Rule]>,
 }
 
 /// Who is given a role.
@@ -43,13 +44,13 @@ pub enum Subject {
     Group(String),
 }
 
-/// A role given to subjects.
+/// A role given to subjects. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Binding {
     /// Whether the role is a ClusterRole.
     to_cluster_role: bool,
-    role: String,
-    subjects: Vec<Subject>,
+    role: Arc<str>,
+    subjects: Arc<[Subject]>,
 }
 
 /// All roles and bindings, ready to be asked.
@@ -86,7 +87,7 @@ impl Binding {
         let own_namespace = object.namespace();
         Binding {
             to_cluster_role: reference("kind") == "ClusterRole",
-            role: reference("name"),
+            role: reference("name").into(),
             subjects: subjects.iter().filter_map(|subject| Subject::read(subject, own_namespace)).collect(),
         }
     }
@@ -143,7 +144,7 @@ impl Policy {
     /// The rules that a user holds in a namespace; with an empty one, those that hold everywhere.
     pub fn held<'p>(&'p self, identity: &'p Identity, namespace: &'p str) -> impl Iterator<Item = &'p Rule> {
         let everywhere = self.cluster_bindings.iter().filter(|binding| binding.concerns(identity));
-        let everywhere = everywhere.filter_map(|binding| self.cluster_roles.get(&binding.role));
+        let everywhere = everywhere.filter_map(|binding| self.cluster_roles.get(&*binding.role));
         let here = self.bindings.get(namespace).into_iter().flatten().filter(|binding| binding.concerns(identity));
         let here = here.filter_map(move |binding| self.bound(binding, namespace));
         everywhere.chain(here).flat_map(Role::rules)

@@ -39,6 +39,7 @@ pub static NAMESPACE: Kind = Kind {
     prepare,
     validate,
     begin_deletion,
+    is_held: |namespace| !namespace.list("spec.finalizers").is_empty(),
     columns: &[Column::NAME, Column::shown("Status", "Whether it is in use or on its way out."), Column::AGE],
     cells,
     ..Kind::BASE

@@ -53,8 +53,16 @@ pub static POD: Kind = Kind {
         Column::wide("Readiness Gates", "How many of the conditions hold that it waits for."),
     ],
     cells,
+    winding_up,
     ..Kind::BASE
 };
+
+/// A pod that never reached a node, or that has ended, has nothing to wind up.
+fn winding_up(pod: &Object) -> Option<i64> {
+    let is_placed = !pod.text("spec.nodeName").is_empty();
+    let has_ended = matches!(pod.text("status.phase"), "Succeeded" | "Failed");
+    (is_placed && !has_ended).then(|| pod.number("spec.terminationGracePeriodSeconds").unwrap_or(0))
+}
 
 fn defaults(object: &mut Object) {
     if let Some(spec) = map_mut(object, "spec") {

@@ -70,6 +70,7 @@ impl Server {
         definitions::settle(self).await;
         aggregation::settle(self).await;
         self.refresh_registry();
+        self.index_custom().await;
         self.refresh_policy();
         self.refresh_admission();
         Ok(())
@@ -77,11 +78,19 @@ impl Server {
 
     /// Follows a write to a resource, before it is answered: who reads the answer can rely on its consequences.
     pub(crate) async fn follow_up(&self, resource: &str) {
-        if resource == DEFINITIONS {
+        // A definition on its way out goes with the last of its objects.
+        let is_last = || {
+            let registry = self.registry();
+            let is_terminating = registry.of_storage(resource).is_some_and(|resource| resource.is_terminating());
+            is_terminating && self.store().count(resource) == 0
+        };
+        if resource == DEFINITIONS || is_last() {
             definitions::settle(self).await;
-            self.refresh_registry();
+            self.renew_registry().await;
         } else if resource.starts_with("rbac.authorization.k8s.io/") {
-            aggregation::settle(self).await;
+            if resource == aggregation::CLUSTER_ROLES {
+                aggregation::settle(self).await;
+            }
             self.refresh_policy();
         } else if resource.starts_with("admissionregistration.k8s.io/") {
             self.refresh_admission();

@@ -1,7 +1,7 @@
 //! Adding an object.
 
 use http::StatusCode;
-use seaworthy_store::{Body as Stored, Change, CommitError, Expect};
+use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Record};
 
 use crate::admission;
 use crate::builtin::review;
@@ -10,7 +10,7 @@ use crate::clock;
 use crate::decode;
 use crate::kind::Part;
 use crate::media::Format;
-use crate::object::{Metadata, Object};
+use crate::object::{self, Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
 use crate::present;
 use crate::server::decode as decode_record;
@@ -57,7 +57,7 @@ pub async fn create_object(
             object.set_meta("name", name);
         }
         let name = object.name().to_owned();
-        write::check_namespace(call, &name)?;
+        write::check_place(call, &name)?;
         write::identify(call, &mut object)?;
         resource.fill_defaults(&mut object, is_owned);
         // Before the kind has its way with the object: what the server sets is owned by nobody.
@@ -70,7 +70,7 @@ pub async fn create_object(
         let warnings = admission::review(call, &object, None)?;
 
         let key = write::own_key(call, &name);
-        let taken = |found: &seaworthy_store::Record| match decode_record(found).is_deleting() {
+        let taken = |found: &Record| match decode_record(found).is_deleting() {
             true => Failure::already_exists_deleting(resource.named(), &name),
             false => Failure::already_exists(resource.named(), &name),
         };
@@ -86,6 +86,12 @@ pub async fn create_object(
         let body = Stored::new(encoded.bytes, encoded.hole);
         match call.server.commit(Change::Put { key, expected: Expect::Absent, body }).await {
             Ok(record) => {
+                // Its place may have begun to go since it was looked at, and whoever clears it away may not have seen
+                // the object any more.
+                if let Err(failure) = write::check_place(call, &name) {
+                    undo(call, &record).await;
+                    return Err(failure);
+                }
                 let body = present::one(resource, &record, call.accepted, &call.query, now)?;
                 return Ok(Answer { status: StatusCode::CREATED, warnings, ..Answer::ok(call.accepted.format, body) });
             }
@@ -96,4 +102,14 @@ pub async fn create_object(
     }
     // The loop above ends by returning.
     Err(Failure::internal("no name could be made up"))
+}
+
+/// Takes back an object that was just created, unless somebody has changed it: then it is not only ours any more.
+async fn undo(call: &Call, record: &Record) {
+    let encoded = object::encode(&decode_record(record));
+    let body = Stored::new(encoded.bytes, encoded.hole);
+    let change = Change::Delete { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
+    if let Err(error) = call.server.commit(change).await {
+        tracing::warn!(key = %record.key, %error, "an object stays although its place is on the way out");
+    }
 }

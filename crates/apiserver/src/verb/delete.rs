@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key, Record};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::decode;
 use crate::kind::Generation;
 use crate::media::Format;
 use crate::meta::{FOREGROUND, ORPHAN};
-use crate::object::{Metadata, Object};
+use crate::object::{self, Metadata, Object};
 use crate::options::{DeleteOptions, Propagation};
 use crate::present;
 use crate::resource::Resource;
@@ -21,8 +21,7 @@ use crate::server::{Server, decode as decode_record};
 use crate::status::Failure;
 use crate::write;
 
-use super::list::list;
-use super::update::may_go;
+use super::list::list_of;
 
 /// How often a deletion is tried on an object that others keep changing.
 const TRIES: usize = 64;
@@ -57,11 +56,11 @@ pub async fn delete(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer { warnings, ..Answer::ok(call.accepted.format, body) })
 }
 
-/// Removes everything that the selectors mean, and answers the list as it was.
+/// Removes everything that a list with the same options shows, and answers that list.
 pub async fn delete_collection(call: &Call) -> Result<Answer, Failure> {
     let options = read_options(call)?;
-    let mut answer = list(call)?;
-    for record in super::list::selected(call)? {
+    let (mut answer, records) = list_of(call)?;
+    for record in records {
         let check = |object: &Object| {
             answer.warnings.extend(admission::review_deletion(call, object, &options)?);
             Ok(())
@@ -120,16 +119,21 @@ async fn delete_checked(
     options: &DeleteOptions,
     mut check: impl FnMut(&Object) -> Result<(), Failure>,
 ) -> Result<Deleted, Failure> {
-    let mut is_under_way = false;
+    let mut under_way: Option<String> = None;
     for attempt in 1.. {
         let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
         let object = served(resource, &found);
-        if !is_under_way {
-            check_preconditions(resource, &object, options)?;
-            check(&object)?;
+        match &under_way {
+            None => {
+                check_preconditions(resource, &object, options)?;
+                check(&object)?;
+            }
+            // Somebody else finished it, and made another one by that name: that one was not meant.
+            Some(uid) if uid != object.uid() => return Err(Failure::not_found(resource.named(), &key.name)),
+            Some(_) => {}
         }
         let next = marked(server, resource, &object, options);
-        let is_gone = may_go(&next);
+        let is_gone = resource.may_go(&next);
         if !is_gone && next == object {
             return Ok(Deleted::Held(object));
         }
@@ -152,7 +156,7 @@ async fn delete_checked(
             false => Change::Put { key: key.clone(), expected, body },
         };
         match server.commit(change).await {
-            Ok(_) if is_marked_first => is_under_way = true,
+            Ok(_) if is_marked_first => under_way = Some(object.uid().to_owned()),
             Ok(record) if is_removed => return Ok(Deleted::Gone(served(resource, &record))),
             Ok(record) => return Ok(Deleted::Held(served(resource, &record))),
             Err(CommitError::Conflict { found: Some(_), .. }) if attempt < TRIES => {}
@@ -164,6 +168,22 @@ async fn delete_checked(
     }
     // The loop above ends by returning.
     Err(Failure::internal("the object changes too fast"))
+}
+
+/// The change that deletes an object of a kind that is given no time: it goes, or it is marked if something holds it.
+/// None if it is marked already.
+pub fn deletion(server: &Server, resource: &Resource, record: &Record) -> Option<Change> {
+    let object = decode_record(record);
+    let next = marked(server, resource, &object, &DeleteOptions::default());
+    let (key, expected) = (record.key.clone(), Expect::Revision(record.revision));
+    let stored = |object: &Object| {
+        let encoded = object::encode(object);
+        Stored::new(encoded.bytes, encoded.hole)
+    };
+    match resource.may_go(&next) {
+        true => Some(Change::Delete { key, expected, body: stored(&object) }),
+        false => (next != object).then(|| Change::Put { key, expected, body: stored(&next) }),
+    }
 }
 
 fn served(resource: &Resource, record: &Record) -> Object {
@@ -207,15 +227,8 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
         true => next.metadata_mut().remove("finalizers"),
         false => next.metadata_mut().insert("finalizers".to_owned(), finalizers.into()),
     };
-    let grace = grace(resource, object, options);
-    let is_shorter = object
-        .metadata()
-        .get("deletionGracePeriodSeconds")
-        .and_then(Value::as_i64)
-        .is_none_or(|granted| grace < granted);
-    if !object.is_deleting() || is_shorter {
-        let time = server.world().now() + SignedDuration::from_secs(grace);
-        next.set_meta("deletionTimestamp", clock::written(time));
+    if let Some((time, grace)) = deadline(server.world().now(), resource, object, options) {
+        next.set_meta("deletionTimestamp", time);
         next.set_meta("deletionGracePeriodSeconds", grace);
     }
     if !object.is_deleting() {
@@ -227,18 +240,41 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
     next
 }
 
+/// When an object is to be gone, and the seconds that it is given until then; none if it was told already.
+fn deadline(now: Timestamp, resource: &Resource, object: &Object, options: &DeleteOptions) -> Option<(String, i64)> {
+    if !object.is_deleting() {
+        let grace = grace(resource, object, options);
+        return Some((clock::written(later(now, grace)), grace));
+    }
+    // A time that was given is only ever shortened, by who says to what, and counts from when it was given.
+    let before = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64)?;
+    let grace = options.grace_seconds.map(granted)?;
+    if !resource.ways().is_graceful || grace >= before {
+        return None;
+    }
+    let end = match object.meta_text("deletionTimestamp").parse() {
+        Ok(end) if later(now, before) < Timestamp::MAX => later(end, grace - before),
+        // It had all the time in the world, which does not tell when it was given.
+        _ => later(now, grace),
+    };
+    Some((clock::written(end), grace))
+}
+
+/// So many seconds later, or as late as can be.
+//
+// Differs: a time that cannot be written is the last one that can, because the real server's time goes round there and
+// comes out in the past.
+fn later(time: Timestamp, seconds: i64) -> Timestamp {
+    let limit = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(limit)
+}
+
+/// The seconds that were asked for. Less than none is one, as for the real server.
+fn granted(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
+}
+
 /// The seconds that an object is given.
 fn grace(resource: &Resource, object: &Object, options: &DeleteOptions) -> i64 {
-    if !resource.ways().is_graceful {
-        return 0;
-    }
-    let text = |path: &str| Value::Object(object.clone()).pointer(path).and_then(Value::as_str).map(str::to_owned);
-    // A pod that never reached a node, or that has ended, has nothing to wind up.
-    let is_placed = text("/spec/nodeName").is_some_and(|node| !node.is_empty());
-    let has_ended = matches!(text("/status/phase").as_deref(), Some("Succeeded" | "Failed"));
-    if !is_placed || has_ended {
-        return 0;
-    }
-    let own = object.get("spec").and_then(|spec| spec.get("terminationGracePeriodSeconds")).and_then(Value::as_i64);
-    options.grace_seconds.or(own).unwrap_or(0).max(0)
+    resource.winding_up(object).map_or(0, |own| granted(options.grace_seconds.unwrap_or(own)))
 }

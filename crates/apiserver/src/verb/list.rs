@@ -18,10 +18,6 @@ use crate::resource::Resource;
 use crate::selector::FieldSelector;
 use crate::status::Failure;
 
-/// Objects per read of the store when not all of them are wanted: enough that a selector finds some, few enough that
-/// the store is not held up.
-const STRIDE: usize = 500;
-
 /// Pieces of an answer are about this large: a few per thousand objects, and never the whole list at once.
 const PIECE: usize = 64 * 1024;
 
@@ -97,9 +93,23 @@ struct Found {
 
 /// Answers a list.
 pub fn list(call: &Call) -> Result<Answer, Failure> {
+    shown(call, found(call)?)
+}
+
+/// Answers a list, and says which objects are in it.
+pub fn list_of(call: &Call) -> Result<(Answer, Vec<Arc<Record>>), Failure> {
+    let found = found(call)?;
+    let records = found.records.clone();
+    Ok((shown(call, found)?, records))
+}
+
+fn found(call: &Call) -> Result<Found, Failure> {
     let options = ListOptions::read(&call.query, false)?;
     let wanted = Wanted::new(call, &options)?;
-    let found = find(call, &options, &wanted)?;
+    find(call, &options, &wanted)
+}
+
+fn shown(call: &Call, found: Found) -> Result<Answer, Failure> {
     let mut metadata = json!({"resourceVersion": found.revision.to_string()});
     if let Some(next) = &found.next {
         metadata["continue"] = Token { revision: found.revision, after: next.clone() }.written().into();
@@ -108,15 +118,6 @@ pub fn list(call: &Call) -> Result<Answer, Failure> {
         metadata["remainingItemCount"] = remaining.into();
     }
     present(call, found.records, metadata)
-}
-
-/// Everything that a request means, as it is now.
-pub fn selected(call: &Call) -> Result<Vec<Arc<Record>>, Failure> {
-    let options = ListOptions::read(&call.query, false)?;
-    let wanted = Wanted::new(call, &options)?;
-    let mut records = call.server.store().list(&call.resource.storage, wanted.namespace()).records;
-    records.retain(|record| wanted.takes(record));
-    Ok(records)
 }
 
 fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found, Failure> {
@@ -146,34 +147,18 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
     }
     let revision = at.unwrap_or(newest);
     let limit = options.limit.unwrap_or(usize::MAX);
-    let mut found = Found { records: Vec::new(), revision, next: None, remaining: None };
-    let mut after = after;
-    loop {
-        let stride = if wanted.is_all() { limit } else { STRIDE };
-        let page = store
-            .list_at(&call.resource.storage, wanted.namespace(), revision, after.as_ref(), stride)
-            .map_err(|error| read_failure(error, revision))?;
-        after = page.records.last().map(|record| record.key.clone());
-        for record in page.records {
-            if !wanted.takes(&record) {
-                continue;
-            }
-            if found.records.len() == limit {
-                found.next = found.records.last().map(|record| record.key.clone());
-                return Ok(found);
-            }
-            found.records.push(record);
-        }
-        if wanted.is_all() && page.remaining > 0 {
-            // Only without selectors is the rest of the keys the rest of the list.
-            found.remaining = Some(page.remaining);
-            found.next = after;
-            return Ok(found);
-        }
-        if page.remaining == 0 {
-            return Ok(found);
-        }
-    }
+    // With selectors the rest has to be looked through anyway: once, and not part by part, each of which would count it.
+    let most = if wanted.is_all() { limit } else { usize::MAX };
+    let page = store
+        .list_at(&call.resource.storage, wanted.namespace(), revision, after.as_ref(), most)
+        .map_err(|error| read_failure(error, revision))?;
+    let mut taken = page.records.into_iter().filter(|record| wanted.takes(record));
+    let records: Vec<Arc<Record>> = taken.by_ref().take(limit).collect();
+    let is_more = page.remaining > 0 || taken.next().is_some();
+    let next = records.last().filter(|_| is_more).map(|record| record.key.clone());
+    // Only without selectors is the rest of the keys the rest of the list.
+    let remaining = Some(page.remaining).filter(|remaining| *remaining > 0);
+    Ok(Found { records, revision, next, remaining })
 }
 
 fn read_failure(error: ReadError, asked: u64) -> Failure {

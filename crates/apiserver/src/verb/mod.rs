@@ -9,7 +9,7 @@ mod update;
 mod watch;
 
 pub use create::create;
-pub use delete::{delete, delete_collection, delete_object};
+pub use delete::{delete, delete_collection, delete_object, deletion};
 pub use get::get;
 pub use list::list;
 pub use patch::patch;

@@ -8,7 +8,7 @@ use crate::decode;
 use crate::media::{Format, PatchKind};
 use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
-use crate::status::{Failure, Named};
+use crate::status::{ALREADY_EXISTS, Failure, Named};
 use crate::write::{self, Conformed};
 
 use super::create::create_object;
@@ -131,11 +131,20 @@ async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
     let config = Value::Object(object);
     let key = write::own_key(call, &call.path.name);
     if call.server.store().get(&key).is_none() && call.path.subresource.is_empty() {
-        let object = write::own_applied(call, None, &config, &options.manager, options.force)?;
+        let mut object = write::own_applied(call, None, &config, &options.manager, options.force)?;
         call.check_creation()?;
-        let mut answer = create_object(call, object, options, true).await?;
-        answer.warnings.extend(warnings);
-        return Ok(answer);
+        if !object.uid().is_empty() {
+            let uid = object.uid();
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Failure::conflict(call.resource.named(), &call.path.name, &why));
+        }
+        object.metadata_mut().remove("resourceVersion");
+        match create_object(call, object, options, true).await {
+            // Somebody else was faster: then there is something to apply to.
+            Err(failure) if failure.reason == ALREADY_EXISTS => {}
+            created => return created.map(|answer| answer.warning(warnings)),
+        }
     }
     change(call, options, |old| {
         let object = write::own_applied(call, Some(old), &config, &options.manager, options.force)?;

@@ -13,7 +13,7 @@ use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
 use crate::present;
 use crate::server::decode as decode_record;
-use crate::status::{Failure, Named};
+use crate::status::{ALREADY_EXISTS, Failure, Named};
 use crate::write::{self, Conformed};
 
 use super::create::create_object;
@@ -48,12 +48,25 @@ pub async fn update(call: &Call) -> Result<Answer, Failure> {
     let key = write::own_key(call, &call.path.name);
     if call.server.store().get(&key).is_none() && call.resource.ways().creates_on_update {
         call.check_creation()?;
-        let mut answer = create_object(call, object, &options, false).await?;
-        answer.warnings.extend(warnings);
-        return Ok(answer);
+        if !object.uid().is_empty() {
+            // Whoever knows an identity does not mean a new object.
+            return Err(other_identity(call, object.uid(), ""));
+        }
+        let mut fresh = object.clone();
+        fresh.metadata_mut().remove("resourceVersion");
+        match create_object(call, fresh, &options, false).await {
+            // Somebody else was faster: then there is something to update.
+            Err(failure) if failure.reason == ALREADY_EXISTS => {}
+            created => return created.map(|answer| answer.warning(warnings)),
+        }
     }
     change(call, &options, |_| Ok(Changed { object: object.clone(), is_owned: false, warnings: warnings.clone() }))
         .await
+}
+
+fn other_identity(call: &Call, wanted: &str, found: &str) -> Failure {
+    let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+    Failure::conflict(call.resource.named(), &call.path.name, &why)
 }
 
 /// Whether the object is the one that the path names.
@@ -123,7 +136,7 @@ pub async fn change_and_show(
         if is_same {
             return answer(&found);
         }
-        let is_released = next.is_deleting() && may_go(&next);
+        let is_released = next.is_deleting() && resource.may_go(&next);
         if options.is_dry_run {
             let body = show(Outcome::Unstored(next))?;
             let warnings = changed.warnings;
@@ -164,18 +177,6 @@ pub fn in_version(call: &Call, record: &Record) -> Object {
     serde_json::from_slice(&served).unwrap_or_else(|_| decode_record(record))
 }
 
-/// Whether nothing holds an object that is on its way out.
-pub fn may_go(object: &Object) -> bool {
-    let is_held_inside = object.get("kind").and_then(Value::as_str) == Some("Namespace")
-        && object
-            .get("spec")
-            .and_then(|spec| spec.get("finalizers"))
-            .and_then(Value::as_array)
-            .is_some_and(|list| !list.is_empty());
-    let is_graceful = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
-    object.finalizers().next().is_none() && !is_held_inside && !is_graceful
-}
-
 /// The state after a change, and whether it is the one before. `live` is the object before, not copied for the sake of
 /// its type: every write comes through here.
 fn next_state(
@@ -196,9 +197,7 @@ fn next_state(
         return Err(Failure::invalid(named, &call.path.name, vec![cause]));
     }
     if !object.uid().is_empty() && object.uid() != old.uid() {
-        let why =
-            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid());
-        return Err(Failure::conflict(resource.named(), &call.path.name, &why));
+        return Err(other_identity(call, object.uid(), old.uid()));
     }
     if !sent.is_empty() && sent != old.revision_text() {
         return Err(Failure::modified(resource.named(), &call.path.name));

@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use seaworthy_store::{Event, EventKind, ReadError, Record, Watch, WatchError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::body::Body;
 use crate::call::{Answer, Call};
@@ -24,6 +24,10 @@ use super::list::Wanted;
 
 /// Lines that may wait for a client before its watch waits for it. The position in the events stays where it is.
 const WAITING: usize = 64;
+
+/// How long a client may take to make room for one more line. A client that takes nothing holds on to everything that
+/// it has not got yet, long after the store has forgotten it.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// How often a client that asked for bookmarks gets one.
 const BOOKMARK: Duration = Duration::from_secs(60);
@@ -251,7 +255,10 @@ impl Stream {
     }
 
     async fn send(&self, line: Bytes) -> Result<(), Ended> {
-        self.sender.send(line).await.map_err(|_| Ended)
+        match timeout(STALLED, self.sender.send(line)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Ended),
+        }
     }
 }
 

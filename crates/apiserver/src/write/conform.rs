@@ -100,6 +100,9 @@ fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
     Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version))
 }
 
+/// How many unknown fields are named.
+const MOST_NAMED: usize = 1000;
+
 /// Reads values as typed structures would.
 struct Typing<'m> {
     marks: Option<&'m Marks>,
@@ -175,7 +178,10 @@ impl Typing<'_> {
             path.push_str(key);
             let is_kept = match schema.field(key) {
                 None => {
-                    self.unknown.push(path.clone());
+                    // More than anybody reads is dropped without a word.
+                    if self.unknown.len() < MOST_NAMED {
+                        self.unknown.push(path.clone());
+                    }
                     false
                 }
                 Some(field) => {

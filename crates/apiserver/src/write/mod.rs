@@ -111,8 +111,21 @@ pub fn place(call: &Call, object: &mut Object) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A namespace must be there before anything in it, and must not be on its way out.
-pub fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
+/// What an object is to be created in must be there, and must not be on its way out: its definition and its namespace.
+pub fn check_place(call: &Call, name: &str) -> Result<(), Failure> {
+    let resource = &call.resource;
+    if resource.is_custom() {
+        let registry = call.server.registry();
+        let served = registry.find(&resource.group, &resource.version, &resource.plural);
+        if served.ok_or_else(Failure::unknown_path)?.is_terminating() {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Failure::forbidden(resource.named(), name, why));
+        }
+    }
+    check_namespace(call, name)
+}
+
+fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
     let Call { server, resource, path, .. } = call;
     if !resource.is_namespaced || path.namespace.is_empty() {
         return Ok(());
