@@ -50,6 +50,7 @@ pub use pki::{Certified, Pki, PkiError};
 pub use registry::Registry;
 pub use request::{ResourcePath, Target, Verb};
 pub use resource::Resource;
+pub use seaworthy_store::{Folder, OpenError};
 pub use selector::{FieldSelector, LabelSelector, SelectorError};
 pub use server::{Place, Server, Settings};
 pub use status::{Cause, Details, Failure, Named};

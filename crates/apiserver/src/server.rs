@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use seaworthy_store::{Change, CommitError, Indexer, Key, OpenError, Record, Store, Tags, Window};
+use seaworthy_store::{Change, CommitError, Folder, Indexer, Key, OpenError, Record, Store, Tags, Window};
 use serde_json::Value;
 use tokio::task::JoinError;
 
@@ -49,12 +49,12 @@ pub struct Settings {
 }
 
 /// Where the objects are kept.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Place {
     /// In memory, until the server is dropped.
     Memory,
-    /// In a folder.
-    Folder(std::path::PathBuf),
+    /// In a folder, which nobody else has.
+    Folder(Folder),
 }
 
 impl Server {
@@ -63,9 +63,9 @@ impl Server {
         let Settings { place, world, tokens, keys } = settings;
         let registry = Arc::new(RwLock::new(Arc::new(Registry::with([]))));
         let indexer = indexer(registry.clone());
-        let store = match &place {
+        let store = match place {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
-            Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
+            Place::Folder(folder) => Store::open_in(folder, indexer, Window::default())?,
         };
         let (policy, admission, refreshing) = (RwLock::default(), RwLock::default(), Mutex::default());
         let keeper = tokio::sync::Mutex::default();

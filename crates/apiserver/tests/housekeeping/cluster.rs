@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, World};
+use seaworthy_apiserver::{Folder, Identity, Keys, Place, Server, Settings, StaticTokens, World};
 use serde_json::{Value, json};
 
 /// Where the config maps of the default namespace are.
@@ -51,7 +51,7 @@ impl Cluster {
 
     /// A server on what is in a folder. Runs on the same folder draw different identities.
     pub async fn in_folder(folder: &Path, run: u64) -> Cluster {
-        Cluster::at(Place::Folder(folder.to_owned()), run << 32).await
+        Cluster::at(Place::Folder(Folder::open(folder).unwrap()), run << 32).await
     }
 
     async fn at(place: Place, drawn: u64) -> Cluster {
