@@ -18,6 +18,7 @@ mod meta;
 mod object;
 mod openapi;
 mod options;
+mod pace;
 mod pki;
 mod present;
 mod protobuf;

@@ -34,6 +34,8 @@ struct Inner {
     tokens: StaticTokens,
     keys: Arc<Keys>,
     keeper: tokio::sync::Mutex<Option<Keeper>>,
+    /// Whether watches are to end.
+    ending: tokio::sync::watch::Sender<bool>,
 }
 
 /// What a server is made of.
@@ -68,8 +70,8 @@ impl Server {
             Place::Folder(folder) => Store::open_in(folder, indexer, Window::default())?,
         };
         let (policy, admission, refreshing) = (RwLock::default(), RwLock::default(), Mutex::default());
-        let keeper = tokio::sync::Mutex::default();
-        let inner = Inner { store, registry, policy, admission, refreshing, world, tokens, keys, keeper };
+        let (keeper, ending) = (tokio::sync::Mutex::default(), tokio::sync::watch::Sender::new(false));
+        let inner = Inner { store, registry, policy, admission, refreshing, world, tokens, keys, keeper, ending };
         let server = Server { inner: Arc::new(inner) };
         server.refresh_registry();
         server.refresh_policy();
@@ -182,6 +184,17 @@ impl Server {
     /// Who keeps the objects in order; none before the first time, and while it is at work.
     pub(crate) fn keeper(&self) -> &tokio::sync::Mutex<Option<Keeper>> {
         &self.inner.keeper
+    }
+
+    /// Ends all watches, in order, now and from now on: a server that stops does not wait for them.
+    pub fn end_watches(&self) {
+        self.inner.ending.send_replace(true);
+    }
+
+    /// Waits until watches are to end.
+    pub(crate) async fn ended(&self) {
+        // There is always a sender: the server itself.
+        let _ = self.inner.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
     /// Time and chance.

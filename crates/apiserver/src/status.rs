@@ -221,7 +221,14 @@ impl Failure {
     pub fn of_commit(error: &seaworthy_store::CommitError) -> Failure {
         use seaworthy_store::CommitError;
         match error {
-            CommitError::Unavailable { is_full: true, .. } => Failure::storage(error.to_string()),
+            CommitError::Unavailable { is_full: true, .. } => Failure::storage(format!(
+                "{error}; nothing was changed, and reads go on; make room on the disk that holds the data folder and \
+                 try again"
+            )),
+            CommitError::Unavailable { is_full: false, .. } => Failure::internal(format!(
+                "{error}; nothing was changed, and reads go on; see to the disk that holds the data folder (it may be \
+                 read-only or failing) and try again"
+            )),
             other => Failure::internal(other),
         }
     }

@@ -279,7 +279,7 @@ fn kill_soon(process: &mut Child, random: &mut Random, longest: u32) {
 }
 
 fn one_run(folder: &Path, run: usize, random: &mut Random, known: &mut Known) {
-    let mut process = served::command(folder, [""; 0]).spawn().unwrap();
+    let mut process = served::command(folder, &[]).spawn().unwrap();
     // Now and then, at some moment of the start.
     if random.below(10) == 0 {
         kill_soon(&mut process, random, 18);
@@ -301,7 +301,10 @@ fn one_run(folder: &Path, run: usize, random: &mut Random, known: &mut Known) {
     thread::scope(|scope| {
         let reach = server.reach();
         let (watcher_reach, watcher_news, began) = (reach.clone(), news.clone(), known.began);
-        scope.spawn(move || watch_for_ever(watcher_reach.client().unwrap(), began, &watcher_news));
+        scope.spawn(move || {
+            let Ok(client) = watcher_reach.client() else { return };
+            watch_for_ever(client, began, &watcher_news);
+        });
         for writer in 0..WRITERS {
             let (reach, news, state) = (reach.clone(), news.clone(), known.objects[writer].clone());
             scope.spawn(move || {

@@ -45,28 +45,32 @@ async fn serve(options: &Apiserver) -> Result<u8, Failure> {
     let address = listening.address();
     let file = options.kubeconfig_out.clone().unwrap_or_else(|| options.data.join("admin.kubeconfig"));
     write_kubeconfig(&file, &kubeconfig(&pki, address, now)?)?;
+    // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
+    let stopped = stopped();
     println!("https://{address}");
     paint::note(&format!("kubectl --kubeconfig {} get namespaces", file.display()));
     let housekeeping = server.start();
-    listening.serve(stopped()).await;
+    listening.serve(stopped).await;
     housekeeping.stop().await;
     server.store().close().await;
     Ok(OK)
 }
 
-/// Waits for Ctrl-C or a request to end.
-async fn stopped() {
+/// Hears Ctrl-C and requests to end from now on; done when there was one.
+fn stopped() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    match (interrupt, terminate) {
-        (Ok(mut interrupt), Ok(mut terminate)) => {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+    async move {
+        match (interrupt, terminate) {
+            (Ok(mut interrupt), Ok(mut terminate)) => {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
             }
+            // A process that cannot hear signals ends by them.
+            _ => std::future::pending().await,
         }
-        // A process that cannot hear signals ends by them.
-        _ => std::future::pending().await,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,12 +35,23 @@ pub const APPLY: &str = "application/apply-patch+yaml";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The command for a server that keeps its data in `folder/data`.
-pub fn command<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Command {
+///
+/// Arguments that are given take the place of these.
+pub fn command(folder: &Path, args: &[&str]) -> Command {
     let tokens = folder.join("tokens.csv");
     std::fs::write(&tokens, format!("{TOKEN},admin,1,\"system:masters\"\n")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_seaworthy"));
-    command.args(["apiserver", "--listen", "127.0.0.1:0", "--data"]).arg(folder.join("data"));
-    command.arg("--token-auth-file").arg(tokens).args(args);
+    command.arg("apiserver");
+    for (option, value) in [
+        ("--listen", OsStr::new("127.0.0.1:0")),
+        ("--data", folder.join("data").as_os_str()),
+        ("--token-auth-file", tokens.as_os_str()),
+    ] {
+        if !args.contains(&option) {
+            command.arg(option).arg(value);
+        }
+    }
+    command.args(args);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -55,7 +66,7 @@ pub struct Served {
 impl Served {
     /// Starts one that keeps its data in `folder/data`.
     pub fn start(folder: &Path) -> Served {
-        let mut process = command(folder, [""; 0]).spawn().unwrap();
+        let mut process = command(folder, &[]).spawn().unwrap();
         match Served::wait(&mut process, folder) {
             Some((address, tls)) => Served { process, address, tls },
             None => {
@@ -202,6 +213,11 @@ impl Client {
         Ok(Watching { client: self, waiting: Vec::new() })
     }
 
+    /// Reads an answer before the answer, such as "go on", and gives its code.
+    pub fn interim(&mut self) -> io::Result<u16> {
+        self.head().map(|(code, _)| code)
+    }
+
     /// The code, and the length if it is told beforehand.
     fn head(&mut self) -> io::Result<(u16, Option<usize>)> {
         let status = self.line()?;
@@ -265,9 +281,4 @@ impl Watching {
 /// The revision of an object or a list.
 pub fn revision(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
-}
-
-/// Where the admin kubeconfig is.
-pub fn kubeconfig(folder: &Path) -> PathBuf {
-    folder.join("data/admin.kubeconfig")
 }
