@@ -240,6 +240,11 @@ impl Failure {
             .about(Details { causes: vec![cause], ..Details::default() })
     }
 
+    /// A fault without a reason, as the real server has a few.
+    pub fn unexplained(message: impl Into<String>) -> Failure {
+        Failure::new(500, "", message)
+    }
+
     /// The JSON of the answer.
     pub fn to_json(&self) -> Value {
         let mut status = json!({
