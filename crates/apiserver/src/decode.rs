@@ -70,18 +70,36 @@ pub fn object(
         return protobuf_object(bytes, resource).map(|object| (object, Vec::new()));
     }
     let decoded = read(bytes, format).map_err(|why| unrecognised(bytes, format, resource, &why))?;
-    let Value::Object(mut object) = decoded.value else {
-        let what = match decoded.value {
-            Value::Array(_) => "array",
-            Value::String(_) => "string",
-            Value::Number(_) => "number",
-            Value::Bool(_) => "bool",
-            Value::Null | Value::Object(_) => "null",
-        };
-        return Err(unrecognised(bytes, format, resource, &format!("json: cannot unmarshal {what} into an object")));
-    };
+    let mut object = in_an_object(decoded.value).map_err(|why| unrecognised(bytes, format, resource, &why))?;
     check_kind(&mut object, resource)?;
     Ok((object, decoded.duplicates))
+}
+
+/// The fields of what should be an object with a kind and a version. Nothing at all is an object without fields.
+pub fn in_an_object(value: Value) -> Result<Object, String> {
+    let object = match value {
+        Value::Object(object) => object,
+        Value::Null => Object::new(),
+        other => return Err(format!("json: cannot unmarshal {} into an object", word(&other))),
+    };
+    for key in ["apiVersion", "kind"] {
+        if let Some(odd) = object.get(key).filter(|value| !value.is_string() && !value.is_null()) {
+            return Err(format!("json: cannot unmarshal {} into Go struct field .{key} of type string", word(odd)));
+        }
+    }
+    Ok(object)
+}
+
+/// What a value is, in the words of the real server's reader.
+pub fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Object(_) => "object",
+        Value::Null => "null",
+    }
 }
 
 /// Reads an object of a built-in kind from protobuf, which says neither what is there twice nor what is unknown.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use seaworthy_store::{Change, CommitError, Indexer, Key, OpenError, Record, Store, Tags, Window};
+use seaworthy_store::{Change, CommitError, Folder, Indexer, Key, OpenError, Record, Store, Tags, Window};
 use serde_json::Value;
 use tokio::task::JoinError;
 
@@ -40,6 +40,8 @@ struct Inner {
     tokens: StaticTokens,
     keys: Arc<Keys>,
     keeper: tokio::sync::Mutex<Option<Keeper>>,
+    /// Whether watches are to end.
+    ending: tokio::sync::watch::Sender<bool>,
 }
 
 /// A role, or to whom one is given.
@@ -80,12 +82,12 @@ impl Settings {
 }
 
 /// Where the objects are kept.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Place {
     /// In memory, until the server is dropped.
     Memory,
-    /// In a folder.
-    Folder(std::path::PathBuf),
+    /// In a folder, which nobody else has.
+    Folder(Folder),
 }
 
 impl Server {
@@ -94,13 +96,14 @@ impl Server {
         let Settings { place, world, tokens, keys } = settings;
         let registry = Arc::new(RwLock::new(Arc::new(Registry::with([]))));
         let indexer = indexer(registry.clone());
-        let store = match &place {
+        let store = match place {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
-            Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
+            Place::Folder(folder) => Store::open_in(folder, indexer, Window::default())?,
         };
         let (policy, admission) = (RwLock::default(), RwLock::default());
         let (definitions, rights, refreshing) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (settling, keeper) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        let ending = tokio::sync::watch::Sender::new(false);
         let inner = Inner {
             store,
             registry,
@@ -114,6 +117,7 @@ impl Server {
             tokens,
             keys,
             keeper,
+            ending,
         };
         let server = Server { inner: Arc::new(inner) };
         server.refresh_registry();
@@ -251,6 +255,17 @@ impl Server {
     /// Whose turn it is to bring definitions into order.
     pub(crate) fn settling(&self) -> &tokio::sync::Mutex<()> {
         &self.inner.settling
+    }
+
+    /// Ends all watches, in order, now and from now on: a server that stops does not wait for them.
+    pub fn end_watches(&self) {
+        self.inner.ending.send_replace(true);
+    }
+
+    /// Waits until watches are to end.
+    pub(crate) async fn ended(&self) {
+        // There is always a sender: the server itself.
+        let _ = self.inner.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
     /// Time and chance.

@@ -95,6 +95,10 @@ impl Server {
                 if path.is_watch_path && !matches!(parts.method, Method::GET | Method::HEAD) {
                     return Err(Failure::method_not_allowed());
                 }
+                if parts.method == Method::HEAD {
+                    return Err(Failure::method_not_allowed());
+                }
+                check_name(&path.name)?;
                 let accepted = Accepted::choose(&parts.headers, true)?;
                 let body = match verb {
                     Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
@@ -156,12 +160,13 @@ impl Server {
 
     /// Everything that is no resource.
     fn other(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Response<Body>, Failure> {
-        if !matches!(*method, Method::GET | Method::HEAD) {
+        if path.starts_with("//") {
             return Ok(no_page());
         }
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let registry = self.registry();
         let found = match parts.as_slice() {
+            _ if path.contains("//") => None,
             ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"] => {
                 return Ok(answered("text/plain; charset=utf-8", "ok"));
             }
@@ -180,13 +185,26 @@ impl Server {
             ["apis", group, version] => discovery::resources(&registry, group, version),
             _ => None,
         };
+        // Compat: what is no resource is answered whatever the method is, these excepted.
+        let is_strict = matches!(parts.as_slice(), ["version"] | ["api", ..] | ["apis", _, _]);
         match (found, parts.as_slice()) {
+            (Some(_), _) if is_strict && *method != Method::GET => Err(Failure::method_not_allowed()),
             (Some(found), _) => Ok(answered(Format::Json.content_type(), found.to_string())),
             (None, ["api", ..]) => Err(Failure::unknown_path()),
             (None, ["apis", group, ..]) if registry.versions(group).is_some() => Err(Failure::unknown_path()),
             (None, _) => Ok(no_page()),
         }
     }
+}
+
+/// Refuses names that a path cannot have.
+fn check_name(name: &str) -> Result<(), Failure> {
+    let why = match name {
+        "." | ".." => format!("may not be '{name}'"),
+        name if name.contains('%') => "may not contain '%'".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Failure::bad_request(format!("Name parameter invalid: {name:?}: {why}")))
 }
 
 /// The answer outside of the served groups, where the real server is a plain web server: clients that get no

@@ -224,7 +224,14 @@ impl Failure {
     pub fn of_commit(error: &seaworthy_store::CommitError) -> Failure {
         use seaworthy_store::CommitError;
         match error {
-            CommitError::Unavailable { is_full: true, .. } => Failure::storage(error.to_string()),
+            CommitError::Unavailable { is_full: true, .. } => Failure::storage(format!(
+                "{error}; nothing was changed, and reads go on; make room on the disk that holds the data folder and \
+                 try again"
+            )),
+            CommitError::Unavailable { is_full: false, .. } => Failure::internal(format!(
+                "{error}; nothing was changed, and reads go on; see to the disk that holds the data folder (it may be \
+                 read-only or failing) and try again"
+            )),
             other => Failure::internal(other),
         }
     }
@@ -234,6 +241,11 @@ impl Failure {
         let cause = Cause { reason: "", message: message.to_string(), field: String::new() };
         Failure::new(500, "InternalError", format!("Internal error occurred: {message}"))
             .about(Details { causes: vec![cause], ..Details::default() })
+    }
+
+    /// A fault without a reason, as the real server has a few.
+    pub fn unexplained(message: impl Into<String>) -> Failure {
+        Failure::new(500, "", message)
     }
 
     /// The JSON of the answer.

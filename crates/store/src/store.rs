@@ -51,7 +51,11 @@ impl Store {
     ///
     /// Reads the whole log, and blocks the thread meanwhile.
     pub fn open(folder: &Path, indexer: Indexer, window: Window) -> Result<Self, OpenError> {
-        let folder = Folder::open(folder)?;
+        Store::open_in(Folder::open(folder)?, indexer, window)
+    }
+
+    /// The same in a folder that was taken before, for whoever keeps other things there too.
+    pub fn open_in(folder: Folder, indexer: Indexer, window: Window) -> Result<Self, OpenError> {
         let (path, file) = (folder.path().to_owned(), folder.file());
         let refused = |error| match error {
             EngineError::Io(source) => OpenError::File { file: file.clone(), source },

@@ -57,8 +57,15 @@ impl ListOptions {
         let revision = match version {
             "" => None,
             digits => Some(digits.parse().map_err(|_| {
-                let why = format!("strconv.ParseUint: parsing {digits:?}: invalid syntax");
-                invalid("ListOptions", vec![Cause::invalid("resourceVersion", digits, &why)])
+                let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+                let why = if is_number { "value out of range" } else { "invalid syntax" };
+                let why =
+                    format!("resourceVersion: Invalid value: {digits:?}: strconv.ParseUint: parsing {digits:?}: {why}");
+                match is_watch {
+                    // Compat: the real server takes it for a fault of its own.
+                    true => Failure::unexplained(why),
+                    false => Failure::bad_request(format!("invalid resource version: {why}")),
+                }
             })?),
         };
         Ok(ListOptions {
@@ -146,7 +153,8 @@ mod tests {
     #[case("sendInitialEvents=true", true, 422)]
     #[case("timeoutSeconds=soon", true, 400)]
     #[case("labelSelector=a+in+b", true, 400)]
-    #[case("resourceVersion=new", false, 422)]
+    #[case("resourceVersion=new", false, 400)]
+    #[case("resourceVersion=new", true, 500)]
     fn combination_without_a_meaning_is_refused(#[case] query: &str, #[case] is_watch: bool, #[case] code: u16) {
         assert_eq!(read(query, is_watch).unwrap_err().code, code);
     }

@@ -82,15 +82,17 @@ fn read_options(call: &Call) -> Result<DeleteOptions, Failure> {
     let format = Format::of_body(&call.headers)?;
     let decoded = decode::read(&call.body, format)
         .map_err(|why| Failure::bad_request(format!("the options of the deletion cannot be read: {why}")))?;
+    let options = decode::in_an_object(decoded.value)
+        .map_err(|why| Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
     // Whoever sends an object to a deletion means something else. The version does not matter: every group has options.
-    let text = |key: &str| decoded.value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = |key: &str| options.get(key).and_then(Value::as_str).unwrap_or_default();
     let kind = text("kind");
     if !kind.is_empty() && kind != "DeleteOptions" {
         let version = text("apiVersion");
         let why = format!("no kind {kind:?} is registered for version {version:?} that a deletion takes");
         return Err(Failure::bad_request(format!("{why}; send DeleteOptions or no body")));
     }
-    DeleteOptions::read(&call.query, Some(&decoded.value))
+    DeleteOptions::read(&call.query, Some(&Value::Object(options)))
 }
 
 fn success(resource: &Resource, object: &Object) -> Value {

@@ -118,9 +118,12 @@ impl Stream {
         let end = Instant::now() + self.lifetime();
         let mut next_bookmark = Instant::now() + BOOKMARK;
         let mut told = position;
+        let server = self.call.server.clone();
+        let mut ending = std::pin::pin!(server.ended());
         loop {
             let batch = tokio::select! {
                 batch = watch.next() => batch,
+                () = &mut ending => return Ok(()),
                 () = self.sender.closed() => return Err(Ended),
                 () = sleep_until(end) => {
                     let newest = watch.progress();

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_apiserver::{Identity, Place, Server, Settings, World};
+use seaworthy_apiserver::{Folder, Identity, Place, Server, Settings, World};
 use serde_json::{Value, json};
 
 /// Where the config maps of the default namespace are.
@@ -77,7 +77,7 @@ impl Cluster {
 
     /// A server on what is in a folder. Runs on the same folder draw different identities.
     pub async fn in_folder(folder: &Path, run: u64) -> Cluster {
-        Cluster::at(Place::Folder(folder.to_owned()), run << 32).await
+        Cluster::at(Place::Folder(Folder::open(folder).unwrap()), run << 32).await
     }
 
     async fn at(place: Place, drawn: u64) -> Cluster {
