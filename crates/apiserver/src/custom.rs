@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Column, CustomResource, Document, JsonPath, NodeId, Scale, Schema};
+use seaworthy_schema::{Cause, Column, CustomResource, JsonPath, Scale, Schema};
 use serde_json::{Value, json};
 
+use crate::family::{Family, FormId};
 use crate::kind::{ALL_VERBS, Deed, PART_VERBS, Part, Replicas, keep_parts_apart_from_the_start};
 use crate::object::{self, Metadata, Object};
+use crate::registry::version_order;
 use crate::resource::{Below, Origin, Resource, api_version};
 use crate::table;
 
@@ -16,8 +18,10 @@ const AGE: crate::kind::Column = crate::kind::Column::AGE;
 
 /// One version of a definition.
 pub struct Custom {
-    document: Document,
-    root: NodeId,
+    /// All versions of the definition.
+    pub family: Arc<Family>,
+    /// Which of them this is.
+    pub form: FormId,
     has_status: bool,
     scale: Option<Scale>,
     columns: Vec<Column>,
@@ -26,13 +30,14 @@ pub struct Custom {
     pub published: Value,
     /// The revision that created the definition.
     pub history_begins: u64,
+    /// What everybody who uses this version is told.
+    pub warning: Option<String>,
 }
 
 impl Custom {
     /// Reads one version of a definition's `spec`.
-    pub fn read(version: &Value, history_begins: u64) -> Custom {
+    fn read(version: &Value, family: Arc<Family>, form: FormId, history_begins: u64) -> Custom {
         let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
-        let (document, root) = Document::of_custom_resource(schema);
         let list = |key: &str| version.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let columns = list("additionalPrinterColumns").iter().filter_map(Column::of).collect();
         let selectable = list("selectableFields").iter().filter_map(|field| {
@@ -40,20 +45,21 @@ impl Custom {
             Some((path.trim_start_matches('.').to_owned(), JsonPath::parse(path).ok()?))
         });
         Custom {
-            document,
-            root,
+            family,
+            form,
             has_status: version.pointer("/subresources/status").is_some(),
             scale: version.pointer("/subresources/scale").and_then(Scale::of),
             columns,
             selectable: selectable.collect(),
             published: schema.clone(),
             history_begins,
+            warning: None,
         }
     }
 
     /// Its schema.
     pub fn schema(&self) -> Schema<'_> {
-        self.document.at(self.root)
+        self.family.schema(self.form)
     }
 
     /// Whether it reports in a subresource.
@@ -115,12 +121,14 @@ impl Custom {
         }
         // A report changes nothing of what users say about the object.
         if let (Part::Status, Some(old)) = (part, old) {
-            for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
-                match old.metadata().get(key) {
-                    Some(value) => object.metadata_mut().insert(key.to_owned(), value.clone()),
-                    None => object.metadata_mut().remove(key),
+            let mut kept = old.metadata().clone();
+            for key in ["managedFields", "resourceVersion"] {
+                match object.metadata().get(key) {
+                    Some(value) => kept.insert(key.to_owned(), value.clone()),
+                    None => kept.remove(key),
                 };
             }
+            object.insert("metadata".to_owned(), Value::Object(kept));
         }
     }
 
@@ -164,8 +172,14 @@ impl Custom {
     }
 }
 
-/// The resources of a definition: one for each version that is served.
-pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>> {
+/// The resources of a definition: one for each version that is served. `written` is the definition's revision, `before`
+/// its family until now.
+pub fn resources(
+    definition: &Object,
+    history_begins: u64,
+    written: u64,
+    before: Option<&Family>,
+) -> Vec<Arc<Resource>> {
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let texts = |path: &str| -> Vec<Arc<str>> {
@@ -179,10 +193,13 @@ pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>>
     let kind = text("/names/kind");
     let prefix =
         |version: &str| -> Box<[u8]> { object::prefix(&api_version(group, version), kind).into_bytes().into() };
-    let served = versions.iter().filter(|version| is(version, "served"));
+    let family = Arc::new(Family::read(spec, definition.generation(), written, before));
+    let served = versions.iter().enumerate().filter(|(_, version)| is(version, "served"));
     served
-        .map(|version| {
+        .map(|(at, version)| {
             let version_name = name(version);
+            let mut custom = Custom::read(version, family.clone(), family.form(at), history_begins);
+            custom.warning = deprecation(spec, version);
             Arc::new(Resource {
                 group: group.into(),
                 version: version_name.as_str().into(),
@@ -197,8 +214,28 @@ pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>>
                 storage: format!("{group}/{}", text("/names/plural")).into(),
                 api_version: api_version(group, &version_name).into(),
                 prefix: prefix(&version_name),
-                origin: Origin::Custom(Arc::new(Custom::read(version, history_begins))),
+                origin: Origin::Custom(Arc::new(custom)),
             })
         })
         .collect()
+}
+
+/// What users of a version are told that will not be there for ever.
+fn deprecation(spec: &Value, version: &Value) -> Option<String> {
+    let is = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
+    if !is(version, "deprecated") {
+        return None;
+    }
+    if let Some(own) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(own.to_owned());
+    }
+    let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let name = |version: &Value| version.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (group, kind, own) = (text("/group"), text("/names/kind"), name(version));
+    let all = spec.get("versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let better = all.iter().filter(|other| is(other, "served") && !is(other, "deprecated")).map(name);
+    let better =
+        better.filter(|other| version_order(other) > version_order(&own)).max_by_key(|other| version_order(other));
+    let instead = better.map(|better| format!("; use {group}/{better} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{own} {kind} is deprecated{instead}"))
 }

@@ -104,10 +104,14 @@ impl Server {
     pub fn refresh_registry(&self) {
         let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.store().list(DEFINITIONS, None).records;
+        let before = self.registry();
         let custom = definitions.iter().flat_map(|record| {
             let definition = decode(record);
             match is_established(&definition) {
-                true => custom::resources(&definition, record.created_revision),
+                true => {
+                    let family = before.family(&definition);
+                    custom::resources(&definition, record.created_revision, record.revision, family)
+                }
                 false => Vec::new(),
             }
         });

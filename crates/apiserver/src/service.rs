@@ -86,7 +86,9 @@ impl Server {
                 let action = action(verb, &path);
                 let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
                 self.authorise(&identity, &action)?;
-                if self.registry().versions(&path.group).is_none() {
+                let registry = self.registry();
+                let is_served = registry.find(&path.group, &path.version, &path.resource).is_some();
+                if !is_served && !registry.has_built_in(&path.group) {
                     return Ok(no_page());
                 }
                 let resource = self.find(&path, verb)?;
@@ -105,7 +107,10 @@ impl Server {
                         answer.warnings.splice(0..0, warnings);
                         answer.into_response()
                     }
-                    Err(failure) => failure.into_response(&warnings),
+                    Err(mut failure) => {
+                        let warnings: Vec<String> = warnings.into_iter().chain(failure.warnings.drain(..)).collect();
+                        failure.into_response(&warnings)
+                    }
                 })
             }
         }
@@ -178,7 +183,7 @@ impl Server {
         match (found, parts.as_slice()) {
             (Some(found), _) => Ok(answered(Format::Json.content_type(), found.to_string())),
             (None, ["api", ..]) => Err(Failure::unknown_path()),
-            (None, ["apis", group, ..]) if registry.versions(group).is_some() => Err(Failure::unknown_path()),
+            (None, ["apis", group, ..]) if registry.has_built_in(group) => Err(Failure::unknown_path()),
             (None, _) => Ok(no_page()),
         }
     }

@@ -18,6 +18,8 @@ pub struct Failure {
     pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
+    /// What the client should know beside.
+    pub warnings: Vec<String>,
 }
 
 /// What a failure is about.
@@ -65,7 +67,13 @@ impl Named<'_> {
 
 impl Failure {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Failure {
-        Failure { code, reason, message: message.into(), details: None, retry_after: None }
+        Failure { code, reason, message: message.into(), details: None, retry_after: None, warnings: Vec::new() }
+    }
+
+    /// The same, with what else there is to say about the request.
+    pub fn warned(mut self, warnings: &[String]) -> Failure {
+        self.warnings.extend_from_slice(warnings);
+        self
     }
 
     fn about(mut self, details: Details) -> Failure {
@@ -94,6 +102,14 @@ impl Failure {
     pub fn already_exists_deleting(resource: Named<'_>, name: &str) -> Failure {
         let mut failure = Failure::already_exists(resource, name);
         failure.message = format!("object is being deleted: {}", failure.message);
+        failure
+    }
+
+    /// The name is taken, and so were all others that were made up.
+    pub fn no_unique_name(resource: Named<'_>, name: &str) -> Failure {
+        let mut failure = Failure::already_exists(resource, name);
+        failure.message += ", the server was not able to generate a unique name for the object";
+        failure.retry_after = Some(1);
         failure
     }
 
@@ -224,6 +240,11 @@ impl Failure {
             CommitError::Unavailable { is_full: true, .. } => Failure::storage(error.to_string()),
             other => Failure::internal(other),
         }
+    }
+
+    /// A patch does not fit the type of what it changes. The real server calls that its own fault, with no reason.
+    pub fn untyped(message: impl Into<String>) -> Failure {
+        Failure::new(500, "", message)
     }
 
     /// A fault of the server. The message must not carry anything of the request's content.

@@ -12,6 +12,7 @@ use crate::managers::{Manager, Managers, Operation};
 use crate::place::ObjectType;
 use crate::reconcile::reconcile;
 use crate::set::Set;
+use crate::typed::{Duplicates, TypeErrors, check};
 
 /// Fields that nobody owns: they say which object this is, or the server alone writes them.
 pub(crate) static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
@@ -100,6 +101,28 @@ impl<'a> Writer<'a> {
             }
             true
         });
+    }
+
+    /// Whether objects can be walked in every version in which somebody owns fields of them: a version may lack fields
+    /// that another one has.
+    pub(crate) fn check_versions(
+        &self,
+        managers: &Managers,
+        last: Option<&Manager>,
+        objects: &[&Value],
+    ) -> Result<(), TypeErrors> {
+        let mut checked = vec![self.api_version];
+        for manager in managers.0.iter().chain(last) {
+            if self.versions.is_none() || checked.contains(&manager.api_version.as_str()) {
+                continue;
+            }
+            checked.push(&manager.api_version);
+            let Some((kind, _)) = self.kind_at(&manager.api_version) else { continue };
+            for object in objects {
+                check(&kind, object, Duplicates::Allowed)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes from all managers but one what changes from one object to another. If the changes may not be forced, a

@@ -271,10 +271,7 @@ impl Iterator for Joined {
             if !std::mem::take(&mut is_first) {
                 piece.put_u8(b',');
             }
-            let rest = match self.resource.kept_as() {
-                Some(_) => present::after_kind(&present::in_version(&self.resource, &record.body)),
-                None => present::after_kind(&record.body),
-            };
+            let rest = present::after_kind(&present::in_version(&self.resource, &record.body));
             if self.resource.is_custom() {
                 piece.put_slice(&self.resource.prefix);
             } else {

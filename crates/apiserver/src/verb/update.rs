@@ -38,26 +38,40 @@ pub async fn update(call: &Call) -> Result<Answer, Failure> {
     let (object, duplicates) = decode::object(&call.body, format, &call.resource)?;
     let Conformed { object, unknown } = write::conform(&call.resource, object)?;
     let warnings = write::judge_oddities(&call.resource, &options, &unknown, &duplicates)?;
+    check_name(call, &object)?;
+    let key = write::own_key(call, &call.path.name);
+    if call.server.store().get(&key).is_none() && call.resource.ways().creates_on_update {
+        call.check_creation()?;
+        write::check_no_uid(call, &object)?;
+        let created = create_object(call, object, &options, false).await;
+        let mut answer = created.map_err(|failure| failure.warned(&warnings))?;
+        answer.warnings.extend(warnings);
+        return Ok(answer);
+    }
+    let changed = change(call, &options, |old| {
+        check_uid(call, &object, old)?;
+        Ok(Changed { object: object.clone(), is_owned: false, warnings: warnings.clone() })
+    });
+    changed.await.map_err(|failure| failure.warned(&warnings))
+}
+
+/// Whoever sends a whole object with its uid means that one and no other.
+fn check_uid(call: &Call, object: &Object, old: &Object) -> Result<(), Failure> {
+    if object.uid().is_empty() || object.uid() == old.uid() {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid());
+    Err(Failure::conflict(call.resource.named(), &call.path.name, &why))
+}
+
+/// Whether the object is the one that the path names.
+fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
     if object.name().is_empty() {
         return Err(Failure::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
             call.path.name
         )));
     }
-    check_name(call, &object)?;
-    let key = write::own_key(call, &call.path.name);
-    if call.server.store().get(&key).is_none() && call.resource.ways().creates_on_update {
-        call.check_creation()?;
-        let mut answer = create_object(call, object, &options, false).await?;
-        answer.warnings.extend(warnings);
-        return Ok(answer);
-    }
-    change(call, &options, |_| Ok(Changed { object: object.clone(), is_owned: false, warnings: warnings.clone() }))
-        .await
-}
-
-/// Whether the object is the one that the path names.
-fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
     if object.name() != call.path.name {
         return Err(Failure::bad_request(format!(
             "the name of the object ({}) does not match the name on the URL ({})",
@@ -111,6 +125,7 @@ pub async fn change_and_show(
             changed.object.revision_text() == old.revision_text() || changed.object.revision_text().is_empty();
         let old = Value::Object(old);
         let (next, is_same) = next_state(call, options, &old, changed.object, changed.is_owned)?;
+        let is_same = resource.is_stored_already(&next, &found.body).unwrap_or(is_same);
         // A deed on an object is reviewed where it is done.
         if matches!(call.path.subresource.as_str(), "" | "status" | "finalize") {
             changed.warnings.extend(admission::review(call, &next, old.as_object())?);
@@ -125,7 +140,7 @@ pub async fn change_and_show(
         }
         let is_released = next.is_deleting() && may_go(&next);
         if options.is_dry_run {
-            let body = show(Outcome::Unstored(next))?;
+            let body = show(Outcome::Unstored(resource.as_if_stored(next)))?;
             let warnings = changed.warnings;
             return Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings });
         }
@@ -194,11 +209,6 @@ fn next_state(
         let cause = seaworthy_schema::Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
         let named = Named { group: &resource.group, word: &resource.plural };
         return Err(Failure::invalid(named, &call.path.name, vec![cause]));
-    }
-    if !object.uid().is_empty() && object.uid() != old.uid() {
-        let why =
-            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid());
-        return Err(Failure::conflict(resource.named(), &call.path.name, &why));
     }
     if !sent.is_empty() && sent != old.revision_text() {
         return Err(Failure::modified(resource.named(), &call.path.name));

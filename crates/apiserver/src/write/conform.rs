@@ -31,12 +31,16 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             let metadata = definitions::object_meta();
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
-                typed_metadata(metadata, own).map_err(|mismatch| refused(resource, &mismatch))?;
+                let typed = typed_metadata(metadata, own, "metadata", &mut unknown);
+                typed.map_err(|mismatch| refused(resource, &mismatch))?;
             }
+            let mut embedded = Vec::new();
             if let Some(metadata) = metadata {
-                typed_embedded(schema, metadata, &mut value, true).map_err(|mismatch| refused(resource, &mismatch))?;
+                let typed = typed_embedded(schema, metadata, &mut value, "", &mut embedded);
+                typed.map_err(|mismatch| refused(resource, &mismatch))?;
             }
-            unknown = Pruning { metadata }.object(schema, &mut value);
+            unknown.extend(Pruning { metadata }.object(schema, &mut value));
+            unknown.extend(embedded);
         }
         (Origin::BuiltIn(_), Some(schema)) => {
             let marks = definitions::marks(&resource.group, &resource.version);
@@ -54,26 +58,47 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
 }
 
 /// Checks the metadata of an object whose kind users defined.
-fn typed_metadata(schema: Schema<'_>, metadata: &mut Value) -> Result<(), Mismatch> {
+fn typed_metadata(
+    schema: Schema<'_>,
+    metadata: &mut Value,
+    path: &str,
+    unknown: &mut Vec<String>,
+) -> Result<(), Mismatch> {
     let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
-    typing.value(schema, metadata, &mut "metadata".to_owned())
+    let typed = typing.value(schema, metadata, &mut path.to_owned());
+    unknown.append(&mut typing.unknown);
+    typed
 }
 
-/// Checks the metadata of objects inside an object.
-fn typed_embedded(schema: Schema<'_>, metadata: Schema<'_>, value: &mut Value, is_root: bool) -> Result<(), Mismatch> {
-    if schema.is_embedded
-        && !is_root
-        && let Some(own) = value.get_mut("metadata")
-    {
-        typed_metadata(metadata, own)?;
+/// Checks the head of objects inside an object.
+fn typed_embedded(
+    schema: Schema<'_>,
+    metadata: Schema<'_>,
+    value: &mut Value,
+    path: &str,
+    unknown: &mut Vec<String>,
+) -> Result<(), Mismatch> {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    if schema.is_embedded && !path.is_empty() {
+        for key in ["apiVersion", "kind"] {
+            if let Some(odd) = value.get(key).filter(|text| !text.is_string() && !text.is_null()) {
+                return Err(mismatch(odd, &below(key), "string"));
+            }
+        }
+        if let Some(own) = value.get_mut("metadata") {
+            typed_metadata(metadata, own, &below("metadata"), unknown)?;
+        }
     }
     match value {
         Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {
-            Some(field) => typed_embedded(field, metadata, value, false),
+            Some(field) => typed_embedded(field, metadata, value, &below(key), unknown),
             None => Ok(()),
         }),
         Value::Array(items) => match schema.items() {
-            Some(each) => items.iter_mut().try_for_each(|item| typed_embedded(each, metadata, item, false)),
+            Some(each) => items
+                .iter_mut()
+                .enumerate()
+                .try_for_each(|(at, item)| typed_embedded(each, metadata, item, &format!("{path}[{at}]"), unknown)),
             None => Ok(()),
         },
         _ => Ok(()),
@@ -188,6 +213,10 @@ impl Typing<'_> {
                     let is_declared = schema.property(key).is_some();
                     let is_required = schema.required.iter().any(|required| **required == **key);
                     let is_certain = !is_declared || is_required;
+                    if !is_declared && value.is_null() && field.kind == Some(Type::String) && field.format.is_none() {
+                        // No text is the empty one where a key promises some.
+                        *value = Value::from("");
+                    }
                     if is_certain { !value.is_null() } else { !self.is_empty(field, value) }
                 }
             };

@@ -9,7 +9,7 @@ mod conform;
 mod ownership;
 
 pub use conform::{Conformed, conform};
-pub use ownership::{own_applied, own_written, settled};
+pub use ownership::{check_applied, own_applied, own_written, settled};
 
 use serde_json::Value;
 
@@ -44,8 +44,7 @@ pub fn judge_oddities(
     duplicates: &[String],
 ) -> Result<Vec<String>, Failure> {
     let unknown = unknown.iter().map(|path| seaworthy_schema::unknown_field(path));
-    let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-    let said: Vec<String> = duplicates.chain(unknown).collect();
+    let said: Vec<String> = duplicates.iter().cloned().chain(unknown).collect();
     match options.validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(said),
@@ -89,6 +88,16 @@ pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
         object.set_meta("generation", 1);
     }
     Ok(())
+}
+
+/// Refuses to create an object that is said to exist already.
+pub fn check_no_uid(call: &Call, object: &Object) -> Result<(), Failure> {
+    if object.uid().is_empty() {
+        return Ok(());
+    }
+    let why =
+        format!("uid mismatch: the provided object specified uid {}, and no existing object was found", object.uid());
+    Err(Failure::conflict(call.resource.named(), &call.path.name, &why))
 }
 
 /// Puts an object into the namespace of its path, or refuses if it says another one.
@@ -142,8 +151,17 @@ pub fn keep_identity(object: &mut Object, old: &Object) {
     let metadata = object.metadata_mut();
     for field in SERVER_FIELDS {
         match old.metadata().get(field) {
-            Some(value) => metadata.insert(field.to_owned(), value.clone()),
-            None => metadata.remove(field),
+            // Only the server gives a uid or begins a deletion, but who says otherwise is told so.
+            Some(value) if matches!(field, "uid" | "deletionGracePeriodSeconds") => {
+                metadata.entry(field).or_insert_with(|| value.clone());
+            }
+            Some(value) => {
+                metadata.insert(field.to_owned(), value.clone());
+            }
+            None if matches!(field, "deletionTimestamp" | "deletionGracePeriodSeconds") => {}
+            None => {
+                metadata.remove(field);
+            }
         };
     }
     for field in ["name", "namespace"] {

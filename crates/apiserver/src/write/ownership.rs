@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use seaworthy_fields::{ApplyError, ObjectType, Set, Writer, settle};
 use serde_json::Value;
 
-use crate::builtin::definitions;
 use crate::call::Call;
 use crate::clock;
+use crate::family;
 use crate::object::Object;
 use crate::resource::{Origin, Resource};
 use crate::status::{Cause, Failure};
@@ -17,14 +17,14 @@ static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["status"].as_sl
 /// What a report cannot set.
 static SPEC: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["spec"].as_slice()]));
 
+/// What a report on a custom resource cannot set.
+static CUSTOM_SPEC: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["metadata"].as_slice(), ["spec"].as_slice()]));
+
 /// The types by which fields are told apart.
 fn object_type(resource: &Resource) -> ObjectType<'_> {
     match (&resource.origin, resource.schema()) {
         (Origin::BuiltIn(_), Some(schema)) => ObjectType::built_in(schema),
-        (Origin::Custom(_), Some(schema)) => match definitions::object_meta() {
-            Some(metadata) => ObjectType::custom(schema, metadata),
-            None => ObjectType::unknown(),
-        },
+        (Origin::Custom(_), Some(schema)) => family::object_type(schema),
         (_, None) => ObjectType::unknown(),
     }
 }
@@ -34,6 +34,7 @@ fn writer(call: &Call) -> Writer<'_> {
     let has_status = resource.below().iter().any(|below| below.name == "status");
     let ignored = match call.path.subresource.as_str() {
         "" if has_status => Some(&*STATUS),
+        "status" if resource.is_custom() => Some(&*CUSTOM_SPEC),
         "status" => Some(&*SPEC),
         _ => None,
     };
@@ -42,7 +43,10 @@ fn writer(call: &Call) -> Writer<'_> {
         api_version: &resource.api_version,
         subresource: &call.path.subresource,
         ignored,
-        versions: None,
+        versions: match &resource.origin {
+            Origin::Custom(custom) => Some(&*custom.family),
+            Origin::BuiltIn(_) => None,
+        },
     }
 }
 
@@ -53,6 +57,13 @@ pub fn own_written(call: &Call, live: Option<&Value>, object: Object, manager: &
     // Owners that cannot be tracked are no reason to refuse a write: they stay as they were.
     let _ = writer(call).update(live, &mut new, manager, &time);
     into_object(new)
+}
+
+/// Checks that a configuration can be owned field by field.
+pub fn check_applied(call: &Call, config: Object) -> Result<Object, Failure> {
+    let config = Value::Object(config);
+    writer(call).check_applied(&config).map_err(|error| refused(call, error))?;
+    Ok(into_object(config))
 }
 
 /// Applies a configuration. Other managers' fields are conflicts unless forced.
@@ -66,7 +77,11 @@ pub fn own_applied(
     let time = clock::written(call.server.world().now());
     let live = live.map(|live| Value::Object(live.clone()));
     let applied = writer(call).apply(live.as_ref(), config, manager, force, &time);
-    applied.map(into_object).map_err(|error| match error {
+    applied.map(into_object).map_err(|error| refused(call, error))
+}
+
+fn refused(call: &Call, error: ApplyError) -> Failure {
+    match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.0.iter().map(|conflict| Cause {
                 reason: "FieldManagerConflict",
@@ -75,8 +90,9 @@ pub fn own_applied(
             });
             Failure::apply_conflict(conflicts.to_string(), causes.collect())
         }
-        other => super::discreet(&call.resource, Failure::bad_request(other.to_string())),
-    })
+        ApplyError::ManagedFields => Failure::bad_request(error.to_string()),
+        other => super::discreet(&call.resource, Failure::untyped(other.to_string())),
+    }
 }
 
 /// Undoes what a write changed if it is nothing but times. Returns whether nothing changed at all.
