@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Column, CustomResource, JsonPath, Scale, Schema};
+use seaworthy_schema::{Cause, Column, CustomResource, JsonPath, Scale, Schema, Verdict, names};
 use serde_json::{Value, json};
 
 use crate::family::{Family, FormId};
 use crate::kind::{ALL_VERBS, Deed, PART_VERBS, Part, Replicas, keep_parts_apart_from_the_start};
+use crate::meta::{FOREGROUND, ORPHAN};
 use crate::object::{self, Metadata, Object};
 use crate::registry::version_order;
 use crate::resource::{Below, Origin, Resource, api_version};
@@ -30,6 +31,8 @@ pub struct Custom {
     pub published: Value,
     /// The revision that created the definition.
     pub history_begins: u64,
+    /// Whether the definition is on its way out: nothing new is created.
+    pub is_terminating: bool,
     /// What everybody who uses this version is told.
     pub warning: Option<String>,
 }
@@ -53,6 +56,7 @@ impl Custom {
             selectable: selectable.collect(),
             published: schema.clone(),
             history_begins,
+            is_terminating: false,
             warning: None,
         }
     }
@@ -104,7 +108,7 @@ impl Custom {
     }
 
     /// What is wrong with an object, its metadata included.
-    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, metadata: Vec<Cause>) -> Vec<Cause> {
+    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, metadata: Vec<Cause>) -> Verdict {
         let value = Value::Object(object.clone());
         let old = old.map(|old| Value::Object(old.clone()));
         let judge = CustomResource { schema: self.schema(), scale: self.scale.as_ref() };
@@ -112,6 +116,28 @@ impl Custom {
             (Part::Status, Some(old)) => judge.status_mistakes(&value, old, metadata),
             _ => judge.mistakes(&value, old.as_ref(), metadata),
         }
+    }
+
+    /// What whoever wrote an object should know about its new finalizers.
+    pub fn advice(&self, object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
+        if part == Part::Status {
+            return Vec::new();
+        }
+        let is_new = |name: &&str| old.is_none_or(|old| old.finalizers().all(|known| known != *name));
+        let new: std::collections::BTreeSet<&str> = object.finalizers().filter(is_new).collect();
+        let mut said = Vec::new();
+        for name in new {
+            let mut say = |why: &str| said.push(format!("metadata.finalizers: {name:?}: {why}"));
+            names::qualified_name(name).iter().for_each(|why| say(why));
+            if name.contains('/') || matches!(name, ORPHAN | FOREGROUND | "kubernetes") {
+                continue;
+            }
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
+            say(&format!(
+                "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+            ));
+        }
+        said
     }
 
     /// Brings an object into the state in which this write may leave it.
@@ -200,6 +226,7 @@ pub fn resources(
             let version_name = name(version);
             let mut custom = Custom::read(version, family.clone(), family.form(at), history_begins);
             custom.warning = deprecation(spec, version);
+            custom.is_terminating = definition.is_deleting();
             Arc::new(Resource {
                 group: group.into(),
                 version: version_name.as_str().into(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Schema, names};
+use seaworthy_schema::{Cause, Schema, Verdict, names};
 use serde_json::Value;
 
 use crate::builtin::definitions;
@@ -186,14 +186,27 @@ impl Resource {
     }
 
     /// The rules of the kind, beside what is wrong with the object's metadata.
-    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, mut metadata: Vec<Cause>) -> Vec<Cause> {
+    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, mut metadata: Vec<Cause>) -> Verdict {
         match &self.origin {
             Origin::BuiltIn(kind) => {
                 metadata.extend((kind.validate)(object, old, part));
-                metadata
+                Verdict { mistakes: metadata, warnings: Vec::new() }
             }
             Origin::Custom(custom) => custom.judge(object, old, part, metadata),
         }
+    }
+
+    /// What whoever wrote an object that breaks no rule should know all the same.
+    pub fn advice(&self, object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.advice)(object, old, part),
+            Origin::Custom(custom) => custom.advice(object, old, part),
+        }
+    }
+
+    /// Whether nothing new may be created.
+    pub fn is_terminating(&self) -> bool {
+        matches!(&self.origin, Origin::Custom(custom) if custom.is_terminating)
     }
 
     /// Whether a top-level field is part of what users want, and not of what is reported.

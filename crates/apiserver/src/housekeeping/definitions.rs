@@ -8,15 +8,21 @@ use seaworthy_store::{Body as Stored, Change, Expect, Record};
 use serde_json::{Value, json};
 use tracing::warn;
 
-use crate::builtin::definition::FINALIZER;
+use crate::builtin::definition::{FINALIZER, set_terminating};
 use crate::clock;
 use crate::object::{self, Metadata, Object};
+use crate::options::DeleteOptions;
 use crate::server::{Server, decode};
+use crate::verb::{marked, may_go};
+use crate::write::own_reported;
 
 use super::DEFINITIONS;
 
 /// Objects that are removed in one commit.
 const BATCH: usize = 256;
+
+/// How often the removal of objects is tried that others keep changing.
+const TRIES: usize = 64;
 
 /// Whether the names of a definition are free, and which it gets.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,7 +58,7 @@ pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
     let mut take = |key: &'static str, reason: &'static str, taken: &BTreeSet<String>| {
         let name = text(&wanted, key);
         if !name.is_empty() && taken.contains(&name) {
-            conflict.get_or_insert((reason, format!("{name:?} is already in use")));
+            conflict = Some((reason, format!("{name:?} is already in use")));
         } else if !name.is_empty() {
             accepted[key] = name.into();
         }
@@ -63,7 +69,7 @@ pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
     let taken: Vec<&String> = short.iter().filter(|name| resources.contains(*name)).collect();
     match taken.first() {
         Some(name) => {
-            conflict.get_or_insert(("ShortNamesConflict", format!("{name:?} is already in use")));
+            conflict = Some(("ShortNamesConflict", format!("{name:?} is already in use")));
         }
         None if short.is_empty() => {
             if let Some(names) = accepted.as_object_mut() {
@@ -75,13 +81,18 @@ pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
     let mut take = |key: &'static str, reason: &'static str| {
         let name = text(&wanted, key);
         if kinds.contains(&name) {
-            conflict.get_or_insert((reason, format!("{name:?} is already in use")));
+            conflict = Some((reason, format!("{name:?} is already in use")));
         } else if !name.is_empty() {
             accepted[key] = name.into();
         }
     };
     take("kind", "KindConflict");
     take("listKind", "ListKindConflict");
+    if let Some(names) = accepted.as_object_mut() {
+        for key in ["kind", "plural"] {
+            names.entry(key).or_insert_with(|| "".into());
+        }
+    }
     let categories = texts(&wanted, "categories");
     match categories.is_empty() {
         false => accepted["categories"] = categories.into(),
@@ -188,7 +199,13 @@ pub async fn settle(server: &Server) {
 }
 
 async fn put(server: &Server, record: &Arc<Record>, next: &Object) -> Result<(), seaworthy_store::CommitError> {
-    let encoded = object::encode(next);
+    let time = clock::written(server.world().now());
+    let registry = server.registry();
+    let next = match registry.of_storage(DEFINITIONS) {
+        Some(resource) => own_reported(resource, &decode(record), next.clone(), &time),
+        None => next.clone(),
+    };
+    let encoded = object::encode(&next);
     let body = Stored::new(encoded.bytes, encoded.hole);
     let change = Change::Put { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
     server.store().commit(vec![change]).await.map(|_| ())
@@ -202,14 +219,11 @@ async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Re
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let storage = format!("{}/{}", text("/group"), text("/names/plural"));
-    let objects = server.store().list(&storage, None).records;
-    for batch in objects.chunks(BATCH) {
-        let changes = batch.iter().map(|record| {
-            let encoded = object::encode(&decode(record));
-            let body = Stored::new(encoded.bytes, encoded.hole);
-            Change::Delete { key: record.key.clone(), expected: Expect::Any, body }
-        });
-        server.store().commit(changes.collect()).await?;
+    if !remove_objects(server, &storage).await? {
+        let mut next = definition.clone();
+        let now = clock::written(server.world().now());
+        set_terminating(&mut next, "InstanceDeletionInProgress", "CustomResource deletion is in progress", &now);
+        return if next == *definition { Ok(()) } else { put(server, record, &next).await };
     }
     let mut last = definition.clone();
     let left: Vec<Value> = definition.finalizers().filter(|name| *name != FINALIZER).map(Value::from).collect();
@@ -222,6 +236,45 @@ async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Re
     let body = Stored::new(encoded.bytes, encoded.hole);
     let change = Change::Delete { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
     server.store().commit(vec![change]).await.map(|_| ())
+}
+
+/// Removes all objects of a definition. Those that something holds are marked, and go when it lets go of them.
+/// Returns whether all are gone.
+async fn remove_objects(server: &Server, storage: &str) -> Result<bool, seaworthy_store::CommitError> {
+    let registry = server.registry();
+    for attempt in 1.. {
+        let (mut changes, mut are_all_gone) = (Vec::new(), true);
+        for record in server.store().list(storage, None).records {
+            let object = decode(&record);
+            let next = match registry.of_storage(storage) {
+                Some(resource) => marked(server, resource, &object, &DeleteOptions::default()),
+                None => object.clone(),
+            };
+            let (key, expected) = (record.key.clone(), Expect::Revision(record.revision));
+            let is_free = may_go(&next);
+            let encoded = object::encode(if is_free { &object } else { &next });
+            let body = Stored::new(encoded.bytes, encoded.hole);
+            are_all_gone &= is_free;
+            if is_free {
+                changes.push(Change::Delete { key, expected, body });
+            } else if next != object {
+                changes.push(Change::Put { key, expected, body });
+            }
+        }
+        let mut outcome = Ok(());
+        while let (false, Ok(())) = (changes.is_empty(), &outcome) {
+            let rest = changes.split_off(changes.len().min(BATCH));
+            outcome = server.store().commit(std::mem::replace(&mut changes, rest)).await.map(|_| ());
+        }
+        match outcome {
+            Ok(()) => return Ok(are_all_gone),
+            // Somebody changed one of them meanwhile.
+            Err(seaworthy_store::CommitError::Conflict { .. }) if attempt < TRIES => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // The loop above ends by returning.
+    Ok(false)
 }
 
 #[cfg(test)]

@@ -85,6 +85,10 @@ impl Server {
             self.refresh_policy();
         } else if resource.starts_with("admissionregistration.k8s.io/") {
             self.refresh_admission();
+        } else if self.registry().of_storage(resource).is_some_and(|resource| resource.is_terminating()) {
+            // It may have been the last object that held its definition.
+            definitions::settle(self).await;
+            self.refresh_registry();
         }
     }
 

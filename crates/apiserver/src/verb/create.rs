@@ -50,6 +50,10 @@ pub async fn create_object(
     is_owned: bool,
 ) -> Result<Answer, Failure> {
     let resource = &*call.resource;
+    if resource.is_terminating() {
+        let why = "create not allowed while custom resource definition is terminating";
+        return Err(Failure::forbidden(resource.named(), object.name(), why));
+    }
     let wants_name = object.name().is_empty() && !object.meta_text("generateName").is_empty();
     for attempt in 1.. {
         let mut object = object.clone();
@@ -67,8 +71,8 @@ pub async fn create_object(
         }
         resource.prepare(&mut object, None, Part::Main);
         admission::admit(call, &object, None)?;
-        write::judge(resource, &object, None, Part::Main)?;
-        let warnings = admission::review(call, &object, None)?;
+        let mut warnings = write::judge(resource, &object, None, Part::Main)?;
+        warnings.extend(admission::review(call, &object, None)?);
 
         let key = write::own_key(call, &name);
         let taken = |found: &seaworthy_store::Record| match decode_record(found).is_deleting() {

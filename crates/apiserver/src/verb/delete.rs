@@ -192,7 +192,7 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
 }
 
 /// The object as the deletion leaves it: marked with a time, and with the finalizer of its propagation.
-fn marked(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
+pub fn marked(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
     let mut next = object.clone();
     let wanted: Vec<&str> = match options.propagation {
         Some(Propagation::Orphan) => vec![ORPHAN],
@@ -219,7 +219,8 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
         next.set_meta("deletionGracePeriodSeconds", grace);
     }
     if !object.is_deleting() {
-        if matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels) {
+        let counts = matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels);
+        if counts && resource.ways().counts_deletion {
             next.set_meta("generation", object.generation() + 1);
         }
         resource.begin_deletion(&mut next);

@@ -124,7 +124,8 @@ pub async fn change_and_show(
         let is_unconditional =
             changed.object.revision_text() == old.revision_text() || changed.object.revision_text().is_empty();
         let old = Value::Object(old);
-        let (next, is_same) = next_state(call, options, &old, changed.object, changed.is_owned)?;
+        let (next, is_same, said) = next_state(call, options, &old, changed.object, changed.is_owned)?;
+        changed.warnings.extend(said);
         let is_same = resource.is_stored_already(&next, &found.body).unwrap_or(is_same);
         // A deed on an object is reviewed where it is done.
         if matches!(call.path.subresource.as_str(), "" | "status" | "finalize") {
@@ -191,7 +192,7 @@ pub fn may_go(object: &Object) -> bool {
     object.finalizers().next().is_none() && !is_held_inside && !is_graceful
 }
 
-/// The state after a change, and whether it is the one before. `live` is the object before, not copied for the sake of
+/// The state after a change, whether it is the one before, and what the client should know. `live` is the object before, not copied for the sake of
 /// its type: every write comes through here.
 fn next_state(
     call: &Call,
@@ -199,7 +200,7 @@ fn next_state(
     live: &Value,
     mut object: Object,
     is_owned: bool,
-) -> Result<(Object, bool), Failure> {
+) -> Result<(Object, bool, Vec<String>), Failure> {
     let Value::Object(old) = live else { return Err(Failure::internal("what is stored is no object")) };
     let resource = &*call.resource;
     check_name(call, &object)?;
@@ -224,6 +225,6 @@ fn next_state(
     write::count_wish(resource, &mut object, old);
     let (object, is_same) = write::settled(live, object);
     admission::admit(call, &object, Some(old))?;
-    write::judge(resource, &object, Some(old), part)?;
-    Ok((object, is_same))
+    let said = write::judge(resource, &object, Some(old), part)?;
+    Ok((object, is_same, said))
 }

@@ -9,8 +9,9 @@ mod conform;
 mod ownership;
 
 pub use conform::{Conformed, conform};
-pub use ownership::{check_applied, own_applied, own_written, settled};
+pub use ownership::{check_applied, own_applied, own_reported, own_written, settled};
 
+use seaworthy_schema::Verdict;
 use serde_json::Value;
 
 use crate::call::Call;
@@ -187,17 +188,18 @@ pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
     }
 }
 
-/// All rules: metadata, schema, kind.
-pub fn judge(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<(), Failure> {
+/// All rules: metadata, schema, kind. Returns what the client should know beside.
+pub fn judge(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<Vec<String>, Failure> {
     let mut metadata = meta::judge(object, resource);
     if let Some(old) = old {
         metadata.extend(meta::judge_change(object, old));
     }
-    let causes = resource.judge(object, old, part, metadata);
-    match causes.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::invalid(resource.named_kind(), object.name(), causes)),
+    let Verdict { mistakes, mut warnings } = resource.judge(object, old, part, metadata);
+    if !mistakes.is_empty() {
+        return Err(Failure::invalid(resource.named_kind(), object.name(), mistakes).warned(&warnings));
     }
+    warnings.extend(resource.advice(object, old, part));
+    Ok(warnings)
 }
 
 /// Where the object of a call is stored.

@@ -59,6 +59,21 @@ pub fn own_written(call: &Call, live: Option<&Value>, object: Object, manager: &
     into_object(new)
 }
 
+/// Records what the server itself reports in the status of an object.
+pub fn own_reported(resource: &Resource, live: &Object, next: Object, time: &str) -> Object {
+    let writer = Writer {
+        kind: object_type(resource),
+        api_version: &resource.api_version,
+        subresource: "status",
+        ignored: Some(&*SPEC),
+        versions: None,
+    };
+    let mut new = Value::Object(next);
+    // Owners that cannot be tracked are no reason not to report: they stay as they were.
+    let _ = writer.update(Some(&Value::Object(live.clone())), &mut new, "kube-apiserver", time);
+    into_object(new)
+}
+
 /// Checks that a configuration can be owned field by field.
 pub fn check_applied(call: &Call, config: Object) -> Result<Object, Failure> {
     let config = Value::Object(config);
