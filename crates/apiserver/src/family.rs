@@ -5,7 +5,7 @@
 //! of the request knows it. So a field that only another version has is neither stored nor shown.
 
 use bytes::Bytes;
-use seaworthy_fields::{ObjectType, Set, Versions};
+use seaworthy_fields::{ObjectType, ReplicasPaths, Set, Versions};
 use seaworthy_schema::{Document, NodeId, Pruning, Schema, drop_nulls, fill};
 use serde_json::Value;
 
@@ -27,6 +27,8 @@ pub struct Family {
 struct Form {
     api_version: String,
     prefix: Box<[u8]>,
+    /// Where the number of a scale is.
+    replicas: Option<Vec<String>>,
     document: Document,
     root: NodeId,
 }
@@ -52,7 +54,9 @@ impl Family {
             let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
             let (document, root) = Document::of_custom_resource(schema);
             let prefix = object::prefix(&api_version, text("/names/kind")).into_bytes().into();
-            Form { api_version, prefix, document, root }
+            let replicas = version.pointer("/subresources/scale/specReplicasPath").and_then(Value::as_str);
+            let replicas = replicas.map(|path| path.trim_start_matches('.').split('.').map(str::to_owned).collect());
+            Form { api_version, prefix, replicas, document, root }
         });
         let is_stored = |version: &Value| version.get("storage").and_then(Value::as_bool).unwrap_or(false);
         Family {
@@ -71,6 +75,11 @@ impl Family {
     /// A version's schema.
     pub fn schema(&self, form: FormId) -> Schema<'_> {
         self.forms[form.0].schema()
+    }
+
+    /// Where the number of a scale is in each version.
+    pub fn replicas_paths(&self) -> ReplicasPaths {
+        self.forms.iter().map(|form| (form.api_version.clone(), form.replicas.clone())).collect()
     }
 
     /// Whether a stored object is what its readers in this version get, as it is.
@@ -127,6 +136,11 @@ impl Versions for Family {
     fn kind(&self, api_version: &str) -> Option<(ObjectType<'_>, Option<&Set>)> {
         let form = self.forms.iter().find(|form| form.api_version == api_version)?;
         Some((object_type(form.schema()), None))
+    }
+
+    fn refusal(&self, api_version: &str) -> Option<String> {
+        let is_known = self.forms.iter().any(|form| form.api_version == api_version);
+        (!is_known).then(|| format!("request to convert CR to an invalid group/version: {api_version}"))
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {

@@ -91,6 +91,12 @@ impl Server {
                 if !is_served && !registry.has_built_in(&path.group) {
                     return Ok(no_page());
                 }
+                let found = registry.find(&path.group, &path.version, &path.resource);
+                let is_placeless =
+                    found.is_some_and(|found| found.is_custom() && found.is_namespaced && path.namespace.is_empty());
+                if is_placeless && !matches!(verb, Verb::List | Verb::Watch) {
+                    return Ok(no_page());
+                }
                 let resource = self.find(&path, verb)?;
                 let accepted = Accepted::choose(&parts.headers, true)?;
                 let body = match verb {
@@ -139,6 +145,14 @@ impl Server {
                 None => return Err(Failure::unknown_path()),
             },
         };
+        if resource.is_custom() && path.subresource.is_empty() {
+            let is_nameless = path.name.is_empty() && matches!(verb, Verb::Update | Verb::Patch);
+            return match verb {
+                Verb::Other => Err(Failure::method_not_supported(resource.named(), "")),
+                _ if is_nameless => Err(Failure::bad_request("name must be provided")),
+                _ => Ok(resource.clone()),
+            };
+        }
         let is_creation = verb == Verb::Create && path.subresource.is_empty();
         // One object or all of a namespace can be written or removed; nothing can be across namespaces.
         let lacks_namespace = resource.is_namespaced && path.namespace.is_empty();

@@ -113,6 +113,7 @@ impl Writer<'_> {
     ) -> Result<Value, ApplyError> {
         check(&self.kind, config, Duplicates::Refused).map_err(|error| ApplyError::Config(shown(config), error))?;
         check(&self.kind, live, Duplicates::Allowed).map_err(|error| ApplyError::Live(shown(live), error))?;
+        self.check_versions(&managers, None, &[]).map_err(ApplyError::Versions)?;
         self.reconcile(&mut managers);
         let mut applier = self.manager(name, Operation::Apply);
         let last = managers.remove(&applier);

@@ -72,8 +72,8 @@ impl Writer<'_> {
         check_depth(live)?;
         check(&self.kind, new, Duplicates::Allowed)?;
         check(&self.kind, live, Duplicates::Allowed)?;
-        self.reconcile(&mut managers);
         self.check_versions(&managers, None, &[live, new])?;
+        self.reconcile(&mut managers);
         // Forced, nothing conflicts.
         let Ok(comparison) = self.take(live, new, &mut managers, None, true) else { return Ok(managers) };
         let fields = comparison.modified.union(comparison.added).difference(&UNOWNED);

@@ -12,7 +12,7 @@ use crate::managers::{Manager, Managers, Operation};
 use crate::place::ObjectType;
 use crate::reconcile::reconcile;
 use crate::set::Set;
-use crate::typed::{Duplicates, TypeErrors, check};
+use crate::typed::{Duplicates, TypeError, TypeErrors, check};
 
 /// Fields that nobody owns: they say which object this is, or the server alone writes them.
 pub(crate) static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
@@ -39,6 +39,12 @@ pub trait Versions {
     /// A version's type, and the fields that its writers cannot set; none if there is no such version any more, and
     /// with it no owner.
     fn kind(&self, api_version: &str) -> Option<(ObjectType<'_>, Option<&Set>)>;
+
+    /// Why nothing can be tracked while somebody owns fields in this version. Where there is no reason, owners in
+    /// versions that are gone are forgotten.
+    fn refusal(&self, _api_version: &str) -> Option<String> {
+        None
+    }
 
     /// The object in a version; none if it cannot be had.
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value>;
@@ -117,9 +123,13 @@ impl<'a> Writer<'a> {
                 continue;
             }
             checked.push(&manager.api_version);
-            let Some((kind, _)) = self.kind_at(&manager.api_version) else { continue };
+            if let Some(message) = self.versions.and_then(|versions| versions.refusal(&manager.api_version)) {
+                return Err(TypeErrors(vec![TypeError { path: String::new(), message }]));
+            }
             for object in objects {
-                check(&kind, object, Duplicates::Allowed)?;
+                if let Some((converted, kind)) = self.at(object, &manager.api_version) {
+                    check(&kind, &converted, Duplicates::Allowed)?;
+                }
             }
         }
         Ok(())

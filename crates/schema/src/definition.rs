@@ -126,7 +126,8 @@ pub fn definition_warnings(definition: &Value, old: Option<&Value>) -> Vec<Strin
 }
 
 fn oddities(definition: &Value) -> Vec<String> {
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let versions =
+        definition.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let schemas = || versions.iter().filter_map(|version| version.pointer("/schema/openAPIV3Schema"));
     let (mut formats, mut sets) = (Vec::new(), std::collections::BTreeSet::new());
     for schema in schemas() {

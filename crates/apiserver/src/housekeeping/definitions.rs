@@ -172,8 +172,18 @@ fn set_condition(status: &mut Value, kind: &str, value: (&str, &str, String), no
     status["conditions"] = conditions.into();
 }
 
-/// Brings every definition into the state that follows from all of them.
+/// Brings every definition into the state that follows from all of them. One that goes leaves its names to others.
 pub async fn settle(server: &Server) {
+    loop {
+        let before = server.store().list(DEFINITIONS, None).records.len();
+        settle_once(server).await;
+        if server.store().list(DEFINITIONS, None).records.len() == before {
+            return;
+        }
+    }
+}
+
+async fn settle_once(server: &Server) {
     let records = server.store().list(DEFINITIONS, None).records;
     let objects: Vec<Object> = records.iter().map(|record| decode(record)).collect();
     for (at, record) in records.iter().enumerate() {
@@ -202,7 +212,14 @@ async fn put(server: &Server, record: &Arc<Record>, next: &Object) -> Result<(),
     let time = clock::written(server.world().now());
     let registry = server.registry();
     let next = match registry.of_storage(DEFINITIONS) {
-        Some(resource) => own_reported(resource, &decode(record), next.clone(), &time),
+        Some(resource) => {
+            let mut live = decode(record);
+            // The real server writes the list from the start, empty.
+            if let Some(status) = live.get_mut("status").and_then(Value::as_object_mut) {
+                status.entry("conditions").or_insert_with(|| json!([]));
+            }
+            own_reported(resource, &live, next.clone(), &time)
+        }
         None => next.clone(),
     };
     let encoded = object::encode(&next);

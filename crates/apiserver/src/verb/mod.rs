@@ -12,6 +12,6 @@ pub use create::create;
 pub use delete::{delete, delete_collection, delete_object, marked};
 pub use get::get;
 pub use list::list;
-pub use patch::patch;
+pub use patch::{as_invalid_patch, patch, refused};
 pub use update::{Changed, Outcome, change, change_and_show, in_version, may_go, update};
 pub use watch::watch;

@@ -73,7 +73,7 @@ fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<
 }
 
 /// The answer to a patch that cannot be applied.
-fn refused(error: PatchError) -> Failure {
+pub fn refused(error: PatchError) -> Failure {
     match error {
         PatchError::BadRequest(why) => Failure::bad_request(why),
         PatchError::TooLarge(why) => Failure { message: why, ..Failure::too_large(0) },
@@ -110,7 +110,7 @@ fn with_kind(call: &Call, kind: PatchKind, mut object: Object) -> Result<Object,
 }
 
 /// What a patch makes of an object is the patch's fault: 422, with the field `patch`.
-fn as_invalid_patch(failure: Failure) -> Failure {
+pub fn as_invalid_patch(failure: Failure) -> Failure {
     if failure.code != 400 {
         return failure;
     }

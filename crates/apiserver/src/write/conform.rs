@@ -3,7 +3,7 @@
 //! The real server reads built-in kinds into typed structures and writes them out again. That leaves marks which
 //! clients see: a value of the wrong type is refused at once, and what is empty and optional disappears.
 
-use seaworthy_schema::{Additional, Pruning, Schema, Type};
+use seaworthy_schema::{Additional, Pruning, Schema, Type, undecodable_metadata, undecodable_resource};
 use serde_json::Value;
 
 use crate::builtin::definitions::{self, Marks};
@@ -29,6 +29,12 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
         (_, None) => {}
         (Origin::Custom(_), Some(schema)) => {
             let metadata = definitions::object_meta();
+            if let Some(why) = metadata.and_then(|metadata| undecodable(schema, metadata, &value)) {
+                let (kind, version) = (&resource.kind, &resource.version);
+                return Err(Failure::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                )));
+            }
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
                 let typed = typed_metadata(metadata, own, "metadata", &mut unknown);
@@ -57,6 +63,30 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
     }
 }
 
+/// Why the head of an object, or of one inside it, cannot be read at all.
+fn undecodable(schema: Schema<'_>, metadata: Schema<'_>, value: &Value) -> Option<String> {
+    if let Some(why) = value.get("metadata").and_then(|own| undecodable_metadata(metadata, own)) {
+        return Some(why);
+    }
+    let cause = undecodable_resource(schema, metadata, value)?;
+    Some(format!("{}: {}", cause.field, cause.message))
+}
+
+/// Brings a `Scale` into its form.
+pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
+    let mut value = Value::Object(scale);
+    let mut typing = Typing { marks: definitions::marks("apps", "v1"), unknown: Vec::new() };
+    if let Some(schema) = definitions::scale() {
+        let typed = typing.value(schema, &mut value, &mut String::new());
+        typed.map_err(|mismatch| refused_as("Scale", "v1", &mismatch))?;
+    }
+    match value {
+        Value::Object(object) => Ok(Conformed { object, unknown: typing.unknown }),
+        // Typing changes what is inside an object, never the object.
+        _ => Err(Failure::internal("an object became something else")),
+    }
+}
+
 /// Checks the metadata of an object whose kind users defined.
 fn typed_metadata(
     schema: Schema<'_>,
@@ -80,11 +110,6 @@ fn typed_embedded(
 ) -> Result<(), Mismatch> {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     if schema.is_embedded && !path.is_empty() {
-        for key in ["apiVersion", "kind"] {
-            if let Some(odd) = value.get(key).filter(|text| !text.is_string() && !text.is_null()) {
-                return Err(mismatch(odd, &below(key), "string"));
-            }
-        }
         if let Some(own) = value.get_mut("metadata") {
             typed_metadata(metadata, own, &below("metadata"), unknown)?;
         }
@@ -113,8 +138,11 @@ struct Mismatch {
 }
 
 fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
+    refused_as(&resource.kind, &resource.version, mismatch)
+}
+
+fn refused_as(kind: &str, version: &str, mismatch: &Mismatch) -> Failure {
     let Mismatch { path, found, wanted } = mismatch;
-    let kind = &resource.kind;
     let why = match *found {
         "base64" => format!("illegal base64 data in {kind}.{path}"),
         "time" => format!("parsing time in {kind}.{path} as RFC 3339 failed"),
@@ -122,7 +150,7 @@ fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
         "quantity" => quantity::MISTAKE.to_owned(),
         found => format!("json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"),
     };
-    Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version))
+    Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", version))
 }
 
 /// Reads values as typed structures would.

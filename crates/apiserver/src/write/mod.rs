@@ -8,8 +8,8 @@
 mod conform;
 mod ownership;
 
-pub use conform::{Conformed, conform};
-pub use ownership::{check_applied, own_applied, own_reported, own_written, settled};
+pub use conform::{Conformed, conform, conform_scale};
+pub use ownership::{ScaleWrite, check_applied, own_applied, own_reported, own_scale, own_written, settled};
 
 use seaworthy_schema::Verdict;
 use serde_json::Value;
@@ -44,6 +44,17 @@ pub fn judge_oddities(
     unknown: &[String],
     duplicates: &[String],
 ) -> Result<Vec<String>, Failure> {
+    judge_oddities_of(&resource.kind, &resource.version, options, unknown, duplicates)
+}
+
+/// The same for any kind and version.
+pub fn judge_oddities_of(
+    kind: &str,
+    version: &str,
+    options: &WriteOptions,
+    unknown: &[String],
+    duplicates: &[String],
+) -> Result<Vec<String>, Failure> {
     let unknown = unknown.iter().map(|path| seaworthy_schema::unknown_field(path));
     let said: Vec<String> = duplicates.iter().cloned().chain(unknown).collect();
     match options.validation {
@@ -51,10 +62,7 @@ pub fn judge_oddities(
         FieldValidation::Warn => Ok(said),
         FieldValidation::Strict if said.is_empty() => Ok(said),
         FieldValidation::Strict => Err(Failure::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-            resource.kind,
-            resource.version,
-            resource.kind,
+            "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
             said.join(", ")
         ))),
     }

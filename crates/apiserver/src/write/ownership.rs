@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use seaworthy_fields::{ApplyError, ObjectType, Set, Writer, settle};
+use seaworthy_fields::{ApplyError, Managers, ObjectType, Set, Writer, settle};
 use serde_json::Value;
 
+use crate::builtin::definitions;
 use crate::call::Call;
 use crate::clock;
 use crate::family;
@@ -57,6 +58,62 @@ pub fn own_written(call: &Call, live: Option<&Value>, object: Object, manager: &
     // Owners that cannot be tracked are no reason to refuse a write: they stay as they were.
     let _ = writer(call).update(live, &mut new, manager, &time);
     into_object(new)
+}
+
+/// How a scale is written.
+pub enum ScaleWrite<'w> {
+    /// By an update or a patch that makes this of it.
+    Written(Value),
+    /// By applying a configuration, perhaps by force.
+    Applied(&'w Value, bool),
+}
+
+/// A scale after it was written, and the owners of the object behind it. `live` is the scale as it was.
+pub fn own_scale(
+    call: &Call,
+    object: &Object,
+    live: &Value,
+    write: ScaleWrite<'_>,
+    manager: &str,
+) -> Result<(Value, Value), Failure> {
+    let resource = &*call.resource;
+    let paths = match &resource.origin {
+        Origin::Custom(custom) => custom.family.replicas_paths(),
+        Origin::BuiltIn(_) => {
+            vec![(resource.api_version.to_string(), Some(vec!["spec".to_owned(), "replicas".to_owned()]))]
+        }
+    };
+    let time = clock::written(call.server.world().now());
+    let kind = definitions::scale().map_or_else(ObjectType::unknown, ObjectType::built_in);
+    let writer = Writer {
+        kind,
+        api_version: "autoscaling/v1",
+        subresource: &call.path.subresource,
+        ignored: None,
+        versions: None,
+    };
+    let parent = Value::Object(object.clone());
+    // Owners that cannot be read own nothing.
+    let owners = Managers::of_object(&parent).unwrap_or_default();
+    let mut live = live.clone();
+    owners.of_scale(&paths).write_into(&mut live);
+    let mut scale = match write {
+        ScaleWrite::Written(mut scale) => {
+            // Owners that cannot be tracked are no reason to refuse a write: they stay as they were.
+            let _ = writer.update(Some(&live), &mut scale, manager, &time);
+            scale
+        }
+        ScaleWrite::Applied(config, force) => {
+            writer.apply(Some(&live), config, manager, force, &time).map_err(|error| refused(call, error))?
+        }
+    };
+    let of_scale = Managers::of_object(&scale).unwrap_or_default();
+    let mut owned = Value::Object(Object::new());
+    owners.with_scale(of_scale, &paths, &resource.api_version).write_into(&mut owned);
+    if let Some(metadata) = scale.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    Ok((scale, owned.pointer("/metadata/managedFields").cloned().unwrap_or_default()))
 }
 
 /// Records what the server itself reports in the status of an object.
