@@ -175,7 +175,7 @@ impl Custom {
     pub fn columns(&self) -> Vec<Value> {
         let name = table::column(&NAME);
         if self.columns.is_empty() {
-            return vec![name, table::column(&AGE)];
+            return vec![name, table::column(&crate::kind::Column { kind: "date", ..AGE })];
         }
         let own = self.columns.iter().map(|column| {
             json!({

@@ -92,9 +92,13 @@ impl Server {
                     return Ok(no_page());
                 }
                 let found = registry.find(&path.group, &path.version, &path.resource);
-                let is_placeless =
-                    found.is_some_and(|found| found.is_custom() && found.is_namespaced && path.namespace.is_empty());
-                if is_placeless && !matches!(verb, Verb::List | Verb::Watch) {
+                let is_all = matches!(verb, Verb::List | Verb::Watch);
+                let is_misplaced =
+                    found.filter(|found| found.is_custom()).is_some_and(|found| match found.is_namespaced {
+                        true => path.namespace.is_empty() && !is_all,
+                        false => !path.namespace.is_empty(),
+                    });
+                if is_misplaced {
                     return Ok(no_page());
                 }
                 let resource = self.find(&path, verb)?;

@@ -3,7 +3,7 @@
 //! A scale has one field of its own. Whoever owns the field of the object that it stands for owns it, in whichever
 //! version; whoever comes to own it through the scale takes that field from all others.
 
-use crate::managers::{Manager, Managers};
+use crate::managers::{Manager, Managers, Operation};
 use crate::path::PathElement;
 use crate::set::Set;
 
@@ -12,6 +12,11 @@ pub type ReplicasPaths = Vec<(String, Option<Vec<String>>)>;
 
 /// The version of a `Scale`.
 const SCALE: &str = "autoscaling/v1";
+
+/// The number in a `Scale`.
+fn number() -> [String; 2] {
+    ["spec".to_owned(), "replicas".to_owned()]
+}
 
 fn path_in<'p>(paths: &'p ReplicasPaths, manager: &Manager) -> Option<Option<&'p [String]>> {
     let (_, path) = paths.iter().find(|(version, _)| *version == manager.api_version)?;
@@ -28,15 +33,15 @@ fn only(path: &[String]) -> Set {
     set
 }
 
-/// Whether two entries have the same name, operation and subresource: a scale does not tell versions apart.
+/// Whether two entries are of one applier. Updaters are told apart by version, and that of a scale is another one.
 fn is_same(one: &Manager, other: &Manager) -> bool {
-    one.name == other.name && one.operation == other.operation && one.subresource == other.subresource
+    one.operation == Operation::Apply && one.is_same(other)
 }
 
 impl Managers {
     /// The managers of the scale of an object with these.
     pub fn of_scale(&self, paths: &ReplicasPaths) -> Managers {
-        let number = ["spec".to_owned(), "replicas".to_owned()];
+        let number = number();
         let owns = |manager: &&Manager| {
             path_in(paths, manager).flatten().is_some_and(|path| manager.fields.has(&elements(path)))
         };
@@ -47,7 +52,8 @@ impl Managers {
 
     /// The managers of an object with these after its scale, in one version, was written and has those.
     pub fn with_scale(self, scale: Managers, paths: &ReplicasPaths, api_version: &str) -> Managers {
-        let mut scale: Vec<Manager> = scale.0.into_iter().filter(|manager| !manager.fields.is_empty()).collect();
+        let number = elements(&number());
+        let mut scale: Vec<Manager> = scale.0.into_iter().filter(|manager| manager.fields.has(&number)).collect();
         let mut kept = Vec::new();
         for manager in self.0 {
             // An entry of a version that nobody knows any more is dropped.

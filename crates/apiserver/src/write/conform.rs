@@ -39,6 +39,11 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
                 // Every kind's metadata is built in.
                 let typed = typed_metadata(metadata, own, "metadata", &mut unknown);
                 typed.map_err(|mismatch| refused(resource, &mismatch))?;
+                // Here an empty list of owners is none: only one with an empty entry forgets them all.
+                let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
+                if let Value::Object(own) = own {
+                    own.retain(|key, value| key != "managedFields" || !is_empty(value));
+                }
             }
             let mut embedded = Vec::new();
             if let Some(metadata) = metadata {

@@ -82,7 +82,7 @@ pub fn discreet(resource: &Resource, failure: Failure) -> Failure {
 pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
     let resource = &call.resource;
     if !object.revision_text().is_empty() {
-        return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(Failure::untyped("resourceVersion should not be set on objects to be created"));
     }
     place(call, object)?;
     let metadata = object.metadata_mut();
