@@ -74,7 +74,8 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
 fn begin_deletion(object: &mut Object) {
     let held: Vec<Value> = object.finalizers().chain([FINALIZER]).map(Value::from).collect();
     object.set_meta("finalizers", held);
-    set_terminating(object, "InstanceDeletionPending", PENDING, &object.meta_text("deletionTimestamp").to_owned());
+    let now = object.meta_text("deletionTimestamp").to_owned();
+    set_terminating(object, "InstanceDeletionPending", PENDING, &now);
 }
 
 const PENDING: &str = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";

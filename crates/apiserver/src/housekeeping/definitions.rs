@@ -323,7 +323,7 @@ mod tests {
         let mut second = definition("gizmos", "Widget", &[]);
         second["spec"]["names"]["singular"] = "gizmo".into();
         let next = with_status(&second, &others, "2026-01-01T00:00:00Z");
-        assert_eq!(condition(&next["status"], "NamesAccepted"), Some(("False", "KindConflict")));
+        assert_eq!(condition(&next["status"], "NamesAccepted"), Some(("False", "ListKindConflict")));
         assert_eq!(condition(&next["status"], "Established"), Some(("False", "NotAccepted")));
     }
 

@@ -114,10 +114,11 @@ fn typed_embedded(
     unknown: &mut Vec<String>,
 ) -> Result<(), Mismatch> {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    if schema.is_embedded && !path.is_empty() {
-        if let Some(own) = value.get_mut("metadata") {
-            typed_metadata(metadata, own, &below("metadata"), unknown)?;
-        }
+    if schema.is_embedded
+        && !path.is_empty()
+        && let Some(own) = value.get_mut("metadata")
+    {
+        typed_metadata(metadata, own, &below("metadata"), unknown)?;
     }
     match value {
         Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {

@@ -107,7 +107,11 @@ pub fn own_scale(
             writer.apply(Some(&live), config, manager, force, &time).map_err(|error| refused(call, error))?
         }
     };
-    let of_scale = Managers::of_object(&scale).unwrap_or_default();
+    // A number that is not there is nobody's.
+    let of_scale = match scale.pointer("/spec/replicas") {
+        Some(_) => Managers::of_object(&scale).unwrap_or_default(),
+        None => Managers::default(),
+    };
     let mut owned = Value::Object(Object::new());
     owners.with_scale(of_scale, &paths, &resource.api_version).write_into(&mut owned);
     if let Some(metadata) = scale.get_mut("metadata").and_then(Value::as_object_mut) {
