@@ -84,12 +84,13 @@ impl<'c> Wanted<'c> {
             return true;
         }
         // What was written by other schemas was indexed by them.
-        let fresh: Option<Vec<(&str, String)>> = (!self.resource.is_ready(&record.body)).then(|| {
-            // What was stored is JSON.
-            let served = present::in_version(self.resource, &record.body);
-            let object: Object = serde_json::from_slice(&served).unwrap_or_default();
-            selector.fields().filter_map(|field| Some((field, self.resource.selectable(&object, field)?))).collect()
-        });
+        let fresh: Option<Vec<(&str, String)>> = (self.resource.is_custom() && !self.resource.is_ready(&record.body))
+            .then(|| {
+                // What was stored is JSON.
+                let served = present::in_version(self.resource, &record.body);
+                let object: Object = serde_json::from_slice(&served).unwrap_or_default();
+                selector.fields().filter_map(|field| Some((field, self.resource.selectable(&object, field)?))).collect()
+            });
         selector.matches(|field| match (field, &fresh) {
             ("metadata.name", _) => Some(&*record.key.name),
             ("metadata.namespace", _) => Some(&*record.key.namespace),
