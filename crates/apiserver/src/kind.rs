@@ -48,6 +48,8 @@ pub struct Kind {
     pub prepare: fn(&mut Object, Option<&Object>, Part),
     /// What is wrong with the object, given the stored one on an update.
     pub validate: fn(&Object, Option<&Object>, Part) -> Vec<Cause>,
+    /// What whoever wrote an object that breaks no rule should know all the same, given the stored one on an update.
+    pub advice: fn(&Object, Option<&Object>, Part) -> Vec<String>,
     /// What the kind does to an object whose deletion begins, beside marking it.
     pub begin_deletion: fn(&mut Object),
     /// The seconds that an object needs to wind up, unless who deletes it says otherwise; none if there is nothing to
@@ -127,6 +129,7 @@ impl Kind {
         defaults: no_defaults,
         prepare: no_preparation,
         validate: no_rules,
+        advice: |_, _, _| Vec::new(),
         begin_deletion: |_| {},
         winding_up: |_| None,
         is_held: |_| false,
@@ -214,6 +217,8 @@ pub struct Ways {
     pub generation: Generation,
     /// Whether deletion takes time, as that of a pod or a namespace does: the object is marked before it goes.
     pub is_graceful: bool,
+    /// Whether the beginning of a deletion counts for `metadata.generation`.
+    pub counts_deletion: bool,
 }
 
 /// What `metadata.generation` counts.
@@ -237,6 +242,7 @@ impl Ways {
         answers_deleted: false,
         generation: Generation::None,
         is_graceful: false,
+        counts_deletion: true,
     };
 }
 

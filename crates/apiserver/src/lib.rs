@@ -10,6 +10,7 @@ mod clock;
 mod custom;
 mod decode;
 mod discovery;
+mod family;
 mod housekeeping;
 mod kind;
 mod listen;

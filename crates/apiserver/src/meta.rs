@@ -99,10 +99,10 @@ fn judge_owners(object: &Object) -> Vec<Cause> {
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
         let field = |key: &str| format!("metadata.ownerReferences[{at}].{key}");
         let api_version = text("apiVersion");
-        if api_version.is_empty() || api_version.matches('/').count() > 1 {
+        if api_version.matches('/').count() > 1 {
             causes.push(Cause::invalid(field("apiVersion"), api_version, "version must not be empty"));
         }
-        for key in ["kind", "name", "uid"] {
+        for key in ["apiVersion", "kind", "name", "uid"] {
             if text(key).is_empty() {
                 causes.push(Cause::required(field(key), "must not be empty"));
             }

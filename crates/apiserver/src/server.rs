@@ -153,10 +153,14 @@ impl Server {
     pub fn refresh_registry(&self) {
         let mut known = self.inner.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.store().list(DEFINITIONS, None).records;
+        let before = self.registry();
         let custom = known.renew(&definitions, |record| {
             let definition = decode(record);
             match is_established(&definition) {
-                true => custom::resources(&definition, record.created_revision),
+                true => {
+                    let family = before.family(&definition);
+                    custom::resources(&definition, record.created_revision, record.revision, family)
+                }
                 false => Vec::new(),
             }
         });

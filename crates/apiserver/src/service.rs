@@ -88,14 +88,27 @@ impl Server {
                 let action = Action { name: one.as_deref().unwrap_or(&path.name), ..action(verb, &path) };
                 let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
                 self.authorise(&identity, &action)?;
-                if self.registry().versions(&path.group).is_none() {
+                let registry = self.registry();
+                let is_served = registry.find(&path.group, &path.version, &path.resource).is_some();
+                if !is_served && !registry.has_built_in(&path.group) {
+                    return Ok(no_page());
+                }
+                let found = registry.find(&path.group, &path.version, &path.resource);
+                let is_all = matches!(verb, Verb::List | Verb::Watch);
+                let is_misplaced =
+                    found.filter(|found| found.is_custom()).is_some_and(|found| match found.is_namespaced {
+                        true => path.namespace.is_empty() && !is_all,
+                        false => !path.namespace.is_empty(),
+                    });
+                if is_misplaced {
                     return Ok(no_page());
                 }
                 let resource = self.find(&path, verb)?;
                 if path.is_watch_path && !matches!(parts.method, Method::GET | Method::HEAD) {
                     return Err(Failure::method_not_allowed());
                 }
-                if parts.method == Method::HEAD {
+                // Compat: only users' kinds are looked at without being read.
+                if parts.method == Method::HEAD && !resource.is_custom() {
                     return Err(Failure::method_not_allowed());
                 }
                 check_name(&path.name)?;
@@ -114,7 +127,10 @@ impl Server {
                         answer.warnings.splice(0..0, warnings);
                         answer.into_response()
                     }
-                    Err(failure) => failure.into_response(&warnings),
+                    Err(mut failure) => {
+                        let warnings: Vec<String> = warnings.into_iter().chain(failure.warnings.drain(..)).collect();
+                        failure.into_response(&warnings)
+                    }
                 })
             }
         }
@@ -143,6 +159,14 @@ impl Server {
                 None => return Err(Failure::unknown_path()),
             },
         };
+        if resource.is_custom() && path.subresource.is_empty() {
+            let is_nameless = path.name.is_empty() && matches!(verb, Verb::Update | Verb::Patch);
+            return match verb {
+                Verb::Other => Err(Failure::method_not_supported(resource.named(), "")),
+                _ if is_nameless => Err(Failure::bad_request("name must be provided")),
+                _ => Ok(resource.clone()),
+            };
+        }
         let is_creation = verb == Verb::Create && path.subresource.is_empty();
         // One object or all of a namespace can be written or removed; nothing can be across namespaces.
         let lacks_namespace = resource.is_namespaced && path.namespace.is_empty();
@@ -191,7 +215,7 @@ impl Server {
             (Some(_), _) if is_strict && *method != Method::GET => Err(Failure::method_not_allowed()),
             (Some(found), _) => Ok(answered(Format::Json.content_type(), found.to_string())),
             (None, ["api", ..]) => Err(Failure::unknown_path()),
-            (None, ["apis", group, ..]) if registry.versions(group).is_some() => Err(Failure::unknown_path()),
+            (None, ["apis", group, ..]) if registry.has_built_in(group) => Err(Failure::unknown_path()),
             (None, _) => Ok(no_page()),
         }
     }

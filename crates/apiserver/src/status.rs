@@ -21,6 +21,8 @@ pub struct Failure {
     pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
+    /// What the client should know beside.
+    pub warnings: Vec<String>,
 }
 
 /// What a failure is about.
@@ -68,7 +70,13 @@ impl Named<'_> {
 
 impl Failure {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Failure {
-        Failure { code, reason, message: message.into(), details: None, retry_after: None }
+        Failure { code, reason, message: message.into(), details: None, retry_after: None, warnings: Vec::new() }
+    }
+
+    /// The same, with what else there is to say about the request.
+    pub fn warned(mut self, warnings: &[String]) -> Failure {
+        self.warnings.extend_from_slice(warnings);
+        self
     }
 
     fn about(mut self, details: Details) -> Failure {
@@ -97,6 +105,14 @@ impl Failure {
     pub fn already_exists_deleting(resource: Named<'_>, name: &str) -> Failure {
         let mut failure = Failure::already_exists(resource, name);
         failure.message = format!("object is being deleted: {}", failure.message);
+        failure
+    }
+
+    /// The name is taken, and so were all others that were made up.
+    pub fn no_unique_name(resource: Named<'_>, name: &str) -> Failure {
+        let mut failure = Failure::already_exists(resource, name);
+        failure.message += ", the server was not able to generate a unique name for the object";
+        failure.retry_after = Some(1);
         failure
     }
 
@@ -243,7 +259,7 @@ impl Failure {
             .about(Details { causes: vec![cause], ..Details::default() })
     }
 
-    /// A fault without a reason, as the real server has a few.
+    /// A request that is wrong in a way that the real server calls its own fault, with no reason.
     pub fn unexplained(message: impl Into<String>) -> Failure {
         Failure::new(500, "", message)
     }

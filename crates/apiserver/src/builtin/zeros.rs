@@ -103,5 +103,9 @@ pub const KEPT: &[(&str, &[&str])] = &[
     ("io.k8s.api.core.v1.GRPCAction", &["service"]),
     ("io.k8s.api.core.v1.ServiceSpec", &["loadBalancerClass"]),
     ("io.k8s.api.coordination.v1.LeaseSpec", &["holderIdentity"]),
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion",
+        &["deprecationWarning"],
+    ),
     ("io.k8s.api.discovery.v1.EndpointPort", &["appProtocol", "name", "protocol"]),
 ];

@@ -35,8 +35,9 @@ pub async fn create(call: &Call) -> Result<Answer, Failure> {
         let format = call.accepted.format;
         return Ok(Answer { status: StatusCode::CREATED, format, body: body.into(), warnings });
     }
-    let mut answer = create_object(call, object, &options, false).await?;
-    answer.warnings.extend(warnings);
+    let created = create_object(call, object, &options, false).await;
+    let mut answer = created.map_err(|failure| failure.warned(&warnings))?;
+    answer.warnings.splice(0..0, warnings);
     Ok(answer)
 }
 
@@ -66,12 +67,13 @@ pub async fn create_object(
         }
         resource.prepare(&mut object, None, Part::Main);
         admission::admit(call, &object, None)?;
-        write::judge(resource, &object, None, Part::Main)?;
-        let warnings = admission::review(call, &object, None)?;
+        let mut warnings = write::judge(resource, &object, None, Part::Main)?;
+        warnings.extend(admission::review(call, &object, None)?);
 
         let key = write::own_key(call, &name);
         let taken = |found: &Record| match decode_record(found).is_deleting() {
             true => Failure::already_exists_deleting(resource.named(), &name),
+            false if !object.meta_text("generateName").is_empty() => Failure::no_unique_name(resource.named(), &name),
             false => Failure::already_exists(resource.named(), &name),
         };
         let now = call.server.world().now();
@@ -79,6 +81,7 @@ pub async fn create_object(
             if let Some(found) = call.server.store().get(&key) {
                 return Err(taken(&found));
             }
+            let object = resource.as_if_stored(object);
             let body = present::shaped(resource, object, call.accepted, &call.query, now)?;
             return Ok(Answer { status: StatusCode::CREATED, warnings, ..Answer::ok(call.accepted.format, body) });
         }

@@ -13,7 +13,7 @@ use crate::decode;
 use crate::kind::Generation;
 use crate::media::Format;
 use crate::meta::{FOREGROUND, ORPHAN};
-use crate::object::{self, Metadata, Object};
+use crate::object::{Metadata, Object};
 use crate::options::{DeleteOptions, Propagation};
 use crate::present;
 use crate::resource::Resource;
@@ -175,11 +175,11 @@ async fn delete_checked(
 /// The change that deletes an object of a kind that is given no time: it goes, or it is marked if something holds it.
 /// None if it is marked already.
 pub fn deletion(server: &Server, resource: &Resource, record: &Record) -> Option<Change> {
-    let object = decode_record(record);
+    let object = served(resource, record);
     let next = marked(server, resource, &object, &DeleteOptions::default());
     let (key, expected) = (record.key.clone(), Expect::Revision(record.revision));
     let stored = |object: &Object| {
-        let encoded = object::encode(object);
+        let encoded = resource.encode(object);
         Stored::new(encoded.bytes, encoded.hole)
     };
     match resource.may_go(&next) {
@@ -214,7 +214,7 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
 }
 
 /// The object as the deletion leaves it: marked with a time, and with the finalizer of its propagation.
-fn marked(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
+pub fn marked(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
     let mut next = object.clone();
     let wanted: Vec<&str> = match options.propagation {
         Some(Propagation::Orphan) => vec![ORPHAN],
@@ -234,7 +234,8 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
         next.set_meta("deletionGracePeriodSeconds", grace);
     }
     if !object.is_deleting() {
-        if matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels) {
+        let counts = matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels);
+        if counts && resource.ways().counts_deletion {
             next.set_meta("generation", object.generation() + 1);
         }
         resource.begin_deletion(&mut next);

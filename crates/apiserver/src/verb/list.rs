@@ -15,7 +15,6 @@ use crate::object::Object;
 use crate::options::{ListOptions, Match};
 use crate::present::{self, Include, Tabling};
 use crate::resource::Resource;
-use crate::selector::FieldSelector;
 use crate::status::Failure;
 
 /// Pieces of an answer are about this large: a few per thousand objects, and never the whole list at once.
@@ -23,6 +22,7 @@ const PIECE: usize = 64 * 1024;
 
 /// Which records a request means.
 pub struct Wanted<'c> {
+    resource: &'c Resource,
     options: &'c ListOptions,
     namespace: &'c str,
     name: Option<&'c str>,
@@ -53,7 +53,7 @@ impl<'c> Wanted<'c> {
             "" => options.fields.required("metadata.name"),
             name => Some(name),
         };
-        Wanted { options, namespace: &call.path.namespace, name }
+        Wanted { resource: &call.resource, options, namespace: &call.path.namespace, name }
     }
 
     /// Whether every object of the namespace is wanted.
@@ -71,16 +71,29 @@ impl<'c> Wanted<'c> {
         (self.namespace.is_empty() || *record.key.namespace == *self.namespace)
             && self.name.is_none_or(|name| *record.key.name == *name)
             && self.options.labels.matches(|label| record.tags.label(label))
-            && matches_fields(&self.options.fields, record)
+            && self.has_fields(record)
     }
-}
 
-fn matches_fields(selector: &FieldSelector, record: &Record) -> bool {
-    selector.matches(|field| match field {
-        "metadata.name" => Some(&record.key.name),
-        "metadata.namespace" => Some(&record.key.namespace),
-        field => record.tags.field(field),
-    })
+    fn has_fields(&self, record: &Record) -> bool {
+        let selector = &self.options.fields;
+        if selector.is_everything() {
+            return true;
+        }
+        // What was written by other schemas was indexed by them.
+        let fresh: Option<Vec<(&str, String)>> = (self.resource.is_custom() && !self.resource.is_ready(&record.body))
+            .then(|| {
+                // What was stored is JSON.
+                let served = present::in_version(self.resource, &record.body);
+                let object: Object = serde_json::from_slice(&served).unwrap_or_default();
+                selector.fields().filter_map(|field| Some((field, self.resource.selectable(&object, field)?))).collect()
+            });
+        selector.matches(|field| match (field, &fresh) {
+            ("metadata.name", _) => Some(&*record.key.name),
+            ("metadata.namespace", _) => Some(&*record.key.namespace),
+            (field, Some(fresh)) => fresh.iter().find(|(own, _)| *own == field).map(|(_, value)| value.as_str()),
+            (field, None) => record.tags.field(field),
+        })
+    }
 }
 
 /// What was found, and where the next page begins.
@@ -256,10 +269,7 @@ impl Iterator for Joined {
             if !std::mem::take(&mut is_first) {
                 piece.put_u8(b',');
             }
-            let rest = match self.resource.kept_as() {
-                Some(_) => present::after_kind(&present::in_version(&self.resource, &record.body)),
-                None => present::after_kind(&record.body),
-            };
+            let rest = present::after_kind(&present::in_version(&self.resource, &record.body));
             if self.resource.is_custom() {
                 piece.put_slice(&self.resource.prefix);
             } else {

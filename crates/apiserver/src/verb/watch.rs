@@ -179,7 +179,8 @@ impl Stream {
             // It left the view: the client gets what it last saw, at the revision at which it went.
             (true, false) => match &event.previous {
                 Some(previous) => {
-                    let body = present::at_revision(&previous.body, event.record.revision);
+                    let body = present::in_version(&self.call.resource, &previous.body);
+                    let body = present::at_revision(&body, event.record.revision);
                     self.encoded("DELETED", &body)
                 }
                 None => return Ok(()),
@@ -193,7 +194,7 @@ impl Stream {
         let is_plain = self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json;
         let is_own_kind = event.is_some_and(|event| kind == own_kind(event.kind));
         match event {
-            Some(event) if is_plain && is_own_kind && record.body.starts_with(&self.call.resource.prefix) => {
+            Some(event) if is_plain && is_own_kind && self.call.resource.is_ready(&record.body) => {
                 event.line(|event| plain_line(kind, &event.record.body)).clone()
             }
             _ => self.encoded(kind, &record.body),

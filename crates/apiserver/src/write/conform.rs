@@ -3,7 +3,7 @@
 //! The real server reads built-in kinds into typed structures and writes them out again. That leaves marks which
 //! clients see: a value of the wrong type is refused at once, and what is empty and optional disappears.
 
-use seaworthy_schema::{Additional, Pruning, Schema, Type};
+use seaworthy_schema::{Additional, Pruning, Schema, Type, undecodable_metadata, undecodable_resource};
 use serde_json::Value;
 
 use crate::builtin::definitions::{self, Marks};
@@ -29,14 +29,29 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
         (_, None) => {}
         (Origin::Custom(_), Some(schema)) => {
             let metadata = definitions::object_meta();
+            if let Some(why) = metadata.and_then(|metadata| undecodable(schema, metadata, &value)) {
+                let (kind, version) = (&resource.kind, &resource.version);
+                return Err(Failure::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                )));
+            }
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
-                typed_metadata(metadata, own).map_err(|mismatch| refused(resource, &mismatch))?;
+                let typed = typed_metadata(metadata, own, "metadata", &mut unknown);
+                typed.map_err(|mismatch| refused(resource, &mismatch))?;
+                // Here an empty list of owners is none: only one with an empty entry forgets them all.
+                let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
+                if let Value::Object(own) = own {
+                    own.retain(|key, value| key != "managedFields" || !is_empty(value));
+                }
             }
+            let mut embedded = Vec::new();
             if let Some(metadata) = metadata {
-                typed_embedded(schema, metadata, &mut value, true).map_err(|mismatch| refused(resource, &mismatch))?;
+                let typed = typed_embedded(schema, metadata, &mut value, "", &mut embedded);
+                typed.map_err(|mismatch| refused(resource, &mismatch))?;
             }
-            unknown = Pruning { metadata }.object(schema, &mut value);
+            unknown.extend(Pruning { metadata }.object(schema, &mut value));
+            unknown.extend(embedded);
         }
         (Origin::BuiltIn(_), Some(schema)) => {
             let marks = definitions::marks(&resource.group, &resource.version);
@@ -53,27 +68,68 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
     }
 }
 
-/// Checks the metadata of an object whose kind users defined.
-fn typed_metadata(schema: Schema<'_>, metadata: &mut Value) -> Result<(), Mismatch> {
-    let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
-    typing.value(schema, metadata, &mut "metadata".to_owned())
+/// Why the head of an object, or of one inside it, cannot be read at all.
+fn undecodable(schema: Schema<'_>, metadata: Schema<'_>, value: &Value) -> Option<String> {
+    if let Some(why) = value.get("metadata").and_then(|own| undecodable_metadata(metadata, own)) {
+        return Some(why);
+    }
+    let cause = undecodable_resource(schema, metadata, value)?;
+    Some(format!("{}: {}", cause.field, cause.message))
 }
 
-/// Checks the metadata of objects inside an object.
-fn typed_embedded(schema: Schema<'_>, metadata: Schema<'_>, value: &mut Value, is_root: bool) -> Result<(), Mismatch> {
+/// Brings a `Scale` into its form.
+pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
+    let mut value = Value::Object(scale);
+    let mut typing = Typing { marks: definitions::marks("apps", "v1"), unknown: Vec::new() };
+    if let Some(schema) = definitions::scale() {
+        let typed = typing.value(schema, &mut value, &mut String::new());
+        typed.map_err(|mismatch| refused_as("Scale", "v1", &mismatch))?;
+    }
+    match value {
+        Value::Object(object) => Ok(Conformed { object, unknown: typing.unknown }),
+        // Typing changes what is inside an object, never the object.
+        _ => Err(Failure::internal("an object became something else")),
+    }
+}
+
+/// Checks the metadata of an object whose kind users defined.
+fn typed_metadata(
+    schema: Schema<'_>,
+    metadata: &mut Value,
+    path: &str,
+    unknown: &mut Vec<String>,
+) -> Result<(), Mismatch> {
+    let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
+    let typed = typing.value(schema, metadata, &mut path.to_owned());
+    unknown.append(&mut typing.unknown);
+    typed
+}
+
+/// Checks the head of objects inside an object.
+fn typed_embedded(
+    schema: Schema<'_>,
+    metadata: Schema<'_>,
+    value: &mut Value,
+    path: &str,
+    unknown: &mut Vec<String>,
+) -> Result<(), Mismatch> {
+    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     if schema.is_embedded
-        && !is_root
+        && !path.is_empty()
         && let Some(own) = value.get_mut("metadata")
     {
-        typed_metadata(metadata, own)?;
+        typed_metadata(metadata, own, &below("metadata"), unknown)?;
     }
     match value {
         Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {
-            Some(field) => typed_embedded(field, metadata, value, false),
+            Some(field) => typed_embedded(field, metadata, value, &below(key), unknown),
             None => Ok(()),
         }),
         Value::Array(items) => match schema.items() {
-            Some(each) => items.iter_mut().try_for_each(|item| typed_embedded(each, metadata, item, false)),
+            Some(each) => items
+                .iter_mut()
+                .enumerate()
+                .try_for_each(|(at, item)| typed_embedded(each, metadata, item, &format!("{path}[{at}]"), unknown)),
             None => Ok(()),
         },
         _ => Ok(()),
@@ -88,8 +144,11 @@ struct Mismatch {
 }
 
 fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
+    refused_as(&resource.kind, &resource.version, mismatch)
+}
+
+fn refused_as(kind: &str, version: &str, mismatch: &Mismatch) -> Failure {
     let Mismatch { path, found, wanted } = mismatch;
-    let kind = &resource.kind;
     let why = match *found {
         "base64" => format!("illegal base64 data in {kind}.{path}"),
         "time" => format!("parsing time in {kind}.{path} as RFC 3339 failed"),
@@ -97,7 +156,7 @@ fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
         "quantity" => quantity::MISTAKE.to_owned(),
         found => format!("json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"),
     };
-    Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version))
+    Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", version))
 }
 
 /// How many unknown fields are named.
@@ -194,6 +253,10 @@ impl Typing<'_> {
                     let is_declared = schema.property(key).is_some();
                     let is_required = schema.required.iter().any(|required| **required == **key);
                     let is_certain = !is_declared || is_required;
+                    if !is_declared && value.is_null() && field.kind == Some(Type::String) && field.format.is_none() {
+                        // No text is the empty one where a key promises some.
+                        *value = Value::from("");
+                    }
                     if is_certain { !value.is_null() } else { !self.is_empty(field, value) }
                 }
             };
