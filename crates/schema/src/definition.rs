@@ -121,7 +121,7 @@ pub fn status_mistakes(definition: &Value) -> Vec<Cause> {
 /// What is odd about a definition, unless it was so before: formats that nobody checks, and sets of what has no order
 /// of its own.
 pub fn definition_warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
-    let known: Vec<String> = old.map(oddities).unwrap_or_default();
+    let known: BTreeSet<String> = old.map(oddities).unwrap_or_default().into_iter().collect();
     oddities(definition).into_iter().filter(|said| !known.contains(said)).collect()
 }
 
@@ -129,7 +129,7 @@ fn oddities(definition: &Value) -> Vec<String> {
     let versions =
         definition.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let schemas = || versions.iter().filter_map(|version| version.pointer("/schema/openAPIV3Schema"));
-    let (mut formats, mut sets) = (Vec::new(), std::collections::BTreeSet::new());
+    let (mut formats, mut sets) = (Vec::new(), BTreeSet::new());
     for schema in schemas() {
         walk(schema, &mut |schema| {
             let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -37,25 +37,27 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             }
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
-                let typed = typed_metadata(metadata, own, "metadata", &mut unknown);
+                let mut typing = Typing::new(definitions::marks("", "v1"));
+                let typed = typing.value(metadata, own, &mut "metadata".to_owned());
                 typed.map_err(|mismatch| refused(resource, &mismatch))?;
+                unknown = typing.unknown;
                 // Here an empty list of owners is none: only one with an empty entry forgets them all.
                 let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
                 if let Value::Object(own) = own {
                     own.retain(|key, value| key != "managedFields" || !is_empty(value));
                 }
             }
-            let mut embedded = Vec::new();
+            let mut embedded = Typing::new(definitions::marks("", "v1"));
             if let Some(metadata) = metadata {
-                let typed = typed_embedded(schema, metadata, &mut value, "", &mut embedded);
+                let typed = embedded.heads(schema, metadata, &mut value, &mut String::new());
                 typed.map_err(|mismatch| refused(resource, &mismatch))?;
             }
             unknown.extend(Pruning { metadata }.object(schema, &mut value));
-            unknown.extend(embedded);
+            unknown.extend(embedded.unknown);
         }
         (Origin::BuiltIn(_), Some(schema)) => {
             let marks = definitions::marks(&resource.group, &resource.version);
-            let mut typing = Typing { marks, unknown };
+            let mut typing = Typing::new(marks);
             let typed = typing.value(schema, &mut value, &mut String::new());
             typed.map_err(|mismatch| refused(resource, &mismatch))?;
             unknown = typing.unknown;
@@ -80,7 +82,7 @@ fn undecodable(schema: Schema<'_>, metadata: Schema<'_>, value: &Value) -> Optio
 /// Brings a `Scale` into its form.
 pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
     let mut value = Value::Object(scale);
-    let mut typing = Typing { marks: definitions::marks("apps", "v1"), unknown: Vec::new() };
+    let mut typing = Typing::new(definitions::marks("apps", "v1"));
     if let Some(schema) = definitions::scale() {
         let typed = typing.value(schema, &mut value, &mut String::new());
         typed.map_err(|mismatch| refused_as("Scale", "v1", &mismatch))?;
@@ -89,50 +91,6 @@ pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
         Value::Object(object) => Ok(Conformed { object, unknown: typing.unknown }),
         // Typing changes what is inside an object, never the object.
         _ => Err(Failure::internal("an object became something else")),
-    }
-}
-
-/// Checks the metadata of an object whose kind users defined.
-fn typed_metadata(
-    schema: Schema<'_>,
-    metadata: &mut Value,
-    path: &str,
-    unknown: &mut Vec<String>,
-) -> Result<(), Mismatch> {
-    let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
-    let typed = typing.value(schema, metadata, &mut path.to_owned());
-    unknown.append(&mut typing.unknown);
-    typed
-}
-
-/// Checks the head of objects inside an object.
-fn typed_embedded(
-    schema: Schema<'_>,
-    metadata: Schema<'_>,
-    value: &mut Value,
-    path: &str,
-    unknown: &mut Vec<String>,
-) -> Result<(), Mismatch> {
-    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    if schema.is_embedded
-        && !path.is_empty()
-        && let Some(own) = value.get_mut("metadata")
-    {
-        typed_metadata(metadata, own, &below("metadata"), unknown)?;
-    }
-    match value {
-        Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {
-            Some(field) => typed_embedded(field, metadata, value, &below(key), unknown),
-            None => Ok(()),
-        }),
-        Value::Array(items) => match schema.items() {
-            Some(each) => items
-                .iter_mut()
-                .enumerate()
-                .try_for_each(|(at, item)| typed_embedded(each, metadata, item, &format!("{path}[{at}]"), unknown)),
-            None => Ok(()),
-        },
-        _ => Ok(()),
     }
 }
 
@@ -159,17 +117,70 @@ fn refused_as(kind: &str, version: &str, mismatch: &Mismatch) -> Failure {
     Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", version))
 }
 
-/// How many unknown fields are named.
+/// How many unknown fields are named, and how much is said about them, in bytes: a map's key may be as long as the body.
 const MOST_NAMED: usize = 1000;
+const MOST_SAID: usize = 1 << 20;
 
 /// Reads values as typed structures would.
 struct Typing<'m> {
     marks: Option<&'m Marks>,
     /// The paths of what was dropped because the kind does not have it.
     unknown: Vec<String>,
+    /// How much that is, in bytes.
+    said: usize,
 }
 
-impl Typing<'_> {
+impl<'m> Typing<'m> {
+    fn new(marks: Option<&'m Marks>) -> Typing<'m> {
+        Typing { marks, unknown: Vec::new(), said: 0 }
+    }
+
+    /// Checks and cleans the heads of objects inside an object.
+    fn heads(
+        &mut self,
+        schema: Schema<'_>,
+        metadata: Schema<'_>,
+        value: &mut Value,
+        path: &mut String,
+    ) -> Result<(), Mismatch> {
+        if !schema.has_embedded {
+            return Ok(());
+        }
+        let length = path.len();
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map.iter_mut() {
+                    let is_head = schema.is_embedded && length > 0 && key == "metadata";
+                    let field = schema.field(key);
+                    if !is_head && field.is_none() {
+                        continue;
+                    }
+                    if length > 0 {
+                        path.push('.');
+                    }
+                    path.push_str(key);
+                    if is_head {
+                        self.value(metadata, value, path)?;
+                    }
+                    if let Some(field) = field {
+                        self.heads(field, metadata, value, path)?;
+                    }
+                    path.truncate(length);
+                }
+            }
+            Value::Array(items) => {
+                let Some(each) = schema.items() else { return Ok(()) };
+                for (at, item) in items.iter_mut().enumerate() {
+                    path.push_str(&format!("[{at}]"));
+                    self.heads(each, metadata, item, path)?;
+                    path.truncate(length);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Checks and cleans a value.
     fn value(&mut self, schema: Schema<'_>, value: &mut Value, path: &mut String) -> Result<(), Mismatch> {
         if value.is_null() {
@@ -238,7 +249,8 @@ impl Typing<'_> {
             let is_kept = match schema.field(key) {
                 None => {
                     // More than anybody reads is dropped without a word.
-                    if self.unknown.len() < MOST_NAMED {
+                    if self.unknown.len() < MOST_NAMED && self.said < MOST_SAID {
+                        self.said += path.len();
                         self.unknown.push(path.clone());
                     }
                     false
@@ -330,5 +342,45 @@ fn wanted(kind: Type) -> &'static str {
         Type::Integer => "int64",
         Type::Number => "float64",
         Type::Boolean => "bool",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::custom;
+
+    /// A kind with lists of whole objects in a map.
+    fn fleets() -> std::sync::Arc<Resource> {
+        let boat = json!({"type": "object", "x-kubernetes-embedded-resource": true});
+        let fleets = json!({"type": "object", "additionalProperties": {"type": "array", "items": boat}});
+        let schema = json!({"type": "object", "properties": {"fleets": fleets}});
+        let definition = json!({"spec": {"group": "example.com", "names": {"plural": "fleets", "kind": "Fleet"},
+            "versions": [{"name": "v1", "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+        custom::stored_resource(definition.as_object().unwrap()).unwrap()
+    }
+
+    fn fleet(key: &str, boats: Vec<Value>) -> Object {
+        json!({"metadata": {"name": "a"}, "fleets": {key: boats}}).as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn long_key_above_many_objects_costs_no_more_than_its_length() {
+        let (key, boats) = ("k".repeat(1 << 20), vec![json!({"kind": "Boat"}); 1 << 17]);
+        // With a copy of the path for each object it would copy a hundred thousand times a million bytes.
+        let conformed = conform(&fleets(), fleet(&key, boats.clone())).unwrap();
+        assert_eq!(conformed.object["fleets"][&key], Value::from(boats));
+    }
+
+    #[test]
+    fn unknown_fields_of_objects_behind_a_long_key_are_named_within_bounds() {
+        let boats = || vec![json!({"kind": "Boat", "metadata": {"name": "b", "colour": "red"}}); 900];
+        let few = conform(&fleets(), fleet("k", boats())).unwrap();
+        assert_eq!(few.unknown.len(), 900);
+        let many = conform(&fleets(), fleet(&"k".repeat(1 << 20), boats())).unwrap();
+        assert!(many.unknown.iter().map(String::len).sum::<usize>() < 4 << 20, "{}", many.unknown.len());
+        assert_eq!(many.object["fleets"]["k".repeat(1 << 20)][899]["metadata"], json!({"name": "b"}));
     }
 }
