@@ -46,6 +46,8 @@ pub struct Kind {
     /// Brings the object into the state in which this write may leave it: drops what is not the writer's to set. The
     /// second argument is the stored object, none on creation.
     pub prepare: fn(&mut Object, Option<&Object>, Part),
+    /// Adds what follows from other objects, or refuses the write because of them.
+    pub complete: Complete,
     /// What is wrong with the object, given the stored one on an update.
     pub validate: fn(&Object, Option<&Object>, Part) -> Vec<Cause>,
     /// What the kind does to an object whose deletion begins, beside marking it.
@@ -61,6 +63,9 @@ pub struct Kind {
     /// For a kind that is answered and never stored: the answer to an object that was sent.
     pub review: Option<Review>,
 }
+
+/// Adds to an object what follows from others; the last argument is the stored object, none on creation.
+pub type Complete = fn(&Call, &mut Object, Option<&Object>) -> Result<(), Failure>;
 
 /// The answer to a question that was sent.
 pub type Review = fn(&Call, Object) -> Result<Object, Failure>;
@@ -121,6 +126,7 @@ impl Kind {
         selectable: &[],
         defaults: no_defaults,
         prepare: no_preparation,
+        complete: |_, _, _| Ok(()),
         validate: no_rules,
         begin_deletion: |_| {},
         columns: &[Column::NAME, Column::AGE],

@@ -25,7 +25,7 @@ use crate::request::{ResourcePath, Target, Verb};
 use crate::resource::Resource;
 use crate::server::Server;
 use crate::status::{Failure, Named};
-use crate::{discovery, openapi, subresource, verb, version};
+use crate::{discovery, openapi, subresource, swagger, verb, version};
 
 /// The server as a tower service.
 impl<B> tower_service::Service<Request<B>> for Server
@@ -164,6 +164,10 @@ impl Server {
             ["api"] | ["apis"] if Accepted::choose(headers, false)?.aggregated => {
                 let list = discovery::aggregated(&registry, parts == ["api"]);
                 return Ok(answered(discovery::AGGREGATED, list.to_string()));
+            }
+            ["openapi", "v2"] => {
+                Accepted::choose(headers, false)?;
+                return Ok(answered(Format::Json.content_type(), swagger::document(&registry)));
             }
             ["openapi", "v3"] => return Ok(answered(Format::Json.content_type(), registry.openapi_index())),
             ["openapi", "v3", "api", version] => openapi::document(&registry, "", version),

@@ -12,6 +12,7 @@ use crate::quantity::Quantity;
 use crate::reach::{Reach, map_mut};
 use crate::table::{self, NONE};
 
+use super::pod_company::taint_new_node;
 use super::pod_rules::one_of;
 use super::pod_spec::fill_condition_times;
 
@@ -30,6 +31,7 @@ pub static NODE: Kind = Kind {
     selectable: &[Selectable { label: "spec.unschedulable", at: "spec.unschedulable", otherwise: "false" }],
     defaults,
     prepare: keep_parts_apart,
+    complete: taint_new_node,
     validate,
     columns: &[
         Column::NAME,

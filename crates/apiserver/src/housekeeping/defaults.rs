@@ -40,6 +40,19 @@ fn cluster_binding(name: &str, role: &str, groups: &[&str]) -> Default {
     Default { resource: "clusterrolebindings", object }
 }
 
+/// The classes of pods without which a cluster does not work.
+fn priority_classes() -> [Value; 2] {
+    let class = |name: &str, value: i64, description: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name, "generation": 1},
+            "value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority",
+        })
+    };
+    let all = "For pods that the cluster cannot do without; they may move to another node.";
+    let node = "For pods that their node cannot do without; they stay there.";
+    [class("system-cluster-critical", 2_000_000_000, all), class("system-node-critical", 2_000_001_000, node)]
+}
+
 fn metadata(name: &str) -> Value {
     json!({
         "name": name, "annotations": {AUTO_UPDATE: "true"},
@@ -163,6 +176,9 @@ pub async fn ensure(server: &Server) -> Result<(), CommitError> {
     }
     for Default { resource, object } in roles() {
         changes.extend(missing(server, &format!("{RBAC}/{resource}"), &object));
+    }
+    for class in priority_classes() {
+        changes.extend(missing(server, "scheduling.k8s.io/priorityclasses", &class));
     }
     match changes.is_empty() {
         true => Ok(()),
