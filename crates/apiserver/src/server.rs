@@ -7,7 +7,7 @@ use seaworthy_store::{Change, CommitError, Indexer, Key, OpenError, Record, Stor
 use serde_json::Value;
 use tokio::task::JoinError;
 
-use crate::access::{Binding, Policy, Role};
+use crate::access::Policy;
 use crate::admission::{self, Policies};
 use crate::authentication::{Keys, StaticTokens};
 use crate::clock::World;
@@ -16,6 +16,9 @@ use crate::housekeeping::{DEFINITIONS, Keeper};
 use crate::object::{Metadata, Object};
 use crate::registry::Registry;
 use crate::resource::Resource;
+
+/// What the stored kinds of access begin with.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/";
 
 /// The server. A clone is a handle to the same one.
 #[derive(Clone)]
@@ -93,9 +96,9 @@ impl Server {
     }
 
     async fn commit_and_follow_up(&self, change: Change) -> Result<Arc<Record>, CommitError> {
-        let resource = change.key().resource.clone();
+        let key = change.key().clone();
         let committed = self.store().commit(vec![change]).await?;
-        self.follow_up(&resource).await;
+        self.follow_up(&key).await;
         // One change has one record.
         Ok(committed.records[0].clone())
     }
@@ -119,20 +122,23 @@ impl Server {
     pub fn refresh_policy(&self) {
         let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut policy = Policy::default();
-        let objects = |resource: &str| self.objects(resource);
-        for object in objects("rbac.authorization.k8s.io/clusterroles") {
-            policy.add_cluster_role(object.name(), Role::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/roles") {
-            policy.add_role(object.namespace(), object.name(), Role::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/clusterrolebindings") {
-            policy.add_cluster_binding(Binding::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/rolebindings") {
-            policy.add_binding(object.namespace(), Binding::read(&object));
+        for plural in ["clusterroles", "roles", "clusterrolebindings", "rolebindings"] {
+            for object in self.objects(&format!("{RBAC}{plural}")) {
+                policy.learn(plural, object.namespace(), object.name(), Some(&object));
+            }
         }
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Reads one role or binding anew. The answer is whether that may change cluster roles that are made of others.
+    ///
+    /// The cost is that of the one object, unless somebody asks the old state at this very moment.
+    pub fn refresh_policy_of(&self, key: &Key) -> bool {
+        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(plural) = key.resource.strip_prefix(RBAC) else { return false };
+        let object = self.store().get(key).map(|record| decode(&record));
+        let mut policy = self.inner.policy.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut policy).learn(plural, &key.namespace, &key.name, object.as_ref())
     }
 
     /// Reads admission policies and their bindings anew.

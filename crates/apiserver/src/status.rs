@@ -18,6 +18,8 @@ pub struct Failure {
     pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
+    /// Where a list that was cut short may go on.
+    pub continue_token: Option<String>,
 }
 
 /// What a failure is about.
@@ -65,7 +67,7 @@ impl Named<'_> {
 
 impl Failure {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Failure {
-        Failure { code, reason, message: message.into(), details: None, retry_after: None }
+        Failure { code, reason, message: message.into(), details: None, retry_after: None, continue_token: None }
     }
 
     fn about(mut self, details: Details) -> Failure {
@@ -241,6 +243,9 @@ impl Failure {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = token.as_str().into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_json(self.retry_after);

@@ -26,10 +26,10 @@ pub use keeper::Keeper;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use seaworthy_store::{Watch, WatchError};
+use seaworthy_store::{Key, Watch, WatchError};
 use tokio::task::JoinHandle;
 
-use crate::server::Server;
+use crate::server::{RBAC, Server};
 
 use keeper::Closed;
 
@@ -76,13 +76,16 @@ impl Server {
     }
 
     /// Follows a write to a resource, before it is answered: who reads the answer can rely on its consequences.
-    pub(crate) async fn follow_up(&self, resource: &str) {
+    pub(crate) async fn follow_up(&self, key: &Key) {
+        let resource = &*key.resource;
         if resource == DEFINITIONS {
             definitions::settle(self).await;
             self.refresh_registry();
-        } else if resource.starts_with("rbac.authorization.k8s.io/") {
-            aggregation::settle(self).await;
-            self.refresh_policy();
+        } else if resource.starts_with(RBAC) {
+            if self.refresh_policy_of(key) {
+                aggregation::settle(self).await;
+                self.refresh_policy();
+            }
         } else if resource.starts_with("admissionregistration.k8s.io/") {
             self.refresh_admission();
         }

@@ -42,10 +42,9 @@ pub async fn evict(call: &Call) -> Result<Answer, Failure> {
     if !options.is_dry_run && !pod.is_deleting() {
         let now = clock::written(call.server.world().now());
         amend(&call.server, &call.resource, &key, |pod| {
-            let generation = pod.generation();
             let condition = json!({
                 "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
-                "message": "Eviction API: evicting", "observedGeneration": generation, "lastProbeTime": null,
+                "message": "Eviction API: evicting", "lastProbeTime": null,
             });
             set_condition(pod, condition, &now);
             Ok(())

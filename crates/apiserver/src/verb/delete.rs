@@ -240,5 +240,9 @@ fn grace(resource: &Resource, object: &Object, options: &DeleteOptions) -> i64 {
         return 0;
     }
     let own = object.get("spec").and_then(|spec| spec.get("terminationGracePeriodSeconds")).and_then(Value::as_i64);
-    options.grace_seconds.or(own).unwrap_or(0).max(0)
+    match options.grace_seconds.or(own).unwrap_or(0) {
+        // Less than no time is as little as can be had.
+        seconds if seconds < 0 => 1,
+        seconds => seconds,
+    }
 }

@@ -43,9 +43,6 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
     };
     let store = call.server.store();
     let newest = store.revision();
-    if let Some(asked) = options.revision.filter(|asked| *asked > newest) {
-        return Err(Failure::revision_too_large(asked, newest));
-    }
     // Taken before the answer begins: whatever the client writes once it has seen the answer is an event to it.
     let (initial, position) = match begins_with_state {
         true => {
@@ -53,9 +50,14 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
             let snapshot = store.list(&call.resource.storage, namespace);
             (snapshot.records, snapshot.revision)
         }
-        false => (Vec::new(), options.revision.unwrap_or(newest)),
+        // Who asks for what is yet to come waits for it.
+        false => (Vec::new(), options.revision.unwrap_or(newest).min(newest)),
     };
-    let watch = open(&call, position);
+    let watch = match options.revision.filter(|asked| begins_with_state && *asked > newest) {
+        Some(asked) => Err(Failure::revision_too_large(asked, newest)),
+        None => open(&call, position),
+    };
+    let initial = if watch.is_ok() { initial } else { Vec::new() };
     let format = call.accepted.format;
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut stream = Stream { call, options, sender, include, has_columns: false };
@@ -135,6 +137,9 @@ impl Stream {
             match batch {
                 Ok(batch) => {
                     for event in &batch.events {
+                        if self.options.revision.is_some_and(|asked| event.revision() <= asked) {
+                            continue;
+                        }
                         self.event(event).await?;
                         told = event.revision();
                     }
