@@ -99,7 +99,9 @@ impl KeptAs {
             let mut pairs = self.renamed.iter().map(|pair| direction(*pair));
             pairs.find(|(from, _)| *from == key).map(|(_, to)| to.to_owned())
         };
-        let turned = object.iter().map(|(key, value)| (renamed(key).unwrap_or_else(|| key.clone()), value.clone()));
+        // What is empty and may be missing in one of the two is missing in it.
+        let said = object.iter().filter(|(_, value)| **value != "");
+        let turned = said.map(|(key, value)| (renamed(key).unwrap_or_else(|| key.clone()), value.clone()));
         let mut turned: Object = turned.collect();
         turned.insert("apiVersion".to_owned(), api_version.into());
         turned
@@ -211,6 +213,8 @@ pub struct Ways {
     pub answers_deleted: bool,
     /// What `metadata.generation` counts.
     pub generation: Generation,
+    /// Whether selectors may name the namespace; most kinds allow it even where there is none.
+    pub selects_namespace: bool,
     /// Whether deletion takes time, as that of a pod or a namespace does: the object is marked before it goes.
     pub is_graceful: bool,
 }
@@ -235,6 +239,7 @@ impl Ways {
         creates_on_update: false,
         answers_deleted: false,
         generation: Generation::None,
+        selects_namespace: true,
         is_graceful: false,
     };
 }

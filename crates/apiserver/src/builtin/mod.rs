@@ -27,6 +27,7 @@ mod secret;
 mod security_rules;
 mod service;
 mod service_account;
+mod service_rules;
 mod volume_rules;
 pub mod workload;
 mod zeros;

@@ -37,6 +37,7 @@ pub static POD: Kind = Kind {
         Selectable { label: "spec.hostNetwork", at: "spec.hostNetwork", otherwise: "false" },
         Selectable::text("status.phase"),
         Selectable::text("status.podIP"),
+        Selectable::text("status.podIPs"),
         Selectable::text("status.nominatedNodeName"),
     ],
     defaults,

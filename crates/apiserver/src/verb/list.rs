@@ -38,7 +38,11 @@ impl<'c> Wanted<'c> {
         let resource = &*call.resource;
         let offered = resource.selectable_labels();
         for field in options.fields.fields() {
-            let known = matches!(field, "metadata.name" | "metadata.namespace") || offered.contains(&field);
+            let known = match field {
+                "metadata.name" => true,
+                "metadata.namespace" => resource.ways().selects_namespace,
+                field => offered.contains(&field),
+            };
             if !known {
                 return Err(Failure::bad_request(if offered.is_empty() && !resource.is_custom() {
                     let only = "only \"metadata.name\", \"metadata.namespace\"";
@@ -181,9 +185,7 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
 
 fn read_failure(call: &Call, error: ReadError, asked: u64, after: Option<&Key>) -> Failure {
     match (error, after) {
-        (ReadError::Expired { .. }, None) => {
-            Failure::expired("The resourceVersion for the provided list is too old.")
-        }
+        (ReadError::Expired { .. }, None) => Failure::expired("The resourceVersion for the provided list is too old."),
         (ReadError::Expired { .. }, Some(after)) => {
             let token = Token { revision: None, after: after.clone() }.written(&call.path.namespace);
             let why = "The provided continue parameter is too old to display a consistent list result. You can start a \

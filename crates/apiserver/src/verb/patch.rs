@@ -76,6 +76,11 @@ fn check_kind(call: &Call, object: &Object) -> Result<(), Failure> {
     }
     match causes.is_empty() {
         true => Ok(()),
+        false if !resource.is_custom() => {
+            let why = format!("the patch makes another kind of it than {} of {}", resource.kind, resource.api_version);
+            let cause = seaworthy_schema::Cause::invalid("patch", seaworthy_schema::Shown::OMITTED, &why);
+            Err(Failure::invalid(Named { group: "", word: "" }, "", vec![cause]))
+        }
         false => Err(Failure::invalid(resource.named_kind(), &call.path.name, causes)),
     }
 }
@@ -94,13 +99,17 @@ fn as_invalid_patch(failure: Failure) -> Failure {
     Failure::invalid(Named { group: "", word: "" }, "", vec![cause])
 }
 
+fn nameless(call: &Call) -> Failure {
+    Failure::bad_request(format!(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        call.path.name
+    ))
+}
+
 /// A configuration is about the object that the path names.
 fn check_identity(call: &Call, config: &mut Object) -> Result<(), Failure> {
     match config.name() {
-        "" if !config.meta_text("generateName").is_empty() => Err(Failure::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            call.path.name
-        ))),
+        "" if !config.meta_text("generateName").is_empty() => Err(nameless(call)),
         "" => {
             config.set_meta("name", call.path.name.as_str());
             Ok(())
@@ -125,12 +134,16 @@ async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
         return Err(Failure::bad_request("invalid object type: a configuration names its apiVersion and kind"));
     }
     decode::check_kind(&mut config, &call.resource)?;
+    let is_nameless = config.name().is_empty();
     check_identity(call, &mut config)?;
     let Conformed { object, unknown } = write::conform(&call.resource, config)?;
     let warnings = write::judge_oddities(&call.resource, options, &unknown, &decoded.duplicates)?;
     let config = Value::Object(object);
     let key = write::own_key(call, &call.path.name);
     if call.server.store().get(&key).is_none() && call.path.subresource.is_empty() {
+        if is_nameless {
+            return Err(nameless(call));
+        }
         let object = write::own_applied(call, None, &config, &options.manager, options.force)?;
         call.check_creation()?;
         let mut answer = create_object(call, object, options, true).await?;

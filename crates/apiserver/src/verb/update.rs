@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::admission;
 use crate::call::{Answer, Call};
 use crate::decode;
-use crate::media::Format;
+use crate::media::{Format, PatchKind};
 use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
 use crate::present;
@@ -196,6 +196,10 @@ fn next_state(
         return Err(Failure::invalid(named, &call.path.name, vec![cause]));
     }
     if !object.uid().is_empty() && object.uid() != old.uid() {
+        if PatchKind::of_body(&call.headers).is_ok() {
+            let cause = seaworthy_schema::Cause::invalid("metadata.uid", object.uid(), "field is immutable");
+            return Err(Failure::invalid(resource.named_kind(), &call.path.name, vec![cause]));
+        }
         let why =
             format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid());
         return Err(Failure::conflict(resource.named(), &call.path.name, &why));

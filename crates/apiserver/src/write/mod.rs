@@ -141,6 +141,10 @@ pub fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
 pub fn keep_identity(object: &mut Object, old: &Object) {
     let metadata = object.metadata_mut();
     for field in SERVER_FIELDS {
+        // Who says what the deletion of an object is like is refused where it is not so.
+        if field.starts_with("deletion") && metadata.get(field).is_some_and(|own| !own.is_null()) {
+            continue;
+        }
         match old.metadata().get(field) {
             Some(value) => metadata.insert(field.to_owned(), value.clone()),
             None => metadata.remove(field),
