@@ -126,10 +126,10 @@ impl ResourcePath {
     pub fn verb(&self, method: &Method, is_watch: bool) -> Verb {
         let is_collection = self.name.is_empty();
         match *method {
-            Method::GET | Method::HEAD if self.is_watch_path => Verb::Watch,
-            Method::GET | Method::HEAD if is_collection && is_watch => Verb::Watch,
-            Method::GET | Method::HEAD if is_collection => Verb::List,
-            Method::GET | Method::HEAD => Verb::Get,
+            Method::GET if self.is_watch_path => Verb::Watch,
+            Method::GET if is_collection && is_watch => Verb::Watch,
+            Method::GET if is_collection => Verb::List,
+            Method::GET => Verb::Get,
             Method::POST => Verb::Create,
             Method::PUT => Verb::Update,
             Method::PATCH => Verb::Patch,

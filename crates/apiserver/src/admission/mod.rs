@@ -2,6 +2,7 @@
 
 mod attempt;
 mod binding;
+mod discretion;
 mod environment;
 mod escalation;
 mod matching;

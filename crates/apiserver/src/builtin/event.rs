@@ -245,7 +245,7 @@ mod tests {
     #[case("a", "", false)]
     fn event_is_kept_beside_what_it_is_about(#[case] own: &str, #[case] about: &str, #[case] is_fine: bool) {
         let event = object(json!({"metadata": {"namespace": own}, "involvedObject": {"namespace": about}}));
-        assert_eq!(judge(&event).is_empty(), is_fine);
+        assert_eq!(judge(&event, "reportingComponent").is_empty(), is_fine);
     }
 
     #[test]

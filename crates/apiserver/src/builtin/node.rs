@@ -160,7 +160,8 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
 }
 
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
-    let ready = object.list("status.conditions").iter().find(|condition| condition.text("type") == "Ready");
+    // Of several the last one counts.
+    let ready = object.list("status.conditions").iter().rfind(|condition| condition.text("type") == "Ready");
     let mut state = match ready.map(|condition| condition.text("status")) {
         Some("True") => "Ready",
         Some(_) => "NotReady",

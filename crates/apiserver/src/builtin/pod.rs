@@ -129,6 +129,15 @@ fn quality(pod: &Object) -> &'static str {
             limit.is_some() && (request.is_none() || request == limit)
         })
     };
+    // What the pod asks for as a whole counts, if it does.
+    let whole = pod.get("spec").filter(|spec| spec.get("resources").is_some());
+    if let Some(whole) = whole {
+        return match (asks(whole), is_exact(whole)) {
+            (false, _) => "BestEffort",
+            (true, true) => "Guaranteed",
+            (true, false) => "Burstable",
+        };
+    }
     match () {
         () if !containers().any(asks) => "BestEffort",
         () if containers().all(is_exact) => "Guaranteed",

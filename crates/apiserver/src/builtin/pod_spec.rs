@@ -28,6 +28,7 @@ pub fn fill_spec(spec: &mut Object) {
 /// Fills in what only pods get.
 pub fn fill_pod_spec(spec: &mut Object) {
     fill(spec, "enableServiceLinks", true);
+    ask_for_limits(spec);
     let is_on_host = spec.flag("hostNetwork");
     for key in ["initContainers", "containers"] {
         for container in each_mut(spec, key) {

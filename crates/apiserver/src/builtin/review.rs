@@ -143,7 +143,12 @@ fn judge_subject(review: &Object) -> Option<Cause> {
 }
 
 /// Whether somebody may do what the review asks: the given one, or the one that it names.
-fn decided(call: &Call, review: Object, causes: Vec<Cause>, who: Option<&Identity>) -> Result<Object, Failure> {
+fn decided(call: &Call, review: Object, mut causes: Vec<Cause>, who: Option<&Identity>) -> Result<Object, Failure> {
+    // A question has no name.
+    if review.metadata().keys().any(|key| !matches!(key.as_str(), "managedFields" | "namespace")) {
+        let shown = review.get("metadata").unwrap_or(&Value::Null);
+        causes.push(Cause::invalid("metadata", shown, "must be empty"));
+    }
     if !causes.is_empty() {
         return Err(Failure::invalid(Named { group: AUTHORIZATION, word: "" }, "", causes));
     }

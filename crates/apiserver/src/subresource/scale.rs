@@ -90,6 +90,18 @@ async fn set(
     let change = |old: &Object| {
         let before = shown(old, paths);
         let scale = make(before.clone())?;
+        let name = scale.text("metadata.name");
+        if !name.is_empty() && name != call.path.name {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                call.path.name
+            )));
+        }
+        if scale.at("spec.replicas").is_some_and(|wanted| !wanted.is_null() && wanted.as_i64().is_none()) {
+            let why = "spec.replicas is no whole number";
+            let cause = seaworthy_schema::Cause::invalid("patch", seaworthy_schema::Shown::OMITTED, why);
+            return Err(Failure::invalid(crate::status::Named { group: "", word: "" }, "", vec![cause]));
+        }
         let wanted = scale.number("spec.replicas").unwrap_or(0);
         if wanted < 0 {
             return Err(negative(call, paths, wanted));

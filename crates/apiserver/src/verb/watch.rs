@@ -57,13 +57,13 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
         Some(asked) => Err(Failure::revision_too_large(asked, newest)),
         None => open(&call, position),
     };
-    let initial = if watch.is_ok() { initial } else { Vec::new() };
+
     let format = call.accepted.format;
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut stream = Stream { call, options, sender, include, has_columns: false };
     tokio::spawn(async move {
         // Either way it ends, the answer ends: the sender is dropped with the task.
-        let _ = stream.follow(begins_with_state.then_some(initial), position, watch).await;
+        let _ = stream.follow((begins_with_state && watch.is_ok()).then_some(initial), position, watch).await;
     });
     Ok(Answer::ok(format, Body::stream(receiver)))
 }
