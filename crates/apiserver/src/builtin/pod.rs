@@ -13,7 +13,7 @@ use crate::table::{self, NONE};
 
 use super::pod_company::complete;
 use super::pod_rules::{address, broken, judge_change, judge_spec};
-use super::pod_spec::{fill_condition_times, fill_pod_spec, fill_spec};
+use super::pod_spec::{ask_for_limits, fill_condition_times, fill_pod_spec, fill_spec};
 
 /// The kind.
 pub static POD: Kind = Kind {
@@ -86,6 +86,9 @@ fn defaults(object: &mut Object) {
 
 fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     let Some(old) = old else {
+        if let Some(spec) = map_mut(object, "spec") {
+            ask_for_limits(spec);
+        }
         let mut status = json!({"phase": "Pending", "qosClass": quality(object)});
         if !object.list("spec.schedulingGates").is_empty() {
             status["conditions"] = json!([{

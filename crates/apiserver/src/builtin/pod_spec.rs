@@ -28,7 +28,6 @@ pub fn fill_spec(spec: &mut Object) {
 /// Fills in what only pods get.
 pub fn fill_pod_spec(spec: &mut Object) {
     fill(spec, "enableServiceLinks", true);
-    ask_for_limits(spec);
     let is_on_host = spec.flag("hostNetwork");
     for key in ["initContainers", "containers"] {
         for container in each_mut(spec, key) {
@@ -56,7 +55,7 @@ fn same_account(spec: &mut Object) {
 }
 
 /// Who sets a limit and no request gets what they may have at most.
-fn ask_for_limits(container: &mut Object) {
+pub fn ask_for_limits(container: &mut Object) {
     let Some(resources) = map_mut(container, "resources") else { return };
     let Some(limits) = resources.map("limits").cloned() else { return };
     let requests = resources.entry("requests").or_insert_with(|| json!({}));
