@@ -122,18 +122,21 @@ fn converted(schema: Value) -> Value {
                 && only.contains_key("$ref")
             {
                 let reference = only["$ref"].clone();
-                let description = map.remove("description");
-                map = Map::from_iter([("$ref".to_owned(), reference)]);
-                map.extend(description.map(|text| ("description".to_owned(), text)));
+                map.retain(|key, _| key == "description" || key.starts_with("x-kubernetes-"));
+                map.insert("$ref".to_owned(), reference);
             }
             let had_choice = ["oneOf", "anyOf", "not", "nullable"].map(|key| map.remove(key).is_some());
             if had_choice[0] && !map.contains_key("type") {
                 map.insert("type".to_owned(), "string".into());
             }
-            if map.get("default").is_some_and(|default| default.as_object().is_some_and(Map::is_empty)) {
-                map.remove("default");
-            }
+            // Defaults are said in version 3 only.
+            map.remove("default");
             let each = map.into_iter().map(|(key, value)| match (key.as_str(), value) {
+                // The keys of these are names, whatever they look like.
+                ("properties", Value::Object(fields)) => {
+                    let fields = fields.into_iter().map(|(name, field)| (name, converted(field)));
+                    (key, Value::Object(fields.collect()))
+                }
                 ("$ref", Value::String(text)) => {
                     let name = text.rsplit('/').next().unwrap_or_default();
                     (key, format!("#/definitions/{name}").into())
@@ -155,6 +158,13 @@ mod tests {
     fn wrapped_reference_is_unwrapped_and_points_to_the_definitions() {
         let schema = json!({"allOf": [{"$ref": "#/components/schemas/a.b"}], "default": {}, "description": "d"});
         assert_eq!(converted(schema), json!({"$ref": "#/definitions/a.b", "description": "d"}));
+    }
+
+    #[test]
+    fn field_may_be_called_as_schemas_call_their_parts() {
+        let schema = json!({"properties": {"not": {"type": "object"}, "default": {"type": "string", "default": ""}}});
+        let wanted = json!({"properties": {"not": {"type": "object"}, "default": {"type": "string"}}});
+        assert_eq!(converted(schema), wanted);
     }
 
     #[test]
