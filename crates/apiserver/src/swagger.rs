@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::openapi;
 use crate::registry::Registry;
