@@ -1,8 +1,8 @@
 //! What all writes have in common: from the body that was sent to the bytes that are stored.
 //!
 //! ```text
-//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ defaults ─▶ prepare (what this write may touch)
-//!      ─▶ owners of fields ─▶ rules ─▶ admission ─▶ commit
+//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ defaults ─▶ owners of fields
+//!      ─▶ complete (what follows from other objects) ─▶ prepare (what this write may touch) ─▶ rules ─▶ admission ─▶ commit
 //! ```
 
 mod conform;
