@@ -34,6 +34,7 @@ mod server;
 mod service;
 mod status;
 mod subresource;
+mod swagger;
 mod table;
 mod verb;
 mod version;

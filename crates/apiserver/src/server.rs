@@ -7,17 +7,19 @@ use seaworthy_store::{Change, CommitError, Folder, Indexer, Key, OpenError, Reco
 use serde_json::Value;
 use tokio::task::JoinError;
 
-use crate::access::{Binding, Policy, Role};
+use crate::access::Policy;
 use crate::admission::{self, Policies};
 use crate::authentication::{Keys, KeysError, StaticTokens};
-use crate::builtin::rbac::GROUP as RBAC;
 use crate::clock::World;
 use crate::custom;
 use crate::housekeeping::{DEFINITIONS, Keeper};
 use crate::memo::Memo;
-use crate::object::Object;
+use crate::object::{Metadata, Object};
 use crate::registry::Registry;
 use crate::resource::Resource;
+
+/// What the stored kinds of access begin with.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/";
 
 /// The server. A clone is a handle to the same one.
 #[derive(Clone)]
@@ -32,7 +34,6 @@ struct Inner {
     admission: RwLock<Arc<Policies>>,
     /// Each held while what follows from these objects is read anew: who reads last has read the newest.
     definitions: Mutex<Memo<Vec<Arc<Resource>>>>,
-    rights: Mutex<Memo<Right>>,
     refreshing: Mutex<()>,
     /// Held while definitions are brought into order.
     settling: tokio::sync::Mutex<()>,
@@ -42,23 +43,6 @@ struct Inner {
     keeper: tokio::sync::Mutex<Option<Keeper>>,
     /// Whether watches are to end.
     ending: tokio::sync::watch::Sender<bool>,
-}
-
-/// A role, or to whom one is given.
-#[derive(Clone)]
-enum Right {
-    Role(Role),
-    Binding(Binding),
-}
-
-impl Right {
-    fn read(record: &Record) -> Right {
-        let object = decode(record);
-        match record.key.resource.ends_with("bindings") {
-            true => Right::Binding(Binding::read(&object)),
-            false => Right::Role(Role::read(&object)),
-        }
-    }
 }
 
 /// What a server is made of.
@@ -101,7 +85,7 @@ impl Server {
             Place::Folder(folder) => Store::open_in(folder, indexer, Window::default())?,
         };
         let (policy, admission) = (RwLock::default(), RwLock::default());
-        let (definitions, rights, refreshing) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (definitions, refreshing) = (Mutex::default(), Mutex::default());
         let (settling, keeper) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
         let ending = tokio::sync::watch::Sender::new(false);
         let inner = Inner {
@@ -110,7 +94,6 @@ impl Server {
             policy,
             admission,
             definitions,
-            rights,
             refreshing,
             settling,
             world,
@@ -142,9 +125,9 @@ impl Server {
     }
 
     async fn commit_and_follow_up(&self, change: Change) -> Result<Arc<Record>, CommitError> {
-        let resource = change.key().resource.clone();
+        let key = change.key().clone();
         let committed = self.store().commit(vec![change]).await?;
-        self.follow_up(&resource).await;
+        self.follow_up(&key).await;
         // One change has one record.
         Ok(committed.records[0].clone())
     }
@@ -189,22 +172,27 @@ impl Server {
         }
     }
 
-    /// Reads roles and bindings anew, those that changed.
+    /// Reads all roles and bindings anew.
     pub fn refresh_policy(&self) {
-        let mut known = self.inner.rights.lock().unwrap_or_else(PoisonError::into_inner);
-        let plurals = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
-        let records = plurals.map(|plural| self.store().list(&format!("{RBAC}/{plural}"), None).records).concat();
+        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut policy = Policy::default();
-        for (right, record) in known.renew(&records, Right::read).into_iter().zip(&records) {
-            let Key { namespace, name, .. } = &record.key;
-            match (right, &**namespace) {
-                (Right::Role(role), "") => policy.add_cluster_role(name, role),
-                (Right::Role(role), namespace) => policy.add_role(namespace, name, role),
-                (Right::Binding(binding), "") => policy.add_cluster_binding(binding),
-                (Right::Binding(binding), namespace) => policy.add_binding(namespace, binding),
+        for plural in ["clusterroles", "roles", "clusterrolebindings", "rolebindings"] {
+            for object in self.objects(&format!("{RBAC}{plural}")) {
+                policy.learn(plural, object.namespace(), object.name(), Some(&object));
             }
         }
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Reads one role or binding anew. The answer is whether that may change cluster roles that are made of others.
+    ///
+    /// The cost is that of the one object, unless somebody asks the old state at this very moment.
+    pub fn refresh_policy_of(&self, key: &Key) -> bool {
+        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(plural) = key.resource.strip_prefix(RBAC) else { return false };
+        let object = self.store().get(key).map(|record| decode(&record));
+        let mut policy = self.inner.policy.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut policy).learn(plural, &key.namespace, &key.name, object.as_ref())
     }
 
     /// Reads admission policies and their bindings anew.

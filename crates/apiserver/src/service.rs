@@ -26,7 +26,7 @@ use crate::resource::Resource;
 use crate::selector::FieldSelector;
 use crate::server::Server;
 use crate::status::{Failure, Named};
-use crate::{discovery, openapi, subresource, verb, version};
+use crate::{discovery, openapi, subresource, swagger, verb, version};
 
 /// The server as a tower service.
 impl<B> tower_service::Service<Request<B>> for Server
@@ -198,6 +198,10 @@ impl Server {
             ["api"] | ["apis"] if Accepted::choose(headers, false)?.aggregated => {
                 let list = discovery::aggregated(&registry, parts == ["api"]);
                 return Ok(answered(discovery::AGGREGATED, list.to_string()));
+            }
+            ["openapi", "v2"] => {
+                Accepted::choose(headers, false)?;
+                return Ok(answered(Format::Json.content_type(), swagger::document(&registry)));
             }
             ["openapi", "v3"] => return Ok(answered(Format::Json.content_type(), registry.openapi_index())),
             ["openapi", "v3", "api", version] => openapi::document(&registry, "", version),

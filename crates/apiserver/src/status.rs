@@ -23,6 +23,8 @@ pub struct Failure {
     pub retry_after: Option<u32>,
     /// What the client should know beside.
     pub warnings: Vec<String>,
+    /// Where a list that was cut short may go on.
+    pub continue_token: Option<String>,
 }
 
 /// What a failure is about.
@@ -70,7 +72,15 @@ impl Named<'_> {
 
 impl Failure {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Failure {
-        Failure { code, reason, message: message.into(), details: None, retry_after: None, warnings: Vec::new() }
+        Failure {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after: None,
+            warnings: Vec::new(),
+            continue_token: None,
+        }
     }
 
     /// The same, with what else there is to say about the request.
@@ -272,6 +282,9 @@ impl Failure {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = token.as_str().into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_json(self.retry_after);

@@ -10,12 +10,12 @@ use crate::selector::LabelSelector;
 use crate::server::{Server, decode};
 
 /// Where cluster roles are stored.
-pub const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
+const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
 
 /// A role that is made of others may be part of a third. More steps than this, and they go in a circle.
 const STEPS: usize = 8;
 
-/// Brings all such roles up to date.
+/// Brings all such roles up to date, and what is known of them.
 pub async fn settle(server: &Server) {
     for _ in 0..STEPS {
         let records = server.store().list(CLUSTER_ROLES, None).records;
@@ -35,8 +35,9 @@ pub async fn settle(server: &Server) {
             return;
         }
         match server.store().commit(changes).await {
+            Ok(committed) => committed.records.iter().for_each(|record| _ = server.refresh_policy_of(&record.key)),
             // Somebody changed one in between: what follows from that is seen the next time.
-            Ok(_) | Err(CommitError::Conflict { .. }) => {}
+            Err(CommitError::Conflict { .. }) => {}
             Err(error) => return warn!(%error, "cluster roles are not made of others as they should"),
         }
     }

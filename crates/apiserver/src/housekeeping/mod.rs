@@ -26,10 +26,10 @@ pub use keeper::Keeper;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use seaworthy_store::{Watch, WatchError};
+use seaworthy_store::{Key, Watch, WatchError};
 use tokio::task::JoinHandle;
 
-use crate::server::Server;
+use crate::server::{RBAC, Server};
 
 use keeper::Closed;
 
@@ -77,7 +77,8 @@ impl Server {
     }
 
     /// Follows a write to a resource, before it is answered: who reads the answer can rely on its consequences.
-    pub(crate) async fn follow_up(&self, resource: &str) {
+    pub(crate) async fn follow_up(&self, key: &Key) {
+        let resource = &*key.resource;
         // A definition on its way out goes with the last of its objects.
         let is_last = || {
             let registry = self.registry();
@@ -87,11 +88,10 @@ impl Server {
         if resource == DEFINITIONS || is_last() {
             definitions::settle(self).await;
             self.renew_registry().await;
-        } else if resource.starts_with("rbac.authorization.k8s.io/") {
-            if resource == aggregation::CLUSTER_ROLES {
+        } else if resource.starts_with(RBAC) {
+            if self.refresh_policy_of(key) {
                 aggregation::settle(self).await;
             }
-            self.refresh_policy();
         } else if resource.starts_with("admissionregistration.k8s.io/") {
             self.refresh_admission();
         }

@@ -86,6 +86,8 @@ impl ListOptions {
     }
 }
 
+const NOT_CONTINUED: &str = "resourceVersionMatch is forbidden when continue is provided";
+
 /// The combinations that make no sense, in the order in which the real server looks at them.
 fn judge(
     match_word: &str,
@@ -108,6 +110,12 @@ fn judge(
                 FIELD,
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
+            if !match_word.is_empty() {
+                causes.push(Cause::not_supported(FIELD, match_word, &["NotOlderThan"]));
+            }
+        }
+        if is_continued {
+            causes.push(Cause::forbidden(FIELD, NOT_CONTINUED));
         }
         return causes;
     }
@@ -117,11 +125,11 @@ fn judge(
     if match_word.is_empty() {
         return causes;
     }
-    if is_continued {
-        causes.push(Cause::forbidden(FIELD, "resourceVersionMatch is forbidden when continue is provided"));
-    }
     if version.is_empty() {
         causes.push(Cause::forbidden(FIELD, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+    }
+    if is_continued {
+        causes.push(Cause::forbidden(FIELD, NOT_CONTINUED));
     }
     match match_word {
         "Exact" if version == "0" => {

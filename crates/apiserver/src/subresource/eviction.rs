@@ -63,10 +63,9 @@ async fn announce(call: &Call, key: &Key, seen: &Object, claimed: Claimed) -> Re
         if claimed == Claimed::Unready && pod.revision_text() != seen.revision_text() {
             return Err(Failure::modified(call.resource.named(), pod.name()));
         }
-        let generation = pod.generation();
         let condition = json!({
             "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
-            "message": "Eviction API: evicting", "observedGeneration": generation, "lastProbeTime": null,
+            "message": "Eviction API: evicting", "lastProbeTime": null,
         });
         set_condition(pod, condition, &now);
         Ok(())

@@ -65,6 +65,7 @@ pub async fn create_object(
         if !is_owned {
             object = write::own_written(call, None, object, &options.manager);
         }
+        admission::complete(call, &mut object, None)?;
         resource.prepare(&mut object, None, Part::Main);
         admission::admit(call, &object, None)?;
         let mut warnings = write::judge(resource, &object, None, Part::Main)?;

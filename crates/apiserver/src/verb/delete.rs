@@ -195,9 +195,10 @@ fn served(resource: &Resource, record: &Record) -> Object {
 
 fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Result<(), Failure> {
     let failed = |what: &str, wanted: &str, found: &str| {
+        let fate = if what == "UID" { "deleted and then recreated" } else { "modified" };
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might \
-             have been deleted and then recreated"
+             have been {fate}"
         );
         Err(Failure::conflict(resource.named_kind(), object.name(), &why))
     };

@@ -34,7 +34,11 @@ impl<'c> Wanted<'c> {
         let resource = &*call.resource;
         let offered = resource.selectable_labels();
         for field in options.fields.fields() {
-            let known = matches!(field, "metadata.name" | "metadata.namespace") || offered.contains(&field);
+            let known = match field {
+                "metadata.name" => true,
+                "metadata.namespace" => resource.ways().selects_namespace,
+                field => offered.contains(&field),
+            };
             if !known {
                 return Err(Failure::bad_request(if offered.is_empty() && !resource.is_custom() {
                     let only = "only \"metadata.name\", \"metadata.namespace\"";
@@ -125,7 +129,8 @@ fn found(call: &Call) -> Result<Found, Failure> {
 fn shown(call: &Call, found: Found) -> Result<Answer, Failure> {
     let mut metadata = json!({"resourceVersion": found.revision.to_string()});
     if let Some(next) = &found.next {
-        metadata["continue"] = Token { revision: found.revision, after: next.clone() }.written().into();
+        let token = Token { revision: Some(found.revision), after: next.clone() };
+        metadata["continue"] = token.written(&call.path.namespace).into();
     }
     if let Some(remaining) = found.remaining {
         metadata["remainingItemCount"] = remaining.into();
@@ -142,11 +147,13 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
             return Err(Failure::bad_request(why));
         }
         (Some(token), _, _) => {
-            let token = Token::parse(token, &call.resource.storage)
-                .ok_or_else(|| Failure::bad_request("continue key is not valid: malformed value"))?;
-            (Some(token.revision), Some(token.after))
+            let token = Token::parse(token, &call.resource.storage, &call.path.namespace)
+                .ok_or_else(|| Failure::bad_request("invalid continue token: continue key is not valid"))?;
+            (token.revision, Some(token.after))
         }
         (None, Some(asked), Some(Match::Exact)) => (Some(asked), None),
+        // A page is the first of many that must fit together.
+        (None, Some(asked), None) if asked != 0 && options.limit.is_some() => (Some(asked), None),
         (None, Some(asked), _) if asked > newest => return Err(Failure::revision_too_large(asked, newest)),
         _ => (None, None),
     };
@@ -164,7 +171,7 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
     let most = if wanted.is_all() { limit } else { usize::MAX };
     let page = store
         .list_at(&call.resource.storage, wanted.namespace(), revision, after.as_ref(), most)
-        .map_err(|error| read_failure(error, revision))?;
+        .map_err(|error| read_failure(call, error, revision, after.as_ref()))?;
     let mut taken = page.records.into_iter().filter(|record| wanted.takes(record));
     let records: Vec<Arc<Record>> = taken.by_ref().take(limit).collect();
     let is_more = page.remaining > 0 || taken.next().is_some();
@@ -174,13 +181,19 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
     Ok(Found { records, revision, next, remaining })
 }
 
-fn read_failure(error: ReadError, asked: u64) -> Failure {
-    match error {
-        ReadError::Expired { .. } => Failure::expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new list \
-             without the continue parameter.",
-        ),
-        ReadError::Future { newest } => Failure::revision_too_large(asked, newest),
+fn read_failure(call: &Call, error: ReadError, asked: u64, after: Option<&Key>) -> Failure {
+    match (error, after) {
+        (ReadError::Expired { .. }, None) => Failure::expired("The resourceVersion for the provided list is too old."),
+        (ReadError::Expired { .. }, Some(after)) => {
+            let token = Token { revision: None, after: after.clone() }.written(&call.path.namespace);
+            let why = "The provided continue parameter is too old to display a consistent list result. You can start a \
+                       new list without the continue parameter, or use the continue token in this response to \
+                       retrieve the remainder of the results. Continuing with the provided token results in an \
+                       inconsistent list - objects that were created, modified, or deleted between the time the \
+                       first chunk was returned and now may show up in the list.";
+            Failure { continue_token: Some(token), ..Failure::expired(why) }
+        }
+        (ReadError::Future { newest }, _) => Failure::revision_too_large(asked, newest),
     }
 }
 
@@ -281,24 +294,35 @@ impl Iterator for Joined {
     }
 }
 
-/// Where a list goes on: at a revision, after a key.
+/// Where a list goes on: at a revision, after a key. It has the form that the real server gives it.
 struct Token {
-    revision: u64,
+    /// None for the newest: the client takes what it gets.
+    revision: Option<u64>,
     after: Key,
 }
 
+/// What the form of tokens is called.
+const FORM: &str = "meta.k8s.io/v1";
+
 impl Token {
-    fn written(&self) -> String {
-        let json = json!({
-            "v": "seaworthy.dev/v1", "rv": self.revision, "ns": &*self.after.namespace, "name": &*self.after.name,
-        });
-        URL_SAFE_NO_PAD.encode(json.to_string())
+    /// The token for a list of this namespace, or of all.
+    fn written(&self, namespace: &str) -> String {
+        let Key { namespace: own, name, .. } = &self.after;
+        let is_across = namespace.is_empty() && !own.is_empty();
+        let start = if is_across { format!("{own}/{name}\0") } else { format!("{name}\0") };
+        let revision = self.revision.map_or(Value::from(-1), Value::from);
+        URL_SAFE_NO_PAD.encode(json!({"v": FORM, "rv": revision, "start": start}).to_string())
     }
 
-    fn parse(text: &str, storage: &Arc<str>) -> Option<Token> {
+    fn parse(text: &str, storage: &Arc<str>, namespace: &str) -> Option<Token> {
         let json: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-        let part = |key: &str| json.get(key)?.as_str();
-        let after = Key::new(storage.clone(), part("ns")?, part("name")?);
-        Some(Token { revision: json.get("rv")?.as_u64()?, after })
+        let start = json.get("start")?.as_str()?.trim_end_matches('\0');
+        let (own, name) = start.split_once('/').unwrap_or((namespace, start));
+        let is_known = json.get("v")?.as_str()? == FORM && (namespace.is_empty() || own == namespace);
+        let revision = match json.get("rv")?.as_i64()? {
+            -1 => None,
+            number => Some(u64::try_from(number).ok()?),
+        };
+        is_known.then(|| Token { revision, after: Key::new(storage.clone(), own, name) })
     }
 }

@@ -126,7 +126,7 @@ pub fn as_invalid_patch(failure: Failure) -> Failure {
 /// A configuration is about the object that the path names. Only where there is one already may it leave that out.
 fn check_identity(call: &Call, config: &mut Object, exists: bool) -> Result<(), Failure> {
     match config.name() {
-        "" if exists => {
+        "" if exists && config.meta_text("generateName").is_empty() => {
             config.set_meta("name", call.path.name.as_str());
             Ok(())
         }

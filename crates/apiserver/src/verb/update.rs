@@ -215,6 +215,7 @@ fn next_state(
     if !is_owned {
         object = write::own_written(call, Some(live), object, &options.manager);
     }
+    admission::complete(call, &mut object, Some(old))?;
     resource.prepare(&mut object, Some(old), part);
     write::count_wish(resource, &mut object, old);
     let (object, is_same) = write::settled(live, object);

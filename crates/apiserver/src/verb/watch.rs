@@ -47,9 +47,6 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
     };
     let store = call.server.store();
     let newest = store.revision();
-    if let Some(asked) = options.revision.filter(|asked| *asked > newest) {
-        return Err(Failure::revision_too_large(asked, newest));
-    }
     // Taken before the answer begins: whatever the client writes once it has seen the answer is an event to it.
     let (initial, position) = match begins_with_state {
         true => {
@@ -57,15 +54,20 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
             let snapshot = store.list(&call.resource.storage, namespace);
             (snapshot.records, snapshot.revision)
         }
-        false => (Vec::new(), options.revision.unwrap_or(newest)),
+        // Who asks for what is yet to come waits for it.
+        false => (Vec::new(), options.revision.unwrap_or(newest).min(newest)),
     };
-    let watch = open(&call, position);
+    let watch = match options.revision.filter(|asked| begins_with_state && *asked > newest) {
+        Some(asked) => Err(Failure::revision_too_large(asked, newest)),
+        None => open(&call, position),
+    };
+
     let format = call.accepted.format;
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut stream = Stream { call, options, sender, include, has_columns: false };
     tokio::spawn(async move {
         // Either way it ends, the answer ends: the sender is dropped with the task.
-        let _ = stream.follow(begins_with_state.then_some(initial), position, watch).await;
+        let _ = stream.follow((begins_with_state && watch.is_ok()).then_some(initial), position, watch).await;
     });
     Ok(Answer::ok(format, Body::stream(receiver)))
 }
@@ -142,6 +144,9 @@ impl Stream {
             match batch {
                 Ok(batch) => {
                     for event in &batch.events {
+                        if self.options.revision.is_some_and(|asked| event.revision() <= asked) {
+                            continue;
+                        }
                         self.event(event).await?;
                         told = event.revision();
                     }

@@ -1,8 +1,8 @@
 //! What all writes have in common: from the body that was sent to the bytes that are stored.
 //!
 //! ```text
-//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ defaults ─▶ prepare (what this write may touch)
-//!      ─▶ owners of fields ─▶ rules ─▶ admission ─▶ commit
+//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ defaults ─▶ owners of fields
+//!      ─▶ complete (what follows from other objects) ─▶ prepare (what this write may touch) ─▶ rules ─▶ admission ─▶ commit
 //! ```
 
 mod conform;
@@ -172,6 +172,10 @@ fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
 pub fn keep_identity(object: &mut Object, old: &Object) {
     let metadata = object.metadata_mut();
     for field in SERVER_FIELDS {
+        // Who says what the deletion of an object is like is refused where it is not so.
+        if field.starts_with("deletion") && metadata.get(field).is_some_and(|own| !own.is_null()) {
+            continue;
+        }
         match old.metadata().get(field) {
             // Only the server gives a uid or begins a deletion, but who says otherwise is told so.
             Some(value) if matches!(field, "uid" | "deletionGracePeriodSeconds") => {
