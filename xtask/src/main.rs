@@ -1,4 +1,4 @@
-//! The front door for developers: `cargo xtask test`, `lint`, `layering`, `kube` and `bench`.
+//! The front door for developers: `cargo xtask test`, `lint`, `layering`, `kube`, `fuzz` and `bench`.
 //!
 //! - `cargo xtask test` is the whole proof: it installs what the suites need, runs them all, and ends with what
 //!   failed, what was skipped and why.
@@ -6,6 +6,7 @@
 //! - Nothing here depends on a crate of the product, so that a product that does not compile can still be linted.
 
 mod bench;
+mod fuzz;
 mod kube;
 mod layering;
 mod lint;
@@ -49,6 +50,8 @@ enum Command {
     Kube(kube::KubeArgs),
     /// Write down the protobuf form of the kinds that are served.
     Protobuf(protobuf::ProtobufArgs),
+    /// Try a reader of foreign input with inputs that nobody would send.
+    Fuzz(fuzz::FuzzArgs),
     /// Measure the release binary.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
@@ -74,6 +77,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Openapi(args) => openapi::run(&Workspace::load()?, &args),
         Command::Kube(args) => kube::run(&Workspace::load()?, args),
         Command::Protobuf(args) => protobuf::run(&Workspace::load()?, &args),
+        Command::Fuzz(args) => fuzz::run(&Workspace::load()?, &args),
         Command::Bench(command) => bench::run(command),
     }
 }

@@ -24,6 +24,9 @@ pub const IGNITION_VALIDATE: Tool =
 /// Counts instructions.
 pub const VALGRIND: Tool = Tool { program: "valgrind", package: "valgrind", variable: "SEAWORTHY_VALGRIND" };
 
+/// Runs a test where mounts are its own, so that it can have a small disk to fill.
+pub const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux", variable: "SEAWORTHY_UNSHARE" };
+
 /// Where a tool is, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {

@@ -38,6 +38,11 @@ impl Body {
         Body(Inner::Lazy(Box::new(pieces)))
     }
 
+    /// Whether it is made piece by piece while the client takes it.
+    pub fn is_long(&self) -> bool {
+        matches!(self.0, Inner::Lazy(_))
+    }
+
     /// Whatever the channel's other end sends, until it is dropped.
     pub fn stream(receiver: mpsc::Receiver<Bytes>) -> Body {
         Body(Inner::Stream(receiver))

@@ -1,5 +1,6 @@
 //! A request that has found its resource: everything that a verb may look at.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -53,6 +54,12 @@ impl Answer {
         Answer { status: StatusCode::OK, format, body: body.into(), warnings: Vec::new() }
     }
 
+    /// The same with more that the client should know.
+    pub fn warning(mut self, warnings: Vec<String>) -> Answer {
+        self.warnings.extend(warnings);
+        self
+    }
+
     /// As HTTP has it.
     pub fn into_response(self) -> Response<Body> {
         let mut response = Response::new(self.body);
@@ -79,8 +86,22 @@ impl Failure {
     }
 }
 
+/// The most that all warnings of an answer say, in letters, and what each is cut to if they say more: clients have
+/// limits for headers. The numbers are the real server's.
+const ALL_WARNINGS: usize = 4096;
+const ONE_WARNING: usize = 256;
+
 fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
+    let mut known = HashSet::new();
+    let warnings: Vec<&String> = warnings.iter().filter(|warning| known.insert(*warning)).collect();
+    let letters = |text: &str| text.chars().count();
+    let is_too_much = warnings.iter().map(|warning| letters(warning)).sum::<usize>() > ALL_WARNINGS;
+    let mut room = ALL_WARNINGS;
     for warning in warnings {
+        let length = if is_too_much { ONE_WARNING.min(letters(warning)) } else { letters(warning) };
+        let Some(left) = room.checked_sub(length) else { break };
+        room = left;
+        let warning: String = warning.chars().take(length).collect();
         let quoted: String = warning
             .chars()
             .flat_map(|letter| match letter {
@@ -93,5 +114,32 @@ fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             headers.append(WARNING, value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(warnings: &[String]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        add_warnings(&mut headers, warnings);
+        headers.get_all(WARNING).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn warning_is_said_once() {
+        assert_eq!(
+            said(&["a".to_owned(), "b \"c\"".to_owned(), "a".to_owned()]),
+            ["299 - \"a\"", "299 - \"b \\\"c\\\"\"",]
+        );
+    }
+
+    #[test]
+    fn warnings_take_no_more_room_than_clients_have() {
+        let long: Vec<String> = (0..100_000).map(|at| format!("{at} {}", "x".repeat(1000))).collect();
+        let said = said(&long);
+        assert_eq!(said.len(), 16);
+        assert!(said.iter().all(|warning| warning.len() == "299 - \"\"".len() + ONE_WARNING));
     }
 }

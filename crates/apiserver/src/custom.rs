@@ -1,13 +1,17 @@
 //! A kind that a CustomResourceDefinition describes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Column, CustomResource, Document, JsonPath, NodeId, Scale, Schema};
+use seaworthy_schema::{Cause, Column, CustomResource, JsonPath, Scale, Schema, Verdict, names};
 use serde_json::{Value, json};
 
+use crate::family::{Family, FormId};
 use crate::kind::{ALL_VERBS, Deed, PART_VERBS, Part, Replicas, keep_parts_apart_from_the_start};
+use crate::meta::{FOREGROUND, ORPHAN};
 use crate::object::{self, Metadata, Object};
+use crate::registry::version_order;
 use crate::resource::{Below, Origin, Resource, api_version};
 use crate::table;
 
@@ -16,8 +20,10 @@ const AGE: crate::kind::Column = crate::kind::Column::AGE;
 
 /// One version of a definition.
 pub struct Custom {
-    document: Document,
-    root: NodeId,
+    /// All versions of the definition.
+    pub family: Arc<Family>,
+    /// Which of them this is.
+    pub form: FormId,
     has_status: bool,
     scale: Option<Scale>,
     columns: Vec<Column>,
@@ -26,13 +32,16 @@ pub struct Custom {
     pub published: Value,
     /// The revision that created the definition.
     pub history_begins: u64,
+    /// Whether the definition is on its way out: its objects go too, and no new ones come.
+    pub is_terminating: bool,
+    /// What everybody who uses this version is told.
+    pub warning: Option<String>,
 }
 
 impl Custom {
     /// Reads one version of a definition's `spec`.
-    pub fn read(version: &Value, history_begins: u64) -> Custom {
+    fn read(version: &Value, family: Arc<Family>, form: FormId, history_begins: u64) -> Custom {
         let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
-        let (document, root) = Document::of_custom_resource(schema);
         let list = |key: &str| version.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let columns = list("additionalPrinterColumns").iter().filter_map(Column::of).collect();
         let selectable = list("selectableFields").iter().filter_map(|field| {
@@ -40,20 +49,22 @@ impl Custom {
             Some((path.trim_start_matches('.').to_owned(), JsonPath::parse(path).ok()?))
         });
         Custom {
-            document,
-            root,
+            family,
+            form,
             has_status: version.pointer("/subresources/status").is_some(),
             scale: version.pointer("/subresources/scale").and_then(Scale::of),
             columns,
             selectable: selectable.collect(),
             published: schema.clone(),
             history_begins,
+            is_terminating: false,
+            warning: None,
         }
     }
 
     /// Its schema.
     pub fn schema(&self) -> Schema<'_> {
-        self.document.at(self.root)
+        self.family.schema(self.form)
     }
 
     /// Whether it reports in a subresource.
@@ -98,7 +109,7 @@ impl Custom {
     }
 
     /// What is wrong with an object, its metadata included.
-    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, metadata: Vec<Cause>) -> Vec<Cause> {
+    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, metadata: Vec<Cause>) -> Verdict {
         let value = Value::Object(object.clone());
         let old = old.map(|old| Value::Object(old.clone()));
         let judge = CustomResource { schema: self.schema(), scale: self.scale.as_ref() };
@@ -108,6 +119,28 @@ impl Custom {
         }
     }
 
+    /// What whoever wrote an object should know about its new finalizers.
+    pub fn advice(&self, object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
+        if part == Part::Status {
+            return Vec::new();
+        }
+        let known: BTreeSet<&str> = old.into_iter().flat_map(Metadata::finalizers).collect();
+        let new: BTreeSet<&str> = object.finalizers().filter(|name| !known.contains(name)).collect();
+        let mut said = Vec::new();
+        for name in new {
+            let mut say = |why: &str| said.push(format!("metadata.finalizers: {name:?}: {why}"));
+            names::qualified_name(name).iter().for_each(|why| say(why));
+            if name.contains('/') || matches!(name, ORPHAN | FOREGROUND | "kubernetes") {
+                continue;
+            }
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
+            say(&format!(
+                "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+            ));
+        }
+        said
+    }
+
     /// Brings an object into the state in which this write may leave it.
     pub fn prepare(&self, object: &mut Object, old: Option<&Object>, part: Part) {
         if self.has_status {
@@ -115,12 +148,14 @@ impl Custom {
         }
         // A report changes nothing of what users say about the object.
         if let (Part::Status, Some(old)) = (part, old) {
-            for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
-                match old.metadata().get(key) {
-                    Some(value) => object.metadata_mut().insert(key.to_owned(), value.clone()),
-                    None => object.metadata_mut().remove(key),
+            let mut kept = old.metadata().clone();
+            for key in ["managedFields", "resourceVersion"] {
+                match object.metadata().get(key) {
+                    Some(value) => kept.insert(key.to_owned(), value.clone()),
+                    None => kept.remove(key),
                 };
             }
+            object.insert("metadata".to_owned(), Value::Object(kept));
         }
     }
 
@@ -141,7 +176,7 @@ impl Custom {
     pub fn columns(&self) -> Vec<Value> {
         let name = table::column(&NAME);
         if self.columns.is_empty() {
-            return vec![name, table::column(&AGE)];
+            return vec![name, table::column(&crate::kind::Column { kind: "date", ..AGE })];
         }
         let own = self.columns.iter().map(|column| {
             json!({
@@ -164,8 +199,14 @@ impl Custom {
     }
 }
 
-/// The resources of a definition: one for each version that is served.
-pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>> {
+/// The resources of a definition: one for each version that is served. `written` is the definition's revision, `before`
+/// its family until now.
+pub fn resources(
+    definition: &Object,
+    history_begins: u64,
+    written: u64,
+    before: Option<&Family>,
+) -> Vec<Arc<Resource>> {
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let texts = |path: &str| -> Vec<Arc<str>> {
@@ -179,10 +220,14 @@ pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>>
     let kind = text("/names/kind");
     let prefix =
         |version: &str| -> Box<[u8]> { object::prefix(&api_version(group, version), kind).into_bytes().into() };
-    let served = versions.iter().filter(|version| is(version, "served"));
+    let family = Arc::new(Family::read(spec, definition.generation(), written, before));
+    let served = versions.iter().enumerate().filter(|(_, version)| is(version, "served"));
     served
-        .map(|version| {
+        .map(|(at, version)| {
             let version_name = name(version);
+            let mut custom = Custom::read(version, family.clone(), family.form(at), history_begins);
+            custom.warning = deprecation(spec, version);
+            custom.is_terminating = definition.is_deleting();
             Arc::new(Resource {
                 group: group.into(),
                 version: version_name.as_str().into(),
@@ -197,8 +242,38 @@ pub fn resources(definition: &Object, history_begins: u64) -> Vec<Arc<Resource>>
                 storage: format!("{group}/{}", text("/names/plural")).into(),
                 api_version: api_version(group, &version_name).into(),
                 prefix: prefix(&version_name),
-                origin: Origin::Custom(Arc::new(Custom::read(version, history_begins))),
+                origin: Origin::Custom(Arc::new(custom)),
             })
         })
         .collect()
+}
+
+/// The resource of a definition's stored version, whether that is served or not.
+pub fn stored_resource(definition: &Object) -> Option<Arc<Resource>> {
+    let mut definition = definition.clone();
+    let versions = definition.get_mut("spec").and_then(|spec| spec.get_mut("versions")).and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        version.insert("served".to_owned(), true.into());
+    }
+    resources(&definition, 0, 0, None).into_iter().find(|resource| resource.is_stored_version())
+}
+
+/// What users of a version are told that will not be there for ever.
+fn deprecation(spec: &Value, version: &Value) -> Option<String> {
+    let is = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool).unwrap_or(false);
+    if !is(version, "deprecated") {
+        return None;
+    }
+    if let Some(own) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(own.to_owned());
+    }
+    let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let name = |version: &Value| version.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (group, kind, own) = (text("/group"), text("/names/kind"), name(version));
+    let all = spec.get("versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let better = all.iter().filter(|other| is(other, "served") && !is(other, "deprecated")).map(name);
+    let better =
+        better.filter(|other| version_order(other) > version_order(&own)).max_by_key(|other| version_order(other));
+    let instead = better.map(|better| format!("; use {group}/{better} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{own} {kind} is deprecated{instead}"))
 }

@@ -4,14 +4,16 @@
 
 use std::fmt;
 
+use seaworthy_schema::Cause;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use serde_saphyr::Spanned;
 
 use crate::media::{BodyFormat, OFFERED};
-use crate::object::Object;
+use crate::object::{Metadata, Object};
 use crate::protobuf::{self, Envelope};
 use crate::resource::Resource;
-use crate::status::Failure;
+use crate::status::{Failure, Named};
 
 /// The most that a body may weigh.
 pub const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -24,14 +26,14 @@ const DEPTH: usize = 127;
 pub struct Decoded {
     /// What it says.
     pub value: Value,
-    /// The paths of keys that it has twice.
+    /// What is said of keys that it has twice.
     pub duplicates: Vec<String>,
 }
 
 /// Reads a body in its format.
 pub fn read(bytes: &[u8], format: impl Into<BodyFormat>) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
-    let seed = Noting { path: Vec::new(), duplicates: &mut duplicates };
+    let seed = Noting { path: &mut Vec::new(), duplicates: &mut duplicates, has_lines: false };
     let value = match format.into() {
         BodyFormat::Json => {
             let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -50,7 +52,10 @@ pub fn read(bytes: &[u8], format: impl Into<BodyFormat>) -> Result<Decoded, Stri
                 let said = error.to_string();
                 format!("yaml: {}", said.lines().next().unwrap_or_default())
             };
-            serde_saphyr::from_str::<Value>(text).map_err(said)?
+            let seed = Noting { has_lines: true, ..seed };
+            let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+            let read = |reader: serde_saphyr::Deserializer<'_, '_>| seed.deserialize(reader);
+            serde_saphyr::with_deserializer_from_str_with_options(first_document(text), options, read).map_err(said)?
         }
     };
     if is_deeper(&value, DEPTH) {
@@ -70,18 +75,36 @@ pub fn object(
         return protobuf_object(bytes, resource).map(|object| (object, Vec::new()));
     }
     let decoded = read(bytes, format).map_err(|why| unrecognised(bytes, format, resource, &why))?;
-    let Value::Object(mut object) = decoded.value else {
-        let what = match decoded.value {
-            Value::Array(_) => "array",
-            Value::String(_) => "string",
-            Value::Number(_) => "number",
-            Value::Bool(_) => "bool",
-            Value::Null | Value::Object(_) => "null",
-        };
-        return Err(unrecognised(bytes, format, resource, &format!("json: cannot unmarshal {what} into an object")));
-    };
+    let mut object = in_an_object(decoded.value).map_err(|why| unrecognised(bytes, format, resource, &why))?;
     check_kind(&mut object, resource)?;
     Ok((object, decoded.duplicates))
+}
+
+/// The fields of what should be an object with a kind and a version. Nothing at all is an object without fields.
+pub fn in_an_object(value: Value) -> Result<Object, String> {
+    let object = match value {
+        Value::Object(object) => object,
+        Value::Null => Object::new(),
+        other => return Err(format!("json: cannot unmarshal {} into an object", word(&other))),
+    };
+    for key in ["apiVersion", "kind"] {
+        if let Some(odd) = object.get(key).filter(|value| !value.is_string() && !value.is_null()) {
+            return Err(format!("json: cannot unmarshal {} into Go struct field .{key} of type string", word(odd)));
+        }
+    }
+    Ok(object)
+}
+
+/// What a value is, in the words of the real server's reader.
+pub fn word(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "bool",
+        Value::Object(_) => "object",
+        Value::Null => "null",
+    }
 }
 
 /// Reads an object of a built-in kind from protobuf, which says neither what is there twice nor what is unknown.
@@ -109,6 +132,22 @@ fn protobuf_object(bytes: &[u8], resource: &Resource) -> Result<Object, Failure>
     Ok(object)
 }
 
+/// The text up to the end of its first document: what comes behind it does not count.
+fn first_document(text: &str) -> &str {
+    let mut at = 0;
+    let mut has_begun = false;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end();
+        let is_marker = bare == "---" || bare == "..." || bare.starts_with("--- ");
+        if is_marker && has_begun {
+            return &text[..at];
+        }
+        has_begun |= !bare.is_empty() && !bare.starts_with('#') && bare != "---";
+        at += line.len();
+    }
+    text
+}
+
 fn too_deep() -> String {
     format!("the body nests deeper than {DEPTH} levels")
 }
@@ -129,6 +168,7 @@ pub fn check_kind(object: &mut Object, resource: &Resource) -> Result<(), Failur
                 resource.api_version
             )));
         }
+        check_custom_kind(object, resource)?;
     }
     let is_kind = kind.is_empty() || *kind == *resource.kind;
     let is_version = api_version.is_empty() || *api_version == *resource.api_version;
@@ -144,6 +184,23 @@ pub fn check_kind(object: &mut Object, resource: &Resource) -> Result<(), Failur
     object.insert("kind".to_owned(), (*resource.kind).into());
     object.insert("apiVersion".to_owned(), (*resource.api_version).into());
     Ok(())
+}
+
+/// Whether an object of a kind that users defined names that kind.
+pub fn check_custom_kind(object: &Object, resource: &Resource) -> Result<(), Failure> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    let mut causes = Vec::new();
+    for (key, found, wanted) in [("kind", kind, &resource.kind), ("apiVersion", api_version, &resource.api_version)] {
+        if *found != **wanted {
+            causes.push(Cause::invalid(key, found, &format!("must be {wanted}")));
+        }
+    }
+    let named = Named { group: api_version.rsplit_once('/').map_or("", |(group, _)| group), word: kind };
+    match causes.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::invalid(named, object.name(), causes)),
+    }
 }
 
 fn unrecognised(bytes: &[u8], format: BodyFormat, resource: &Resource, why: &str) -> Failure {
@@ -169,28 +226,46 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
+/// The most that is said about keys that come twice, in bytes: a short body can have many of them behind a long path.
+const MOST_SAID: usize = 64 * 1024;
+
 /// Reads a value and notes the keys that come twice.
 struct Noting<'d> {
-    path: Vec<Step>,
+    /// The way to the value. One for all of them: a copy for each would cost the square of the body.
+    path: &'d mut Vec<Step>,
     duplicates: &'d mut Vec<String>,
+    /// Whether keys know their lines: then they are named by them, otherwise by their paths.
+    has_lines: bool,
 }
 
-#[derive(Clone)]
 enum Step {
     Key(String),
     Index(usize),
 }
 
 impl Noting<'_> {
-    fn below(&mut self, step: Step) -> Noting<'_> {
-        let mut path = self.path.clone();
-        path.push(step);
-        Noting { path, duplicates: self.duplicates }
+    fn same(&mut self) -> Noting<'_> {
+        Noting { path: self.path, duplicates: self.duplicates, has_lines: self.has_lines }
+    }
+
+    /// Notes that a key is there twice. Says no when that is more than anybody reads.
+    fn note(&mut self, key: &str, line: Option<u64>) -> bool {
+        let said: usize = self.duplicates.iter().map(String::len).sum();
+        let way: usize = self.path.iter().map(|step| if let Step::Key(key) = step { key.len() } else { 8 }).sum();
+        if self.duplicates.len() > 1000 || said + way + key.len() > MOST_SAID {
+            return false;
+        }
+        let note = match line {
+            Some(line) => format!("line {line}: key {key:?} already set in map"),
+            None => format!("duplicate field {:?}", self.written(key)),
+        };
+        self.duplicates.push(note);
+        true
     }
 
     fn written(&self, last: &str) -> String {
         let mut text = String::new();
-        for step in &self.path {
+        for step in self.path.iter() {
             match step {
                 Step::Key(key) if text.is_empty() => text.push_str(key),
                 Step::Key(key) => text.push_str(&format!(".{key}")),
@@ -229,7 +304,8 @@ impl<'de> Visitor<'de> for Noting<'_> {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
+        // A number that is too large for an integer is read as a fraction.
+        Ok(i64::try_from(value).map_or_else(|_| Value::from(value as f64), Value::from))
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
@@ -246,22 +322,33 @@ impl<'de> Visitor<'de> for Noting<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self.below(Step::Index(list.len())))? {
-            list.push(item);
+        loop {
+            self.path.push(Step::Index(list.len()));
+            let item = items.next_element_seed(self.same())?;
+            self.path.pop();
+            match item {
+                Some(item) => list.push(item),
+                None => return Ok(list.into()),
+            }
         }
-        Ok(list.into())
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(self.below(Step::Key(key.clone())))?;
-            if map.contains_key(&key) {
-                if self.duplicates.len() > 1000 {
-                    return Err(A::Error::custom("more than a thousand keys are there twice"));
-                }
-                let path = self.written(&key);
-                self.duplicates.push(path);
+        loop {
+            let (key, line) = if self.has_lines {
+                let Some(key) = entries.next_key::<Spanned<String>>()? else { break };
+                (key.value, Some(key.referenced.line()))
+            } else {
+                let Some(key) = entries.next_key::<String>()? else { break };
+                (key, None)
+            };
+            self.path.push(Step::Key(key));
+            let value = entries.next_value_seed(self.same())?;
+            // What was read below took its own steps off again.
+            let Some(Step::Key(key)) = self.path.pop() else { continue };
+            if map.contains_key(&key) && !self.note(&key, line) {
+                return Err(A::Error::custom("more keys are there twice than can be named"));
             }
             map.insert(key, value);
         }
@@ -281,8 +368,40 @@ mod tests {
     fn key_that_comes_twice_is_noted_and_the_last_one_counts() {
         let body = br#"{"spec": {"size": 1, "list": [{"a": 1, "a": 2}], "size": 3}}"#;
         let decoded = read(body, Format::Json).unwrap();
-        assert_eq!(decoded.duplicates, ["spec.list[0].a", "spec.size"]);
+        assert_eq!(decoded.duplicates, ["duplicate field \"spec.list[0].a\"", "duplicate field \"spec.size\""]);
         assert_eq!(decoded.value, json!({"spec": {"size": 3, "list": [{"a": 2}]}}));
+    }
+
+    #[test]
+    fn long_key_above_many_values_costs_no_more_than_its_length() {
+        let (key, values) = ("k".repeat(1 << 20), vec!["0"; 1 << 20].join(","));
+        let body = format!("{{\"{key}\": [{values}]}}");
+        // With a copy of the path for each value it would copy a million times a million bytes.
+        let decoded = read(body.as_bytes(), Format::Json).unwrap();
+        assert_eq!(decoded.value[&key].as_array().unwrap().len(), 1 << 20);
+    }
+
+    #[test]
+    fn what_is_said_about_doubled_keys_is_bounded_however_long_the_way_to_them() {
+        let doubled = vec!["\"a\":1"; 900].join(",");
+        let few = read(format!("{{\"k\": {{{doubled}}}}}").as_bytes(), Format::Json).unwrap();
+        assert_eq!(few.duplicates.len(), 899);
+        let body = format!("{{\"{}\": {{{doubled}}}}}", "k".repeat(1 << 20));
+        let said = read(body.as_bytes(), Format::Json).unwrap_err();
+        assert!(said.starts_with("more keys are there twice than can be named"), "{said}");
+    }
+
+    #[test]
+    fn key_that_comes_twice_in_yaml_is_noted_by_its_line() {
+        let decoded = read(b"spec:\n  a: 1\n  a: 2\n", Format::Yaml).unwrap();
+        assert_eq!(decoded.duplicates, ["line 3: key \"a\" already set in map"]);
+        assert_eq!(decoded.value, json!({"spec": {"a": 2}}));
+    }
+
+    #[test]
+    fn first_document_of_yaml_is_the_one_that_counts() {
+        assert_eq!(read(b"---\na: 1\n---\nb: 2\n", Format::Yaml).unwrap().value, json!({"a": 1}));
+        assert_eq!(read(b"# here\n---\na: 1\n", Format::Yaml).unwrap().value, json!({"a": 1}));
     }
 
     #[test]

@@ -46,10 +46,19 @@ pub struct Kind {
     /// Brings the object into the state in which this write may leave it: drops what is not the writer's to set. The
     /// second argument is the stored object, none on creation.
     pub prepare: fn(&mut Object, Option<&Object>, Part),
+    /// Adds what follows from other objects, or refuses the write because of them.
+    pub complete: Complete,
     /// What is wrong with the object, given the stored one on an update.
     pub validate: fn(&Object, Option<&Object>, Part) -> Vec<Cause>,
+    /// What whoever wrote an object that breaks no rule should know all the same, given the stored one on an update.
+    pub advice: fn(&Object, Option<&Object>, Part) -> Vec<String>,
     /// What the kind does to an object whose deletion begins, beside marking it.
     pub begin_deletion: fn(&mut Object),
+    /// The seconds that an object needs to wind up, unless who deletes it says otherwise; none if there is nothing to
+    /// wind up, whatever they say.
+    pub winding_up: fn(&Object) -> Option<i64>,
+    /// Whether something beside `metadata.finalizers` holds an object that is on its way out.
+    pub is_held: fn(&Object) -> bool,
     /// What `kubectl get` shows beside the name.
     pub columns: &'static [Column],
     /// The cells of those columns, the name included.
@@ -61,6 +70,9 @@ pub struct Kind {
     /// For a kind that is answered and never stored: the answer to an object that was sent.
     pub review: Option<Review>,
 }
+
+/// Adds to an object what follows from others; the last argument is the stored object, none on creation.
+pub type Complete = fn(&Call, &mut Object, Option<&Object>) -> Result<(), Failure>;
 
 /// The answer to a question that was sent.
 pub type Review = fn(&Call, Object) -> Result<Object, Failure>;
@@ -94,7 +106,9 @@ impl KeptAs {
             let mut pairs = self.renamed.iter().map(|pair| direction(*pair));
             pairs.find(|(from, _)| *from == key).map(|(_, to)| to.to_owned())
         };
-        let turned = object.iter().map(|(key, value)| (renamed(key).unwrap_or_else(|| key.clone()), value.clone()));
+        // What is empty and may be missing in one of the two is missing in it.
+        let said = object.iter().filter(|(_, value)| **value != "");
+        let turned = said.map(|(key, value)| (renamed(key).unwrap_or_else(|| key.clone()), value.clone()));
         let mut turned: Object = turned.collect();
         turned.insert("apiVersion".to_owned(), api_version.into());
         turned
@@ -121,8 +135,12 @@ impl Kind {
         selectable: &[],
         defaults: no_defaults,
         prepare: no_preparation,
+        complete: |_, _, _| Ok(()),
         validate: no_rules,
+        advice: |_, _, _| Vec::new(),
         begin_deletion: |_| {},
+        winding_up: |_| None,
+        is_held: |_| false,
         columns: &[Column::NAME, Column::AGE],
         cells: name_and_age,
         warning: "",
@@ -205,8 +223,12 @@ pub struct Ways {
     pub answers_deleted: bool,
     /// What `metadata.generation` counts.
     pub generation: Generation,
+    /// Whether selectors may name the namespace; most kinds allow it even where there is none.
+    pub selects_namespace: bool,
     /// Whether deletion takes time, as that of a pod or a namespace does: the object is marked before it goes.
     pub is_graceful: bool,
+    /// Whether the beginning of a deletion counts for `metadata.generation`.
+    pub counts_deletion: bool,
 }
 
 /// What `metadata.generation` counts.
@@ -229,7 +251,9 @@ impl Ways {
         creates_on_update: false,
         answers_deleted: false,
         generation: Generation::None,
+        selects_namespace: true,
         is_graceful: false,
+        counts_deletion: true,
     };
 }
 

@@ -19,12 +19,14 @@ use rustls::{RootCertStore, ServerConfig};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::access::Identity;
 use crate::authentication::PeerCertificate;
+use crate::pace::{Paced, Timely};
 use crate::pki::{Certified, Pki, PkiError};
 use crate::server::Server;
 use crate::status::Failure;
@@ -33,10 +35,14 @@ use crate::status::Failure;
 const CONNECTIONS: usize = 8192;
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a client may take to send its headers.
-const HEADERS: Duration = Duration::from_secs(15);
-/// How long an answer may take, body of the request included; the events of a watch come after that.
+/// How long a client may take to send its headers, from the end of the handshake or of the answer before: as long as
+/// the real server gives it.
+const HEADERS: Duration = Duration::from_secs(32);
+/// How long an answer may take, body of the request and of a long list included; the events of a watch come after
+/// that.
 const ANSWER: Duration = Duration::from_secs(60);
+/// How long a client may take nothing at all of what it is sent, be it the events of a watch.
+const STALLED: Duration = Duration::from_secs(60);
 /// How often a silent HTTP/2 client is asked whether it is still there.
 const STILL_THERE: Duration = Duration::from_secs(30);
 /// Requests at a time on one HTTP/2 connection: as many as the real server takes.
@@ -92,7 +98,7 @@ impl Listening {
         self.address
     }
 
-    /// Serves until `stop` is done, and then lets requests under way finish for a moment.
+    /// Serves until `stop` is done. Then watches end, and requests under way have a moment to finish.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let slots = Arc::new(Semaphore::new(CONNECTIONS));
         let graceful = GracefulShutdown::new();
@@ -136,13 +142,16 @@ impl Listening {
                     .timer(TokioTimer::new())
                     .max_concurrent_streams(STREAMS)
                     .keep_alive_interval(STILL_THERE);
-                let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+                let connection =
+                    builder.serve_connection(TokioIo::new(Paced::new(stream, HEADERS, STALLED)), service).into_owned();
                 if let Err(error) = watcher.watch(connection).await {
                     debug!(%error, "a connection ended");
                 }
             });
         }
-        // What has not finished by then is a watch, which ends with its connection.
+        drop(self.listener);
+        self.server.end_watches();
+        // What has not finished by then ends with its connection.
         let _ = tokio::time::timeout(FAREWELL, graceful.shutdown()).await;
     }
 }
@@ -152,7 +161,7 @@ fn tower_service_fn(
     peer: Option<Identity>,
 ) -> impl hyper::service::Service<
     Request<Incoming>,
-    Response = http::Response<crate::body::Body>,
+    Response = http::Response<Timely>,
     Error = std::convert::Infallible,
     Future: Send,
 > + Clone {
@@ -167,7 +176,7 @@ struct Peer {
 }
 
 impl tower_service::Service<Request<Incoming>> for Peer {
-    type Response = http::Response<crate::body::Body>;
+    type Response = http::Response<Timely>;
     type Error = std::convert::Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -183,10 +192,13 @@ impl tower_service::Service<Request<Incoming>> for Peer {
         }
         let answer = self.server.call(request);
         Box::pin(async move {
-            match tokio::time::timeout(ANSWER, answer).await {
-                Ok(answer) => answer,
-                Err(_) => Ok(Failure::timed_out().into_response(&[])),
-            }
+            let end = Instant::now() + ANSWER;
+            let answer = match tokio::time::timeout_at(end, answer).await {
+                // Going wrong is an answer too.
+                Ok(Ok(answer)) => answer,
+                Err(_) => Failure::timed_out().into_response(&[]),
+            };
+            Ok(answer.map(|body| Timely::new(body, end)))
         })
     }
 }

@@ -99,17 +99,20 @@ fn judge_owners(object: &Object) -> Vec<Cause> {
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
         let field = |key: &str| format!("metadata.ownerReferences[{at}].{key}");
         let api_version = text("apiVersion");
-        if api_version.is_empty() || api_version.matches('/').count() > 1 {
+        if api_version.matches('/').count() > 1 {
+            causes.push(Cause::invalid(field("apiVersion"), api_version, "must be <group>/<version> or <version>"));
+        } else if api_version.ends_with('/') {
             causes.push(Cause::invalid(field("apiVersion"), api_version, "version must not be empty"));
         }
-        for key in ["kind", "name", "uid"] {
+        for key in ["apiVersion", "kind", "name", "uid"] {
             if text(key).is_empty() {
                 causes.push(Cause::required(field(key), "must not be empty"));
             }
         }
         if text("kind") == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1") {
-            let why = format!("{api_version}, Kind=Event is disallowed from being an owner");
-            causes.push(Cause::invalid("metadata.ownerReferences", owner, &why));
+            let group = if api_version == "v1" { "/v1" } else { api_version };
+            let why = format!("{group}, Kind=Event is disallowed from being an owner");
+            causes.push(Cause::invalid(format!("metadata.ownerReferences[{at}]"), owner, &why));
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
             controllers.push(format!("{}/{}", text("kind"), text("name")));
@@ -133,7 +136,7 @@ fn judge_finalizers(object: &Object, resource: &Resource) -> Vec<Cause> {
             continue;
         }
         let is_known = matches!(name, ORPHAN | FOREGROUND | "kubernetes");
-        if problems.is_empty() && !name.contains('/') && !is_known {
+        if !name.contains('/') && !is_known {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(format!("metadata.finalizers[{at}]"), name, why));
         }

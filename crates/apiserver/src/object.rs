@@ -122,6 +122,15 @@ pub fn encode(object: &Object) -> Encoded {
     Encoded { bytes: bytes.into(), hole }
 }
 
+/// The revision in the bytes of a stored object, without parsing them.
+pub fn revision_of(body: &[u8]) -> Option<u64> {
+    const BEFORE: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
+    // Behind `apiVersion` and `kind`, neither of which can contain a quote.
+    let start = body.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
+    let digits = body[start..].iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(None, |value, digit| Some(value.unwrap_or(0u64).wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))))
+}
+
 /// What stands before `metadata` in the bytes of every object of a kind.
 pub fn prefix(api_version: &str, kind: &str) -> String {
     format!("{{{}:{},{}:{},", text("apiVersion"), text(api_version), text("kind"), text(kind))

@@ -11,6 +11,9 @@ use crate::registry::Registry;
 use crate::request::Verb;
 use crate::resource::{Origin, Resource};
 
+/// The words that fields can have. The published documents lack them, the real server's have them.
+const ENUMS: &[u8] = include_bytes!("../data/enums.json");
+
 /// `/openapi/v3`: the list of documents.
 pub fn index(registry: &Registry) -> Value {
     let core = core();
@@ -79,7 +82,29 @@ fn built(registry: &Registry, core: &Map<String, Value>, group: &str, version: &
 
 fn read(text: Option<&'static [u8]>) -> Map<String, Value> {
     // The data is part of the program, and a test reads all of it.
-    text.and_then(|text| serde_json::from_slice(text).ok()).unwrap_or_default()
+    let mut definitions: Map<String, Value> =
+        text.and_then(|text| serde_json::from_slice(text).ok()).unwrap_or_default();
+    let words: Map<String, Value> = serde_json::from_slice(ENUMS).unwrap_or_default();
+    for (name, fields) in &words {
+        let Some(definition) = definitions.get_mut(name) else { continue };
+        for (path, word) in fields.as_object().into_iter().flatten() {
+            if let Some(Value::Object(field)) = definition.pointer_mut(&format!("/{path}")) {
+                add_words(field, word);
+            }
+        }
+    }
+    definitions
+}
+
+/// Adds the words that a field can have, and what is said about them.
+fn add_words(field: &mut Map<String, Value>, word: &Value) {
+    if let Some(words) = word.get("enum") {
+        field.insert("enum".to_owned(), words.clone());
+    }
+    if let Some(said) = word.get("said").and_then(Value::as_str) {
+        let before = field.get("description").and_then(Value::as_str).unwrap_or_default();
+        field.insert("description".to_owned(), format!("{before}{said}").into());
+    }
 }
 
 fn described_resource(resource: &Resource) -> ApiResource<'_> {
@@ -126,4 +151,29 @@ fn described_resource(resource: &Resource) -> ApiResource<'_> {
 
 fn words(verbs: &[Verb]) -> Vec<&'static str> {
     verbs.iter().map(|verb| verb.word()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_with_words_exists() {
+        let words: Map<String, Value> = serde_json::from_slice(ENUMS).unwrap();
+        let registry = Registry::with([]);
+        let mut left: Vec<&String> = words.keys().collect();
+        for (group, versions) in registry.groups() {
+            for version in versions {
+                let document = document(&registry, group, version).unwrap();
+                let schemas = document["components"]["schemas"].as_object().unwrap();
+                left.retain(|name| !schemas.contains_key(*name));
+                for (name, fields) in words.iter().filter(|(name, _)| schemas.contains_key(*name)) {
+                    for path in fields.as_object().unwrap().keys() {
+                        assert!(schemas[name].pointer(&format!("/{path}/enum")).is_some(), "{name} {path}");
+                    }
+                }
+            }
+        }
+        assert!(left.is_empty(), "{left:?}");
+    }
 }

@@ -27,11 +27,15 @@ const LEAF_DAYS: i64 = 365;
 /// Clocks differ: certificates are valid a little before they are made.
 const SKEW: SignedDuration = SignedDuration::from_mins(5);
 
+/// What to do about an authority that cannot be used.
+const RESTORE: &str = "restore the folder from a backup, or move ca.key and ca.crt away: a new authority is made then, \
+                       which clients with an older kubeconfig do not know";
+
 /// Why there is no authority.
 #[derive(Debug, Error)]
 pub enum PkiError {
     /// A file cannot be read or written.
-    #[error("{}: {cause}", path.display())]
+    #[error("{}: cannot be read or written: {cause}; it must be the user's who runs the server", path.display())]
     File {
         /// Which one.
         path: PathBuf,
@@ -46,8 +50,27 @@ pub enum PkiError {
         /// What the library said.
         cause: rcgen::Error,
     },
+    /// The authority's key or certificate is damaged.
+    #[error("{}: not {what}: {cause}; nothing was changed; {RESTORE}", path.display())]
+    Authority {
+        /// Which file.
+        path: PathBuf,
+        /// What was expected.
+        what: &'static str,
+        /// What the library said.
+        cause: rcgen::Error,
+    },
+    /// One half of the authority is missing.
+    #[error("{}: it is missing, but {beside} is there; nothing was changed; {RESTORE}", path.display())]
+    Half {
+        /// Which file.
+        path: PathBuf,
+        /// The other half's name.
+        beside: &'static str,
+    },
     /// The key for service accounts is damaged.
-    #[error("{}: {cause}", path.display())]
+    #[error("{}: {cause}; nothing was changed; restore it from a backup, or move it away: a new one is made then, \
+             and tokens of service accounts that were given out end", path.display())]
     Keys {
         /// Which file.
         path: PathBuf,
@@ -87,17 +110,21 @@ impl Pki {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|cause| file(folder, cause))?;
         // A folder that was there before, or came out of a backup, may be open to others.
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(|cause| file(folder, cause))?;
-        let key_path = folder.join("ca.key");
-        let pair = match read(&key_path)? {
-            Some(text) => KeyPair::from_pem(&String::from_utf8_lossy(&text))
-                .map_err(|cause| PkiError::Certificate { what: "the authority's key", cause })?,
-            None => {
-                let pair = KeyPair::generate()
-                    .map_err(|cause| PkiError::Certificate { what: "a key for the authority", cause })?;
-                write(&key_path, pair.serialize_pem().as_bytes())?;
-                pair
-            }
-        };
+        let (key_path, path) = (folder.join("ca.key"), folder.join("ca.crt"));
+        let certificate = read(&path)?;
+        let pair =
+            match read(&key_path)? {
+                Some(text) => KeyPair::from_pem(&String::from_utf8_lossy(&text))
+                    .map_err(|cause| PkiError::Authority { path: key_path, what: "a private key in PEM", cause })?,
+                // The certificate is written after the key. Clients know it, and a new key would not fit it.
+                None if certificate.is_some() => return Err(PkiError::Half { path: key_path, beside: "ca.crt" }),
+                None => {
+                    let pair = KeyPair::generate()
+                        .map_err(|cause| PkiError::Certificate { what: "a key for the authority", cause })?;
+                    write(&key_path, pair.serialize_pem().as_bytes())?;
+                    pair
+                }
+            };
         let keys_path = folder.join("service-account.key");
         let keys = match read(&keys_path)? {
             Some(bytes) => Keys::read(&bytes),
@@ -108,8 +135,7 @@ impl Pki {
             }
         };
         let keys = keys.map_err(|cause| PkiError::Keys { path: keys_path, cause })?;
-        let path = folder.join("ca.crt");
-        let authority = match read(&path)? {
+        let authority = match certificate {
             Some(text) => String::from_utf8_lossy(&text).into_owned(),
             None => {
                 let text = authority(&pair, now)?;
@@ -117,7 +143,11 @@ impl Pki {
                 text
             }
         };
-        Pki::with(authority, pair, keys)
+        Pki::with(authority, pair, keys).map_err(|cause| PkiError::Authority {
+            path,
+            what: "a certificate in PEM",
+            cause,
+        })
     }
 
     /// An authority that nobody keeps, for servers in memory.
@@ -127,12 +157,12 @@ impl Pki {
         let path = PathBuf::from("service-account.key");
         let bytes = Keys::generate().map_err(|cause| PkiError::Keys { path: path.clone(), cause })?;
         let keys = Keys::read(&bytes).map_err(|cause| PkiError::Keys { path, cause })?;
-        Pki::with(authority(&pair, now)?, pair, keys)
+        let authority = authority(&pair, now)?;
+        Pki::with(authority, pair, keys).map_err(|cause| PkiError::Certificate { what, cause })
     }
 
-    fn with(authority: String, pair: KeyPair, keys: Keys) -> Result<Pki, PkiError> {
-        let issuer = Issuer::from_ca_cert_pem(&authority, pair)
-            .map_err(|cause| PkiError::Certificate { what: "the authority's certificate", cause })?;
+    fn with(authority: String, pair: KeyPair, keys: Keys) -> Result<Pki, rcgen::Error> {
+        let issuer = Issuer::from_ca_cert_pem(&authority, pair)?;
         Ok(Pki { issuer, authority, keys: Arc::new(keys) })
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::media::{Accepted, Format, Shape};
 use crate::object::{self, Metadata, Object};
 use crate::options::Query;
-use crate::resource::Resource;
+use crate::resource::{Origin, Resource};
 use crate::server::decode;
 use crate::status::Failure;
 
@@ -28,23 +28,32 @@ pub fn after_kind(body: &Bytes) -> Bytes {
 
 /// The object in the version of this resource.
 pub fn in_version(resource: &Resource, body: &Bytes) -> Bytes {
-    if body.starts_with(&resource.prefix) {
+    if resource.is_ready(body) {
         return body.clone();
+    }
+    if let Origin::Custom(custom) = &resource.origin {
+        // What was stored is JSON.
+        let stored: Object = serde_json::from_slice(body).unwrap_or_default();
+        return bytes_of(&custom.family.shown(custom.form, stored));
     }
     if let Some(kept_as) = resource.kept_as() {
         // What was stored is JSON.
         let kept: Object = serde_json::from_slice(body).unwrap_or_default();
         let shown = kept_as.shown(&kept, &resource.api_version);
-        let encoded = object::encode(&shown);
-        let mut bytes = BytesMut::from(&encoded.bytes[..encoded.hole]);
-        bytes.put_slice(shown.revision_text().as_bytes());
-        bytes.put_slice(&encoded.bytes[encoded.hole..]);
-        return bytes.freeze();
+        return bytes_of(&shown);
     }
     let rest = after_kind(body);
     let mut bytes = BytesMut::with_capacity(resource.prefix.len() + rest.len());
     bytes.put_slice(&resource.prefix);
     bytes.put(rest);
+    bytes.freeze()
+}
+
+fn bytes_of(object: &Object) -> Bytes {
+    let encoded = object::encode(object);
+    let mut bytes = BytesMut::from(&encoded.bytes[..encoded.hole]);
+    bytes.put_slice(object.revision_text().as_bytes());
+    bytes.put_slice(&encoded.bytes[encoded.hole..]);
     bytes.freeze()
 }
 

@@ -80,6 +80,11 @@ impl Quantity {
         self.nanos == 0
     }
 
+    /// Whether nothing is behind the point.
+    pub fn is_whole(self) -> bool {
+        self.nanos % NANO == 0
+    }
+
     /// The one spelling of this amount: no fraction, and the largest unit that loses nothing.
     pub fn canonical(self) -> String {
         let is_small = self.nanos.abs() < 1024 * NANO;

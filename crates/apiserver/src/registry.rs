@@ -1,13 +1,15 @@
 //! Every resource that is served, by its place in the URL space.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
 use crate::builtin::KINDS;
+use crate::family::Family;
+use crate::object::Object;
 use crate::openapi;
-use crate::resource::Resource;
+use crate::resource::{Origin, Resource};
 
 /// All resources. Never changed: a new definition makes a new registry, and requests under way keep theirs.
 #[derive(Default)]
@@ -102,6 +104,26 @@ impl Registry {
     /// All resources whose objects are stored there.
     pub fn sharing(&self, storage: &str) -> &[Arc<Resource>] {
         self.by_storage.get(storage).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The fields by which objects that are stored there can be selected, in any version.
+    pub fn selectable(&self, storage: &str) -> BTreeSet<&str> {
+        self.sharing(storage).iter().flat_map(|resource| resource.selectable_labels()).collect()
+    }
+
+    /// Whether the server itself brings kinds of this group.
+    pub fn has_built_in(&self, group: &str) -> bool {
+        self.by_place.values().any(|resource| *resource.group == *group && !resource.is_custom())
+    }
+
+    /// The versions of a definition as they are now; none if it is not served.
+    pub fn family(&self, definition: &Object) -> Option<&Family> {
+        let spec = definition.get("spec")?;
+        let storage = format!("{}/{}", spec.get("group")?.as_str()?, spec.pointer("/names/plural")?.as_str()?);
+        match &self.of_storage(&storage)?.origin {
+            Origin::Custom(custom) => Some(&custom.family),
+            Origin::BuiltIn(_) => None,
+        }
     }
 
     /// All resources, the best version of each.

@@ -78,6 +78,11 @@ impl Target {
     /// Takes a path apart.
     pub fn parse(path: &str) -> Target {
         let other = || Target::Other(path.to_owned());
+        // An escaped slash is a slash, as for the real server; an empty part stands for nothing.
+        if path.contains("//") {
+            return other();
+        }
+        let path = &*decoded(path);
         let mut parts = path.split('/').filter(|part| !part.is_empty());
         let (group, version) = match parts.next() {
             Some("api") => ("", parts.next()),
@@ -88,11 +93,11 @@ impl Target {
             _ => return other(),
         };
         let Some(version) = version else { return other() };
-        let mut parts = parts.map(decoded).peekable();
+        let mut parts = parts.map(str::to_owned).peekable();
         let is_watch_path = parts.next_if(|part| part == "watch").is_some();
         let Some(first) = parts.next() else { return other() };
         let mut resource =
-            ResourcePath { group: decoded(group), version: decoded(version), is_watch_path, ..Default::default() };
+            ResourcePath { group: group.to_owned(), version: version.to_owned(), is_watch_path, ..Default::default() };
         let rest: Vec<String> = parts.collect();
         let below = match (first.as_str(), rest.as_slice()) {
             // `namespaces/NAME/status` and `/finalize` are subresources of the namespace itself.
@@ -126,7 +131,8 @@ impl ResourcePath {
     pub fn verb(&self, method: &Method, is_watch: bool) -> Verb {
         let is_collection = self.name.is_empty();
         match *method {
-            Method::GET | Method::HEAD if self.is_watch_path => Verb::Watch,
+            // Whatever the method: only some of them are allowed there.
+            _ if self.is_watch_path => Verb::Watch,
             Method::GET | Method::HEAD if is_collection && is_watch => Verb::Watch,
             Method::GET | Method::HEAD if is_collection => Verb::List,
             Method::GET | Method::HEAD => Verb::Get,
@@ -160,7 +166,7 @@ mod tests {
     #[case("/api/v1/namespaces/a/finalize", "", "v1", "", "namespaces", "a", "finalize")]
     #[case("/apis/apps/v1/namespaces/a/daemonsets/", "apps", "v1", "a", "daemonsets", "", "")]
     #[case("/apis/g.example.com/v1/nodes/n/proxy/a/b", "g.example.com", "v1", "", "nodes", "n", "proxy/a/b")]
-    #[case("/api/v1/nodes/a%2Fb", "", "v1", "", "nodes", "a/b", "")]
+    #[case("/api/v1/nodes/a%2Fb", "", "v1", "", "nodes", "a", "b")]
     fn path_of_a_resource_falls_into_its_parts(
         #[case] path: &str,
         #[case] group: &str,

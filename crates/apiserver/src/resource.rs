@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, Schema, names};
+use seaworthy_schema::{Cause, Schema, Verdict, names};
 use serde_json::Value;
 
 use crate::builtin::definitions;
@@ -126,6 +127,19 @@ impl Resource {
         }
     }
 
+    /// Whether its definition is on its way out.
+    pub fn is_terminating(&self) -> bool {
+        matches!(&self.origin, Origin::Custom(custom) if custom.is_terminating)
+    }
+
+    /// Whether it is the version in which objects are stored.
+    pub fn is_stored_version(&self) -> bool {
+        match &self.origin {
+            Origin::BuiltIn(kind) => kind.kept_as.is_none(),
+            Origin::Custom(custom) => custom.family.is_stored(custom.form),
+        }
+    }
+
     /// Its schema.
     pub fn schema(&self) -> Option<Schema<'_>> {
         match &self.origin {
@@ -185,13 +199,21 @@ impl Resource {
     }
 
     /// The rules of the kind, beside what is wrong with the object's metadata.
-    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, mut metadata: Vec<Cause>) -> Vec<Cause> {
+    pub fn judge(&self, object: &Object, old: Option<&Object>, part: Part, mut metadata: Vec<Cause>) -> Verdict {
         match &self.origin {
             Origin::BuiltIn(kind) => {
                 metadata.extend((kind.validate)(object, old, part));
-                metadata
+                Verdict { mistakes: metadata, warnings: Vec::new() }
             }
             Origin::Custom(custom) => custom.judge(object, old, part, metadata),
+        }
+    }
+
+    /// What whoever wrote an object that breaks no rule should know all the same.
+    pub fn advice(&self, object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.advice)(object, old, part),
+            Origin::Custom(custom) => custom.advice(object, old, part),
         }
     }
 
@@ -227,10 +249,10 @@ impl Resource {
     }
 
     /// What everybody who uses it is told.
-    pub fn warning(&self) -> Option<&'static str> {
+    pub fn warning(&self) -> Option<&str> {
         match &self.origin {
             Origin::BuiltIn(kind) => Some(kind.warning).filter(|warning| !warning.is_empty()),
-            Origin::Custom(_) => None,
+            Origin::Custom(custom) => custom.warning.as_deref(),
         }
     }
 
@@ -249,8 +271,46 @@ impl Resource {
                 let version = api_version(kept_as.kind.group, kept_as.kind.version);
                 object::encode(&kept_as.kept(object, &version))
             }
-            None => object::encode(object),
+            None => match &self.origin {
+                Origin::Custom(custom) if !custom.family.is_stored(custom.form) => {
+                    object::encode(&custom.family.kept(object.clone()))
+                }
+                _ => object::encode(object),
+            },
         }
+    }
+
+    /// Whether a stored object is what readers in this version get, as it is.
+    pub fn is_ready(&self, body: &Bytes) -> bool {
+        match &self.origin {
+            Origin::BuiltIn(_) => body.starts_with(&self.prefix),
+            Origin::Custom(custom) => custom.family.is_ready(custom.form, body),
+        }
+    }
+
+    /// An object as it reads once it is stored: in another version than its own it may lose fields.
+    pub fn as_if_stored(&self, object: Object) -> Object {
+        match &self.origin {
+            Origin::Custom(custom) if !custom.family.is_stored(custom.form) => {
+                custom.family.shown(custom.form, custom.family.kept(object))
+            }
+            _ => object,
+        }
+    }
+
+    /// Whether storing an object changes nothing; none if the comparison of what is served says so too, because it is
+    /// what is stored.
+    pub fn is_stored_already(&self, object: &Object, stored: &Bytes) -> Option<bool> {
+        let Origin::Custom(custom) = &self.origin else { return None };
+        if custom.family.is_stored(custom.form) && self.is_ready(stored) {
+            return None;
+        }
+        let mut next = custom.family.kept(object.clone());
+        let mut stored: Object = serde_json::from_slice(stored).unwrap_or_default();
+        for object in [&mut next, &mut stored] {
+            object.metadata_mut().remove("resourceVersion");
+        }
+        Some(next == stored)
     }
 
     /// For a kind whose objects are those of another one under other names.
@@ -266,6 +326,21 @@ impl Resource {
         if let Origin::BuiltIn(kind) = &self.origin {
             (kind.begin_deletion)(object);
         }
+    }
+
+    /// The seconds that an object needs to wind up; none if there is nothing to wind up.
+    pub fn winding_up(&self, object: &Object) -> Option<i64> {
+        match &self.origin {
+            Origin::BuiltIn(kind) => (kind.winding_up)(object),
+            Origin::Custom(_) => None,
+        }
+    }
+
+    /// Whether nothing holds an object that is on its way out.
+    pub fn may_go(&self, object: &Object) -> bool {
+        let is_held = matches!(&self.origin, Origin::BuiltIn(kind) if (kind.is_held)(object));
+        let has_time = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
+        object.finalizers().next().is_none() && !is_held && !has_time
     }
 
     /// The columns of its table.

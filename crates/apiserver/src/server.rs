@@ -3,19 +3,23 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use seaworthy_store::{Change, CommitError, Indexer, Key, OpenError, Record, Store, Tags, Window};
+use seaworthy_store::{Change, CommitError, Folder, Indexer, Key, OpenError, Record, Store, Tags, Window};
 use serde_json::Value;
 use tokio::task::JoinError;
 
-use crate::access::{Binding, Policy, Role};
+use crate::access::Policy;
 use crate::admission::{self, Policies};
-use crate::authentication::{Keys, StaticTokens};
+use crate::authentication::{Keys, KeysError, StaticTokens};
 use crate::clock::World;
 use crate::custom;
 use crate::housekeeping::{DEFINITIONS, Keeper};
+use crate::memo::Memo;
 use crate::object::{Metadata, Object};
 use crate::registry::Registry;
 use crate::resource::Resource;
+
+/// What the stored kinds of access begin with.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/";
 
 /// The server. A clone is a handle to the same one.
 #[derive(Clone)]
@@ -28,12 +32,17 @@ struct Inner {
     registry: Arc<RwLock<Arc<Registry>>>,
     policy: RwLock<Arc<Policy>>,
     admission: RwLock<Arc<Policies>>,
-    /// Held while what follows from the store is read anew: who reads last has read the newest.
+    /// Each held while what follows from these objects is read anew: who reads last has read the newest.
+    definitions: Mutex<Memo<Vec<Arc<Resource>>>>,
     refreshing: Mutex<()>,
+    /// Held while definitions are brought into order.
+    settling: tokio::sync::Mutex<()>,
     world: Arc<dyn World>,
     tokens: StaticTokens,
     keys: Arc<Keys>,
     keeper: tokio::sync::Mutex<Option<Keeper>>,
+    /// Whether watches are to end.
+    ending: tokio::sync::watch::Sender<bool>,
 }
 
 /// What a server is made of.
@@ -48,13 +57,21 @@ pub struct Settings {
     pub keys: Arc<Keys>,
 }
 
+impl Settings {
+    /// A server in memory with a key of its own, and without tokens that do not change.
+    pub fn in_memory(world: Arc<dyn World>) -> Result<Settings, KeysError> {
+        let keys = Arc::new(Keys::read(&Keys::generate()?)?);
+        Ok(Settings { place: Place::Memory, world, tokens: StaticTokens::default(), keys })
+    }
+}
+
 /// Where the objects are kept.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Place {
     /// In memory, until the server is dropped.
     Memory,
-    /// In a folder.
-    Folder(std::path::PathBuf),
+    /// In a folder, which nobody else has.
+    Folder(Folder),
 }
 
 impl Server {
@@ -63,13 +80,28 @@ impl Server {
         let Settings { place, world, tokens, keys } = settings;
         let registry = Arc::new(RwLock::new(Arc::new(Registry::with([]))));
         let indexer = indexer(registry.clone());
-        let store = match &place {
+        let store = match place {
             Place::Memory => Store::in_memory(indexer, Window::default())?,
-            Place::Folder(folder) => Store::open(folder, indexer, Window::default())?,
+            Place::Folder(folder) => Store::open_in(folder, indexer, Window::default())?,
         };
-        let (policy, admission, refreshing) = (RwLock::default(), RwLock::default(), Mutex::default());
-        let keeper = tokio::sync::Mutex::default();
-        let inner = Inner { store, registry, policy, admission, refreshing, world, tokens, keys, keeper };
+        let (policy, admission) = (RwLock::default(), RwLock::default());
+        let (definitions, refreshing) = (Mutex::default(), Mutex::default());
+        let (settling, keeper) = (tokio::sync::Mutex::default(), tokio::sync::Mutex::default());
+        let ending = tokio::sync::watch::Sender::new(false);
+        let inner = Inner {
+            store,
+            registry,
+            policy,
+            admission,
+            definitions,
+            refreshing,
+            settling,
+            world,
+            tokens,
+            keys,
+            keeper,
+            ending,
+        };
         let server = Server { inner: Arc::new(inner) };
         server.refresh_registry();
         server.refresh_policy();
@@ -93,46 +125,74 @@ impl Server {
     }
 
     async fn commit_and_follow_up(&self, change: Change) -> Result<Arc<Record>, CommitError> {
-        let resource = change.key().resource.clone();
+        let key = change.key().clone();
         let committed = self.store().commit(vec![change]).await?;
-        self.follow_up(&resource).await;
+        self.follow_up(&key).await;
         // One change has one record.
         Ok(committed.records[0].clone())
     }
 
     /// Serves what the definitions say that are established now.
     pub fn refresh_registry(&self) {
-        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.inner.definitions.lock().unwrap_or_else(PoisonError::into_inner);
         let definitions = self.store().list(DEFINITIONS, None).records;
-        let custom = definitions.iter().flat_map(|record| {
+        let before = self.registry();
+        let custom = known.renew(&definitions, |record| {
             let definition = decode(record);
             match is_established(&definition) {
-                true => custom::resources(&definition, record.created_revision),
+                true => {
+                    let family = before.family(&definition);
+                    custom::resources(&definition, record.created_revision, record.revision, family)
+                }
                 false => Vec::new(),
             }
         });
-        let registry = Arc::new(Registry::with(custom));
+        let registry = Arc::new(Registry::with(custom.into_iter().flatten()));
         *self.inner.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
     }
 
-    /// Reads roles and bindings anew.
+    /// The same, and objects are found by the fields that this makes selectable.
+    pub(crate) async fn renew_registry(&self) {
+        let before = self.registry();
+        self.refresh_registry();
+        let now = self.registry();
+        for resource in now.stored() {
+            if now.selectable(&resource.storage) != before.selectable(&resource.storage) {
+                self.store().reindex(&resource.storage).await;
+            }
+        }
+    }
+
+    /// Finds the stored objects of users' kinds by their selectable fields: when the store was opened, nobody knew them.
+    pub(crate) async fn index_custom(&self) {
+        let registry = self.registry();
+        let custom = registry.stored().filter(|resource| resource.is_custom());
+        for resource in custom.filter(|resource| !registry.selectable(&resource.storage).is_empty()) {
+            self.store().reindex(&resource.storage).await;
+        }
+    }
+
+    /// Reads all roles and bindings anew.
     pub fn refresh_policy(&self) {
         let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut policy = Policy::default();
-        let objects = |resource: &str| self.objects(resource);
-        for object in objects("rbac.authorization.k8s.io/clusterroles") {
-            policy.add_cluster_role(object.name(), Role::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/roles") {
-            policy.add_role(object.namespace(), object.name(), Role::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/clusterrolebindings") {
-            policy.add_cluster_binding(Binding::read(&object));
-        }
-        for object in objects("rbac.authorization.k8s.io/rolebindings") {
-            policy.add_binding(object.namespace(), Binding::read(&object));
+        for plural in ["clusterroles", "roles", "clusterrolebindings", "rolebindings"] {
+            for object in self.objects(&format!("{RBAC}{plural}")) {
+                policy.learn(plural, object.namespace(), object.name(), Some(&object));
+            }
         }
         *self.inner.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Reads one role or binding anew. The answer is whether that may change cluster roles that are made of others.
+    ///
+    /// The cost is that of the one object, unless somebody asks the old state at this very moment.
+    pub fn refresh_policy_of(&self, key: &Key) -> bool {
+        let _turn = self.inner.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(plural) = key.resource.strip_prefix(RBAC) else { return false };
+        let object = self.store().get(key).map(|record| decode(&record));
+        let mut policy = self.inner.policy.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut policy).learn(plural, &key.namespace, &key.name, object.as_ref())
     }
 
     /// Reads admission policies and their bindings anew.
@@ -182,6 +242,22 @@ impl Server {
     /// Who keeps the objects in order; none before the first time, and while it is at work.
     pub(crate) fn keeper(&self) -> &tokio::sync::Mutex<Option<Keeper>> {
         &self.inner.keeper
+    }
+
+    /// Whose turn it is to bring definitions into order.
+    pub(crate) fn settling(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.settling
+    }
+
+    /// Ends all watches, in order, now and from now on: a server that stops does not wait for them.
+    pub fn end_watches(&self) {
+        self.inner.ending.send_replace(true);
+    }
+
+    /// Waits until watches are to end.
+    pub(crate) async fn ended(&self) {
+        // There is always a sender: the server itself.
+        let _ = self.inner.ending.subscribe().wait_for(|is_ending| *is_ending).await;
     }
 
     /// Time and chance.

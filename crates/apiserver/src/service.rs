@@ -23,9 +23,10 @@ use crate::media::{Accepted, Format};
 use crate::options::Query;
 use crate::request::{ResourcePath, Target, Verb};
 use crate::resource::Resource;
+use crate::selector::FieldSelector;
 use crate::server::Server;
 use crate::status::{Failure, Named};
-use crate::{discovery, openapi, subresource, verb, version};
+use crate::{discovery, openapi, subresource, swagger, verb, version};
 
 /// The server as a tower service.
 impl<B> tower_service::Service<Request<B>> for Server
@@ -83,13 +84,34 @@ impl Server {
                 let query = Query::parse(parts.uri.query());
                 let is_watch = query.flag("watch").unwrap_or(false);
                 let verb = path.verb(&parts.method, is_watch);
-                let action = action(verb, &path);
+                let one = asked_name(verb, &query);
+                let action = Action { name: one.as_deref().unwrap_or(&path.name), ..action(verb, &path) };
                 let identity = impersonation::acting(&self.policy(), identity, &parts.headers, &action)?;
                 self.authorise(&identity, &action)?;
-                if self.registry().versions(&path.group).is_none() {
+                let registry = self.registry();
+                let is_served = registry.find(&path.group, &path.version, &path.resource).is_some();
+                if !is_served && !registry.has_built_in(&path.group) {
+                    return Ok(no_page());
+                }
+                let found = registry.find(&path.group, &path.version, &path.resource);
+                let is_all = matches!(verb, Verb::List | Verb::Watch);
+                let is_misplaced =
+                    found.filter(|found| found.is_custom()).is_some_and(|found| match found.is_namespaced {
+                        true => path.namespace.is_empty() && !is_all,
+                        false => !path.namespace.is_empty(),
+                    });
+                if is_misplaced {
                     return Ok(no_page());
                 }
                 let resource = self.find(&path, verb)?;
+                if path.is_watch_path && !matches!(parts.method, Method::GET | Method::HEAD) {
+                    return Err(Failure::method_not_allowed());
+                }
+                // Compat: only users' kinds are looked at without being read.
+                if parts.method == Method::HEAD && !resource.is_custom() {
+                    return Err(Failure::method_not_allowed());
+                }
+                check_name(&path.name)?;
                 let accepted = Accepted::choose(&parts.headers, true)?;
                 let body = match verb {
                     Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
@@ -105,7 +127,10 @@ impl Server {
                         answer.warnings.splice(0..0, warnings);
                         answer.into_response()
                     }
-                    Err(failure) => failure.into_response(&warnings),
+                    Err(mut failure) => {
+                        let warnings: Vec<String> = warnings.into_iter().chain(failure.warnings.drain(..)).collect();
+                        failure.into_response(&warnings)
+                    }
                 })
             }
         }
@@ -134,6 +159,14 @@ impl Server {
                 None => return Err(Failure::unknown_path()),
             },
         };
+        if resource.is_custom() && path.subresource.is_empty() {
+            let is_nameless = path.name.is_empty() && matches!(verb, Verb::Update | Verb::Patch);
+            return match verb {
+                Verb::Other => Err(Failure::method_not_supported(resource.named(), "")),
+                _ if is_nameless => Err(Failure::bad_request("name must be provided")),
+                _ => Ok(resource.clone()),
+            };
+        }
         let is_creation = verb == Verb::Create && path.subresource.is_empty();
         // One object or all of a namespace can be written or removed; nothing can be across namespaces.
         let lacks_namespace = resource.is_namespaced && path.namespace.is_empty();
@@ -151,12 +184,13 @@ impl Server {
 
     /// Everything that is no resource.
     fn other(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<Response<Body>, Failure> {
-        if !matches!(*method, Method::GET | Method::HEAD) {
+        if path.starts_with("//") {
             return Ok(no_page());
         }
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let registry = self.registry();
         let found = match parts.as_slice() {
+            _ if path.contains("//") => None,
             ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"] => {
                 return Ok(answered("text/plain; charset=utf-8", "ok"));
             }
@@ -164,6 +198,10 @@ impl Server {
             ["api"] | ["apis"] if Accepted::choose(headers, false)?.aggregated => {
                 let list = discovery::aggregated(&registry, parts == ["api"]);
                 return Ok(answered(discovery::AGGREGATED, list.to_string()));
+            }
+            ["openapi", "v2"] => {
+                Accepted::choose(headers, false)?;
+                return Ok(answered(Format::Json.content_type(), swagger::document(&registry)));
             }
             ["openapi", "v3"] => return Ok(answered(Format::Json.content_type(), registry.openapi_index())),
             ["openapi", "v3", "api", version] => openapi::document(&registry, "", version),
@@ -175,13 +213,26 @@ impl Server {
             ["apis", group, version] => discovery::resources(&registry, group, version),
             _ => None,
         };
+        // Compat: what is no resource is answered whatever the method is, these excepted.
+        let is_strict = matches!(parts.as_slice(), ["version"] | ["api", ..] | ["apis", _, _]);
         match (found, parts.as_slice()) {
+            (Some(_), _) if is_strict && *method != Method::GET => Err(Failure::method_not_allowed()),
             (Some(found), _) => Ok(answered(Format::Json.content_type(), found.to_string())),
             (None, ["api", ..]) => Err(Failure::unknown_path()),
-            (None, ["apis", group, ..]) if registry.versions(group).is_some() => Err(Failure::unknown_path()),
+            (None, ["apis", group, ..]) if registry.has_built_in(group) => Err(Failure::unknown_path()),
             (None, _) => Ok(no_page()),
         }
     }
+}
+
+/// Refuses names that a path cannot have.
+fn check_name(name: &str) -> Result<(), Failure> {
+    let why = match name {
+        "." | ".." => format!("may not be '{name}'"),
+        name if name.contains('%') => "may not contain '%'".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Failure::bad_request(format!("Name parameter invalid: {name:?}: {why}")))
 }
 
 /// The answer outside of the served groups, where the real server is a plain web server: clients that get no
@@ -234,6 +285,18 @@ fn action(verb: Verb, path: &ResourcePath) -> Action<'_> {
         name: &path.name,
         path: None,
     }
+}
+
+/// The one name that a list or a watch asks for: a right to that name is enough for it.
+fn asked_name(verb: Verb, query: &Query) -> Option<String> {
+    if !matches!(verb, Verb::List | Verb::Watch) {
+        return None;
+    }
+    let selector = FieldSelector::parse(query.get("fieldSelector")?).ok()?;
+    let name = selector.required("metadata.name")?;
+    // What can be no part of a path is no name of an object.
+    let is_name = !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '%']);
+    is_name.then(|| name.to_owned())
 }
 
 /// Reads a body, as long as it is not too large.

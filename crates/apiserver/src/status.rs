@@ -5,6 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// The reason of a failure because the name is taken.
+pub const ALREADY_EXISTS: &str = "AlreadyExists";
+
 /// A request that failed, with everything its answer says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
@@ -18,6 +21,10 @@ pub struct Failure {
     pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
+    /// What the client should know beside.
+    pub warnings: Vec<String>,
+    /// Where a list that was cut short may go on.
+    pub continue_token: Option<String>,
 }
 
 /// What a failure is about.
@@ -65,7 +72,21 @@ impl Named<'_> {
 
 impl Failure {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Failure {
-        Failure { code, reason, message: message.into(), details: None, retry_after: None }
+        Failure {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after: None,
+            warnings: Vec::new(),
+            continue_token: None,
+        }
+    }
+
+    /// The same, with what else there is to say about the request.
+    pub fn warned(mut self, warnings: &[String]) -> Failure {
+        self.warnings.extend_from_slice(warnings);
+        self
     }
 
     fn about(mut self, details: Details) -> Failure {
@@ -87,13 +108,21 @@ impl Failure {
     /// The name is taken.
     pub fn already_exists(resource: Named<'_>, name: &str) -> Failure {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
-        Failure::new(409, "AlreadyExists", message).about(resource.details(name))
+        Failure::new(409, ALREADY_EXISTS, message).about(resource.details(name))
     }
 
     /// The name is taken by an object that is on its way out.
     pub fn already_exists_deleting(resource: Named<'_>, name: &str) -> Failure {
         let mut failure = Failure::already_exists(resource, name);
         failure.message = format!("object is being deleted: {}", failure.message);
+        failure
+    }
+
+    /// The name is taken, and so were all others that were made up.
+    pub fn no_unique_name(resource: Named<'_>, name: &str) -> Failure {
+        let mut failure = Failure::already_exists(resource, name);
+        failure.message += ", the server was not able to generate a unique name for the object";
+        failure.retry_after = Some(1);
         failure
     }
 
@@ -221,7 +250,14 @@ impl Failure {
     pub fn of_commit(error: &seaworthy_store::CommitError) -> Failure {
         use seaworthy_store::CommitError;
         match error {
-            CommitError::Unavailable { is_full: true, .. } => Failure::storage(error.to_string()),
+            CommitError::Unavailable { is_full: true, .. } => Failure::storage(format!(
+                "{error}; nothing was changed, and reads go on; make room on the disk that holds the data folder and \
+                 try again"
+            )),
+            CommitError::Unavailable { is_full: false, .. } => Failure::internal(format!(
+                "{error}; nothing was changed, and reads go on; see to the disk that holds the data folder (it may be \
+                 read-only or failing) and try again"
+            )),
             other => Failure::internal(other),
         }
     }
@@ -233,6 +269,11 @@ impl Failure {
             .about(Details { causes: vec![cause], ..Details::default() })
     }
 
+    /// A request that is wrong in a way that the real server calls its own fault, with no reason.
+    pub fn unexplained(message: impl Into<String>) -> Failure {
+        Failure::new(500, "", message)
+    }
+
     /// The JSON of the answer.
     pub fn to_json(&self) -> Value {
         let mut status = json!({
@@ -241,6 +282,9 @@ impl Failure {
         });
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = token.as_str().into();
         }
         if let Some(details) = &self.details {
             status["details"] = details.to_json(self.retry_after);

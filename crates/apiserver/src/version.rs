@@ -9,12 +9,17 @@ const MINOR: &str = "37";
 pub fn version() -> Value {
     json!({
         "major": "1", "minor": MINOR,
-        "gitVersion": format!("v1.{MINOR}.0+seaworthy-{}", env!("CARGO_PKG_VERSION")),
+        "gitVersion": git_version(),
         // Clients parse these and show them; there is no commit or build of Kubernetes behind them.
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, platform()),
     })
+}
+
+/// The version in full, in the form that clients parse.
+pub fn git_version() -> String {
+    format!("v1.{MINOR}.0+seaworthy-{}", env!("CARGO_PKG_VERSION"))
 }
 
 /// The architecture in the words of Kubernetes.

@@ -6,17 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, Still};
+use seaworthy_apiserver::{Identity, Server, Settings, Still};
 use serde_json::{Value, json};
 
 async fn server() -> Server {
-    let settings = Settings {
-        place: Place::Memory,
-        world: Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap())),
-        tokens: StaticTokens::default(),
-        keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
-    };
-    let server = Server::open(settings).unwrap();
+    let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let server = Server::open(Settings::in_memory(world).unwrap()).unwrap();
     server.prepare().await.unwrap();
     server
 }
@@ -104,4 +99,23 @@ async fn long_list_is_sent_in_pieces_and_is_whole() {
         list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect();
     let wanted: Vec<String> = (0..40).map(|at| format!("c-{at:02}")).collect();
     assert_eq!(names, wanted);
+}
+
+#[tokio::test]
+async fn watch_of_a_client_that_takes_nothing_ends() {
+    let server = server().await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    for at in 0..100 {
+        let object = json!({"metadata": {"name": format!("c{at}")}});
+        assert_eq!(send(&server, Method::POST, path, JSON, object).await.0, 201);
+    }
+    let mut request = Request::get(format!("{path}?watch=1")).body(Full::new(Bytes::new())).unwrap();
+    request.extensions_mut().insert(Identity::authenticated("admin", ["system:masters".to_owned()]));
+    let body = server.answer(request).await.into_body();
+    tokio::time::pause();
+    // It ends by itself after half an hour at the earliest.
+    tokio::time::sleep(std::time::Duration::from_secs(120)).await;
+    let taken = body.collect().await.unwrap().to_bytes();
+    let lines = taken.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
+    assert!((1..100).contains(&lines), "{lines} lines");
 }

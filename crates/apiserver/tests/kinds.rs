@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, Still};
+use seaworthy_apiserver::{Identity, Server, Settings, Still};
 use serde_json::{Value, json};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -14,13 +14,8 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
 async fn server() -> Server {
-    let settings = Settings {
-        place: Place::Memory,
-        world: Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap())),
-        tokens: StaticTokens::default(),
-        keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
-    };
-    let server = Server::open(settings).unwrap();
+    let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let server = Server::open(Settings::in_memory(world).unwrap()).unwrap();
     server.prepare().await.unwrap();
     server
 }
@@ -226,8 +221,45 @@ async fn zero_is_as_good_as_nothing_where_the_real_server_cannot_tell_them_apart
     let server = server().await;
     let node = json!({"metadata": {"name": "n"}, "spec": {"unschedulable": false}});
     let made = make(&server, "/api/v1/nodes", node).await;
-    assert_eq!(made["spec"], json!({}));
+    assert_eq!(made["spec"].get("unschedulable"), None);
     let change = json!({"spec": {"unschedulable": false}});
     let (_, same) = send(&server, admin(), Method::PATCH, "/api/v1/nodes/n", change).await;
     assert_eq!(same["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+}
+
+async fn placed_pod(server: &Server, name: &str) {
+    let spec =
+        json!({"nodeName": "n", "terminationGracePeriodSeconds": 30, "containers": [{"name": "c", "image": "i"}]});
+    make(server, PODS, json!({"metadata": {"name": name}, "spec": spec})).await;
+}
+
+async fn deadline(server: &Server, name: &str, grace: Option<i64>) -> (Value, Value) {
+    let body = grace.map(|seconds| json!({"gracePeriodSeconds": seconds})).unwrap_or_default();
+    let (code, pod) = send(server, admin(), Method::DELETE, &format!("{PODS}/{name}"), body).await;
+    assert_eq!(code, 200, "{pod}");
+    (pod["metadata"]["deletionTimestamp"].clone(), pod["metadata"]["deletionGracePeriodSeconds"].clone())
+}
+
+#[tokio::test]
+async fn pod_is_given_any_time_that_is_asked_for() {
+    let server = server().await;
+    for (name, asked, end) in [
+        ("long", i64::MAX, "9999-12-30T22:00:00Z"),
+        ("year", 365 * 86_400, "2027-01-02T03:04:05Z"),
+        ("less", -5, "2026-01-02T03:04:06Z"),
+    ] {
+        placed_pod(&server, name).await;
+        assert_eq!(deadline(&server, name, Some(asked)).await, (json!(end), json!(if asked < 0 { 1 } else { asked })));
+    }
+    assert_eq!(deadline(&server, "long", Some(60)).await, (json!("2026-01-02T03:05:05Z"), json!(60)));
+}
+
+#[tokio::test]
+async fn time_of_a_pod_is_only_shortened_by_who_says_to_what() {
+    let server = server().await;
+    placed_pod(&server, "p").await;
+    assert_eq!(deadline(&server, "p", Some(60)).await, (json!("2026-01-02T03:05:05Z"), json!(60)));
+    assert_eq!(deadline(&server, "p", None).await, (json!("2026-01-02T03:05:05Z"), json!(60)));
+    assert_eq!(deadline(&server, "p", Some(90)).await, (json!("2026-01-02T03:05:05Z"), json!(60)));
+    assert_eq!(deadline(&server, "p", Some(10)).await, (json!("2026-01-02T03:04:15Z"), json!(10)));
 }

@@ -7,20 +7,15 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use rstest::rstest;
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, Still};
+use seaworthy_apiserver::{Identity, Server, Settings, Still};
 use serde_json::{Value, json};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn server() -> Server {
-    let settings = Settings {
-        place: Place::Memory,
-        world: Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap())),
-        tokens: StaticTokens::default(),
-        keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
-    };
-    let server = Server::open(settings).unwrap();
+    let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
+    let server = Server::open(Settings::in_memory(world).unwrap()).unwrap();
     server.prepare().await.unwrap();
     server
 }

@@ -31,12 +31,24 @@ pub enum ApplyError {
     /// The live object does not fit the schema.
     #[error("failed to create typed live object ({0}): {1}")]
     Live(String, TypeErrors),
+    /// The object does not fit another version in which somebody owns fields of it.
+    #[error("failed to convert new object: {0}")]
+    Versions(TypeErrors),
     /// The live object's owners cannot be read.
     #[error("failed to decode managed fields: {0}")]
     Managers(#[from] ManagersError),
 }
 
 impl Writer<'_> {
+    /// Whether a configuration can be applied at all, whatever it is applied to.
+    pub fn check_applied(&self, config: &Value) -> Result<(), ApplyError> {
+        if managed_fields(config).is_some_and(Value::is_array) {
+            return Err(ApplyError::ManagedFields);
+        }
+        check_depth(config).map_err(|error| ApplyError::Config(shown(config), error))?;
+        check(&self.kind, config, Duplicates::Refused).map_err(|error| ApplyError::Config(shown(config), error))
+    }
+
     /// The object that results from applying a configuration, with its owners.
     ///
     /// - `live` is the object as it is; none if it is to be created.
@@ -101,6 +113,7 @@ impl Writer<'_> {
     ) -> Result<Value, ApplyError> {
         check(&self.kind, config, Duplicates::Refused).map_err(|error| ApplyError::Config(shown(config), error))?;
         check(&self.kind, live, Duplicates::Allowed).map_err(|error| ApplyError::Live(shown(live), error))?;
+        self.check_versions(&managers, None, &[]).map_err(ApplyError::Versions)?;
         self.reconcile(&mut managers);
         let mut applier = self.manager(name, Operation::Apply);
         let last = managers.remove(&applier);
@@ -110,6 +123,7 @@ impl Writer<'_> {
             applier.fields = applier.fields.recursive_difference(ignored);
         }
         let mut new = merge(&self.kind, live, config);
+        self.check_versions(&managers, last.as_ref(), &[live, &new]).map_err(ApplyError::Versions)?;
         // Nearly always nothing is given up, and then nothing can be taken away. Only what is applied empty may, oddly,
         // lose what nobody owns in it.
         let gives_up = |last: &Manager| {

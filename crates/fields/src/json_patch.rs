@@ -284,7 +284,7 @@ fn slot<'v>(parent: &'v mut Value, key: &str) -> Result<&'v mut Value, String> {
 /// A position among this many; a negative one counts from the end.
 fn position(key: &str, count: usize) -> Result<usize, String> {
     let index: i64 =
-        key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", crate::path::quoted(key)))?;
+        key.parse().map_err(|_| format!("strconv.Atoi: parsing {}: invalid syntax", seaworthy_schema::quoted(key)))?;
     let found = if index < 0 {
         count.checked_sub(usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX))
     } else {

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use seaworthy_schema::ListKind;
+use seaworthy_schema::{ListKind, quoted};
 use serde_json::Value;
 
-use crate::path::{PathElement, compare_keys, compare_values, quoted};
+use crate::path::{PathElement, compare_keys, compare_values};
 use crate::place::Place;
 
 /// What tells an element from the others of its list, borrowed from the element and the schema.

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 
+use seaworthy_schema::quoted;
 use serde_json::{Map, Value, json};
 
 use crate::codec::{FieldsError, kind_of};
-use crate::path::quoted;
 use crate::set::Set;
 
 /// How a manager writes.

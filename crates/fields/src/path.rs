@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
+use seaworthy_schema::quoted;
 use serde_json::{Number, Value};
 
 /// One step from a value to something inside it.
@@ -226,33 +227,6 @@ fn float_text(number: &Number, is_scientific: impl FnOnce(f64, i32) -> bool) -> 
         }
         _ => format!("{float}"),
     }
-}
-
-/// Text in double quotes, with escapes for what cannot be printed.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            // Writing to a string does not fail.
-            low if low < ' ' || low == '\u{7f}' => _ = write!(out, "\\x{:02x}", u32::from(low)),
-            odd if odd.is_control() || matches!(odd, '\u{ad}' | '\u{2028}' | '\u{2029}' | '\u{feff}') => {
-                _ = write!(out, "\\u{:04x}", u32::from(odd));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ pub(crate) fn printed_map(fields: &Map<String, Value>) -> String {
 fn printed_as_code(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => crate::path::quoted(text),
+        Value::String(text) => seaworthy_schema::quoted(text),
         Value::Array(items) => {
             let items: Vec<_> = items.iter().map(printed_as_code).collect();
             format!("[]interface {{}}{{{}}}", items.join(", "))
@@ -273,7 +273,7 @@ fn printed_as_code(value: &Value) -> String {
             fields.sort_by_key(|(name, _)| name.as_str());
             let fields: Vec<_> = fields
                 .into_iter()
-                .map(|(name, value)| format!("{}:{}", crate::path::quoted(name), printed_as_code(value)))
+                .map(|(name, value)| format!("{}:{}", seaworthy_schema::quoted(name), printed_as_code(value)))
                 .collect();
             format!("map[string]interface {{}}{{{}}}", fields.join(", "))
         }

@@ -72,6 +72,7 @@ impl Writer<'_> {
         check_depth(live)?;
         check(&self.kind, new, Duplicates::Allowed)?;
         check(&self.kind, live, Duplicates::Allowed)?;
+        self.check_versions(&managers, None, &[live, new])?;
         self.reconcile(&mut managers);
         // Forced, nothing conflicts.
         let Ok(comparison) = self.take(live, new, &mut managers, None, true) else { return Ok(managers) };

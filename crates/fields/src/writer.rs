@@ -12,6 +12,7 @@ use crate::managers::{Manager, Managers, Operation};
 use crate::place::ObjectType;
 use crate::reconcile::reconcile;
 use crate::set::Set;
+use crate::typed::{Duplicates, TypeError, TypeErrors, check};
 
 /// Fields that nobody owns: they say which object this is, or the server alone writes them.
 pub(crate) static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
@@ -38,6 +39,12 @@ pub trait Versions {
     /// A version's type, and the fields that its writers cannot set; none if there is no such version any more, and
     /// with it no owner.
     fn kind(&self, api_version: &str) -> Option<(ObjectType<'_>, Option<&Set>)>;
+
+    /// Why nothing can be tracked while somebody owns fields in this version. Where there is no reason, owners in
+    /// versions that are gone are forgotten.
+    fn refusal(&self, _api_version: &str) -> Option<String> {
+        None
+    }
 
     /// The object in a version; none if it cannot be had.
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value>;
@@ -100,6 +107,32 @@ impl<'a> Writer<'a> {
             }
             true
         });
+    }
+
+    /// Whether objects can be walked in every version in which somebody owns fields of them: a version may lack fields
+    /// that another one has.
+    pub(crate) fn check_versions(
+        &self,
+        managers: &Managers,
+        last: Option<&Manager>,
+        objects: &[&Value],
+    ) -> Result<(), TypeErrors> {
+        let mut checked = vec![self.api_version];
+        for manager in managers.0.iter().chain(last) {
+            if self.versions.is_none() || checked.contains(&manager.api_version.as_str()) {
+                continue;
+            }
+            checked.push(&manager.api_version);
+            if let Some(message) = self.versions.and_then(|versions| versions.refusal(&manager.api_version)) {
+                return Err(TypeErrors(vec![TypeError { path: String::new(), message }]));
+            }
+            for object in objects {
+                if let Some((converted, kind)) = self.at(object, &manager.api_version) {
+                    check(&kind, &converted, Duplicates::Allowed)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes from all managers but one what changes from one object to another. If the changes may not be forced, a

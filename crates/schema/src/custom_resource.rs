@@ -6,7 +6,7 @@ use crate::cause::{Cause, Reason};
 use crate::document::Schema;
 use crate::embedded::embedded_resources;
 use crate::lists::duplicates;
-use crate::rules::rule_mistakes;
+use crate::rules::judge_rules;
 use crate::scale::Scale;
 use crate::validation::validate;
 
@@ -19,10 +19,19 @@ pub struct CustomResource<'a> {
     pub scale: Option<&'a Scale>,
 }
 
+/// What there is to say about an object.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Verdict {
+    /// What is wrong with it.
+    pub mistakes: Vec<Cause>,
+    /// What was wrong before and may stay so, but should be known.
+    pub warnings: Vec<String>,
+}
+
 impl CustomResource<'_> {
     /// Judges an object, new or as a change of an old one. `metadata` is what is wrong with its metadata, which is
     /// judged like that of any object, elsewhere.
-    pub fn mistakes(self, object: &Value, old: Option<&Value>, metadata: Vec<Cause>) -> Vec<Cause> {
+    pub fn mistakes(self, object: &Value, old: Option<&Value>, metadata: Vec<Cause>) -> Verdict {
         let mut found = metadata;
         found.extend(validate(self.schema, object, old, ""));
         if let Some(scale) = self.scale {
@@ -34,7 +43,7 @@ impl CustomResource<'_> {
     }
 
     /// Judges a change of the status alone.
-    pub fn status_mistakes(self, object: &Value, old: &Value, metadata: Vec<Cause>) -> Vec<Cause> {
+    pub fn status_mistakes(self, object: &Value, old: &Value, metadata: Vec<Cause>) -> Verdict {
         let mut found = metadata;
         if let (Some(schema), Some(status)) = (self.schema.property("status"), object.get("status")) {
             found.extend(validate(schema, status, old.get("status"), "status"));
@@ -45,23 +54,26 @@ impl CustomResource<'_> {
         self.lists_and_rules(object, Some(old), found)
     }
 
-    fn lists_and_rules(self, object: &Value, old: Option<&Value>, mut found: Vec<Cause>) -> Vec<Cause> {
+    fn lists_and_rules(self, object: &Value, old: Option<&Value>, mut found: Vec<Cause>) -> Verdict {
+        let mut warnings = Vec::new();
         let twice = duplicates(self.schema, object);
         // An object that had duplicates before may keep them.
         if !twice.is_empty() && old.is_none_or(|old| duplicates(self.schema, old).is_empty()) {
             found.extend(twice);
         }
         if !self.schema.has_rules {
-            return found;
+            return Verdict { mistakes: found, warnings };
         }
         if found.iter().any(is_blocking) {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing \
                           errors to complete validation";
             found.push(Cause::invalid("<nil>", &Value::Null, detail));
         } else {
-            found.extend(rule_mistakes(self.schema, object, old));
+            let (mistakes, excused) = judge_rules(self.schema, object, old);
+            found.extend(mistakes);
+            warnings.extend(excused.iter().map(|cause| format!("{}: {}", cause.field, cause.message)));
         }
-        found
+        Verdict { mistakes: found, warnings }
     }
 }
 

@@ -109,6 +109,60 @@ fn storage_version(definition: &Value) -> Option<&str> {
     stored.get("name")?.as_str()
 }
 
+/// Judges a change of a definition's status alone: who reports may forget versions that the spec does not know.
+pub fn status_mistakes(definition: &Value) -> Vec<Cause> {
+    let mut found = Vec::new();
+    if let Some(names) = definition.pointer("/status/acceptedNames").and_then(Props::of) {
+        spec::names(names, &Path::ROOT.name("status.acceptedNames"), &mut found);
+    }
+    found
+}
+
+/// What is odd about a definition, unless it was so before: formats that nobody checks, and sets of what has no order
+/// of its own.
+pub fn definition_warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
+    let known: BTreeSet<String> = old.map(oddities).unwrap_or_default().into_iter().collect();
+    oddities(definition).into_iter().filter(|said| !known.contains(said)).collect()
+}
+
+fn oddities(definition: &Value) -> Vec<String> {
+    let versions =
+        definition.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let schemas = || versions.iter().filter_map(|version| version.pointer("/schema/openAPIV3Schema"));
+    let (mut formats, mut sets) = (Vec::new(), BTreeSet::new());
+    for schema in schemas() {
+        walk(schema, &mut |schema| {
+            let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
+            if !text("format").is_empty() && !crate::format::is_recognised(text("type"), text("format")) {
+                formats.push(format!("unrecognized format {:?}", text("format")));
+            }
+            let items = schema.pointer("/items/type").and_then(Value::as_str).unwrap_or_default();
+            if text("x-kubernetes-list-type") == "set" && matches!(items, "object" | "array") {
+                sets.insert(format!(
+                    "x-kubernetes-list-type: set for items of type {items:?} is not supported by server-side apply or \
+                     CEL validation rules"
+                ));
+            }
+        });
+    }
+    formats.into_iter().chain(sets).collect()
+}
+
+/// Calls back for a schema and every one in it.
+fn walk(schema: &Value, each: &mut impl FnMut(&Value)) {
+    if !schema.is_object() {
+        return;
+    }
+    each(schema);
+    for key in ["items", "additionalProperties", "not"] {
+        schema.get(key).into_iter().for_each(|below| walk(below, each));
+    }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        schema.get(key).and_then(Value::as_array).into_iter().flatten().for_each(|below| walk(below, each));
+    }
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten().for_each(|(_, below)| walk(below, each));
+}
+
 /// Judges a definition, new or as a change of an old one. Its metadata is judged like that of any object, elsewhere;
 /// only the rule that ties its name to the names it defines is checked here.
 pub fn definition_mistakes(definition: &Value, old: Option<&Value>) -> Vec<Cause> {

@@ -205,6 +205,20 @@ fn head_metadata(metadata: &Map<String, Value>, path: &Path<'_>, found: &mut Vec
             found.extend(broken.iter().map(|rule| Cause::invalid(path, key, rule)));
         }
     }
+    let list = |name: &str| metadata.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (index, owner) in list("ownerReferences").iter().enumerate() {
+        let references = path.name("ownerReferences");
+        let path = references.index(index);
+        for name in ["apiVersion", "kind", "name", "uid"] {
+            if owner.get(name).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                found.push(Cause::required(path.name(name), "must not be empty"));
+            }
+        }
+    }
+    for finalizer in list("finalizers").iter().filter_map(Value::as_str) {
+        let broken = names::qualified_name(finalizer);
+        found.extend(broken.iter().map(|rule| Cause::invalid(path.name("finalizers"), finalizer, rule)));
+    }
 }
 
 #[cfg(test)]

@@ -56,6 +56,16 @@ impl TextFormat {
     }
 }
 
+/// Whether a format means something for a type that a definition names.
+pub(crate) fn is_recognised(kind: &str, format: &str) -> bool {
+    match kind {
+        "" | "string" => TextFormat::named(format).is_some(),
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        _ => false,
+    }
+}
+
 /// Whether the server checks a format for a type; all others are ignored, as if they were not written.
 pub(crate) fn is_checked(kind: Option<Type>, is_int_or_string: bool, format: &str) -> bool {
     match kind {
@@ -134,7 +144,8 @@ fn is_mac(text: &str) -> bool {
         });
         well_formed && counts.contains(&found)
     };
-    groups(':', 2, &[6, 8, 20]) || groups('-', 2, &[6, 8, 20]) || groups('.', 4, &[3, 4, 10])
+    let is_bare = matches!(text.len(), 12 | 16 | 40) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_bare || groups(':', 2, &[6, 8, 20]) || groups('-', 2, &[6, 8, 20]) || groups('.', 4, &[3, 4, 10])
 }
 
 /// Five groups of hexadecimal digits whose dashes may be missing.

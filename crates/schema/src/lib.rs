@@ -32,9 +32,11 @@ mod wording;
 
 pub use cause::{Cause, Reason, Shown, summary};
 pub use column::{Column, age};
-pub use custom_resource::CustomResource;
+pub use custom_resource::{CustomResource, Verdict};
 pub use defaults::{apply_defaults, drop_nulls, fill};
-pub use definition::{default_definition, definition_mistakes, remember_stored_version};
+pub use definition::{
+    default_definition, definition_mistakes, definition_warnings, remember_stored_version, status_mistakes,
+};
 pub use document::{Document, NodeId, Schema};
 pub use embedded::{embedded_resources, undecodable_metadata, undecodable_resource};
 pub use jsonpath::JsonPath;
@@ -46,3 +48,4 @@ pub use prune::{Pruning, unknown_field};
 pub use rules::rule_mistakes;
 pub use scale::Scale;
 pub use validation::validate;
+pub use wording::quoted;

@@ -12,6 +12,11 @@ fn too_long(text: &str, limit: usize) -> Option<String> {
     (text.len() > limit).then(|| format!("must be no more than {limit} bytes"))
 }
 
+/// The same for names of DNS, of which the original counts the characters. They are the same: others are refused.
+fn too_long_name(text: &str, limit: usize) -> Option<String> {
+    (text.len() > limit).then(|| format!("must be no more than {limit} characters"))
+}
+
 /// The sentence about a pattern, with examples.
 fn shape(sentence: &str, examples: &[&str], pattern: &str) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}'")).collect();
@@ -35,8 +40,10 @@ fn is_name_part(text: &str) -> bool {
 
 /// A DNS label, as most names inside an object are.
 pub fn dns_label(text: &str) -> Vec<String> {
-    let mut broken: Vec<String> = too_long(text, 63).into_iter().collect();
-    if !is_label(text) {
+    let mut broken: Vec<String> = too_long_name(text, 63).into_iter().collect();
+    if !is_label(text) && text.split('.').all(is_label) {
+        broken.push("must not contain dots".to_owned());
+    } else if !is_label(text) {
         let sentence = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
                         start and end with an alphanumeric character";
         broken.push(shape(sentence, &["my-name", "123-abc"], DNS_LABEL));
@@ -46,7 +53,7 @@ pub fn dns_label(text: &str) -> Vec<String> {
 
 /// A DNS subdomain, as most object names are.
 pub fn dns_subdomain(text: &str) -> Vec<String> {
-    let mut broken: Vec<String> = too_long(text, 253).into_iter().collect();
+    let mut broken: Vec<String> = too_long_name(text, 253).into_iter().collect();
     if !text.split('.').all(is_label) {
         let sentence = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
                         and must start and end with an alphanumeric character";
@@ -57,7 +64,7 @@ pub fn dns_subdomain(text: &str) -> Vec<String> {
 
 /// A DNS label that starts with a letter, as resource names are.
 pub fn dns_1035_label(text: &str) -> Vec<String> {
-    let mut broken: Vec<String> = too_long(text, 63).into_iter().collect();
+    let mut broken: Vec<String> = too_long_name(text, 63).into_iter().collect();
     if !is_label(text) || text.starts_with(|c: char| c.is_ascii_digit()) {
         let sentence = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
                         alphabetic character, and end with an alphanumeric character";
@@ -82,7 +89,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
         }
         _ => {
             let sentence =
-                shape(&qualified_sentence("a qualified name"), &["MyName", "my.name", "123-abc"], QUALIFIED_NAME);
+                shape(&qualified_sentence("a valid label key"), &["MyName", "my.name", "123-abc"], QUALIFIED_NAME);
             return vec![format!(
                 "{sentence} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             )];

@@ -171,7 +171,7 @@ pub struct Node {
     /// Whether there are sets or keyed lists here or further inside.
     pub(crate) has_keyed: bool,
     /// Whether there are embedded resources here or further inside.
-    pub(crate) has_embedded: bool,
+    pub has_embedded: bool,
 }
 
 impl Node {

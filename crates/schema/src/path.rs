@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+/// The longest text of a path: whoever reads one that is longer has lost the way before.
+const LONGEST_TEXT: usize = 4096;
+
 /// A place in an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
@@ -62,6 +65,13 @@ impl<'a> Path<'a> {
         }
         let mut out = String::new();
         for step in steps.into_iter().rev() {
+            // Keys may be as long as the object, and every mistake below one repeats it.
+            if out.len() > LONGEST_TEXT {
+                let end = out.floor_char_boundary(LONGEST_TEXT);
+                out.truncate(end);
+                out.push('…');
+                return out;
+            }
             match step {
                 Step::Root => {}
                 Step::Name(name) => {

@@ -19,14 +19,14 @@ pub struct Pruning<'a> {
 impl Pruning<'_> {
     /// Drops the unknown fields of a whole object and returns their paths, sorted.
     pub fn object(self, schema: Schema<'_>, object: &mut Value) -> Vec<String> {
-        let mut walk = Walk { metadata: self.metadata, dropped: Vec::new() };
+        let mut walk = Walk { metadata: self.metadata, dropped: Vec::new(), said: 0 };
         walk.known(schema, object, &Path::ROOT, true);
         walk.sorted()
     }
 
     /// Drops the unknown fields of a value inside an object and returns their paths from there, sorted.
     pub fn value(self, schema: Schema<'_>, value: &mut Value) -> Vec<String> {
-        let mut walk = Walk { metadata: self.metadata, dropped: Vec::new() };
+        let mut walk = Walk { metadata: self.metadata, dropped: Vec::new(), said: 0 };
         walk.known(schema, value, &Path::ROOT, false);
         walk.sorted()
     }
@@ -40,9 +40,21 @@ pub fn unknown_field(path: &str) -> String {
 struct Walk<'s> {
     metadata: Option<Schema<'s>>,
     dropped: Vec<String>,
+    said: usize,
 }
 
+/// How much is said about unknown fields, in bytes. What is dropped beyond that is dropped without a word.
+const MOST_SAID: usize = 1 << 20;
+
 impl Walk<'_> {
+    fn name(&mut self, path: &Path<'_>) {
+        if self.said < MOST_SAID {
+            let text = path.dotted();
+            self.said += text.len();
+            self.dropped.push(text);
+        }
+    }
+
     fn sorted(mut self) -> Vec<String> {
         self.dropped.sort_unstable();
         self.dropped
@@ -74,7 +86,7 @@ impl Walk<'_> {
                     }
                     Additional::Unsaid if schema.preserves_unknown => true,
                     Additional::Unsaid => {
-                        self.dropped.push(path.name(key).dotted());
+                        self.name(&path.name(key));
                         false
                     }
                 }
@@ -139,7 +151,7 @@ impl Walk<'_> {
     fn unknown(&mut self, value: &mut Value, path: &Path<'_>) {
         match value {
             Value::Object(map) => map.retain(|key, _| {
-                self.dropped.push(path.name(key).dotted());
+                self.name(&path.name(key));
                 false
             }),
             Value::Array(items) => {
@@ -163,6 +175,17 @@ mod tests {
         let (document, root) = Document::of_custom_resource(&schema);
         let dropped = Pruning::default().object(document.at(root), &mut object);
         (object, dropped)
+    }
+
+    #[test]
+    fn unknown_fields_behind_a_long_key_go_and_are_named_within_bounds() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": {
+            "type": "object", "properties": {"known": {"type": "string"}}}}}});
+        let fields: serde_json::Map<String, Value> = (0..20_000).map(|at| (format!("f{at}"), json!(1))).collect();
+        let (object, dropped) = pruned(schema, json!({"spec": {"k".repeat(1 << 20): fields}}));
+        assert_eq!(object["spec"]["k".repeat(1 << 20)], json!({}));
+        assert!(dropped.iter().map(String::len).sum::<usize>() < 2 << 20);
+        assert!(dropped[0].starts_with("spec.kkk") && dropped[0].ends_with('…'));
     }
 
     #[test]

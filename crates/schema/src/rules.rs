@@ -141,10 +141,15 @@ impl Budget {
 
 /// Judges an object by the rules of its schema and of all inside it. `old` is the object it takes the place of.
 pub fn rule_mistakes(schema: Schema<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let mut walk = Walk { budget: &mut Budget::full(), found: Vec::new() };
+    judge_rules(schema, object, old).0
+}
+
+/// The same, and beside it what is excused because it was so before.
+pub(crate) fn judge_rules(schema: Schema<'_>, object: &Value, old: Option<&Value>) -> (Vec<Cause>, Vec<Cause>) {
+    let mut walk = Walk { budget: &mut Budget::full(), found: Vec::new(), excused: Vec::new() };
     let past = old.map(|old| Pair { schema, new: object, old });
     walk.value(schema, object, old, Past { here: past, around: None }, &Path::ROOT);
-    walk.found
+    (walk.found, walk.excused)
 }
 
 /// Judges a value by the rules of its schema and of all inside it, changed or not.
@@ -155,7 +160,7 @@ pub(crate) fn check(
     path: &Path<'_>,
     budget: &mut Budget,
 ) -> Vec<Cause> {
-    let mut walk = Walk { budget, found: Vec::new() };
+    let mut walk = Walk { budget, found: Vec::new(), excused: Vec::new() };
     walk.value(schema, value, old, Past::default(), path);
     walk.found
 }
@@ -203,6 +208,8 @@ impl<'v> Past<'v> {
 struct Walk<'b> {
     budget: &'b mut Budget,
     found: Vec<Cause>,
+    /// What is wrong and was so before.
+    excused: Vec<Cause>,
 }
 
 impl Walk<'_> {
@@ -331,9 +338,6 @@ impl Walk<'_> {
                     }
                 },
             };
-            if is_excused {
-                continue;
-            }
             let detail = message.unwrap_or_else(|| match source.message.as_deref().filter(|text| !text.is_empty()) {
                 Some(message) => message.trim().to_owned(),
                 None => format!("failed rule: {said}"),
@@ -343,12 +347,13 @@ impl Walk<'_> {
                 value => value.into(),
             };
             let field = blamed(rule, path).unwrap_or(*path);
-            self.found.push(match source.reason.as_deref() {
+            let cause = match source.reason.as_deref() {
                 Some("FieldValueForbidden") => Cause::forbidden(field, &detail),
                 Some("FieldValueRequired") => Cause::required(field, &detail),
                 Some("FieldValueDuplicate") => Cause::duplicate(field, shown),
                 _ => Cause::invalid(field, shown, &detail),
-            });
+            };
+            if is_excused { &mut self.excused } else { &mut self.found }.push(cause);
         }
     }
 

@@ -22,7 +22,7 @@ use crate::wording;
 ///
 /// `base` is the place of the value in its object, empty for the object itself; messages are worded from the value.
 pub fn validate(schema: Schema<'_>, value: &Value, old: Option<&Value>, base: &str) -> Vec<Cause> {
-    let mut walk = Walk { base, findings: Vec::new(), is_default: false };
+    let mut walk = Walk { base, findings: Vec::new(), said: 0, is_default: false };
     walk.value(schema, value, None, &Path::ROOT);
     // Old values matter only when there is something to excuse, which is rare.
     if let Some(old) = old.filter(|_| !walk.findings.is_empty()) {
@@ -34,7 +34,7 @@ pub fn validate(schema: Schema<'_>, value: &Value, old: Option<&Value>, base: &s
 
 /// Checks a default against its schema.
 pub(crate) fn validate_default(schema: Schema<'_>, value: &Value, base: &str) -> Vec<Cause> {
-    let mut walk = Walk { base, findings: Vec::new(), is_default: true };
+    let mut walk = Walk { base, findings: Vec::new(), said: 0, is_default: true };
     walk.value(schema, value, None, &Path::ROOT);
     walk.causes()
 }
@@ -45,9 +45,14 @@ struct Finding {
     cause: Cause,
 }
 
+/// How much is said about one value, in bytes: a short one can have many mistakes behind a long path.
+const MOST_SAID: usize = 1 << 20;
+
 struct Walk<'b> {
     base: &'b str,
     findings: Vec<Finding>,
+    /// How much they say, in bytes.
+    said: usize,
     /// In defaults, the original does not look at the type of int-or-string and takes every format for what it says.
     is_default: bool,
 }
@@ -81,7 +86,12 @@ impl Walk<'_> {
 
     /// A mistake with a place. The sentence begins with the place and where it was found.
     fn report(&mut self, path: &str, sentence: String, cause: impl FnOnce(String, &str) -> Cause) {
+        if self.said > MOST_SAID {
+            // It counts all the same, and all of them are told as one.
+            return self.report_plain("there are more mistakes than can be listed".to_owned());
+        }
         let text = format!("{path} in body {sentence}");
+        self.said += text.len();
         let cause = cause(self.field(path), &text);
         self.findings.push(Finding { text, cause });
     }

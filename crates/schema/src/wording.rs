@@ -21,8 +21,8 @@ pub(crate) fn is_printable(c: char) -> bool {
     PRINTABLE.is_match(c.encode_utf8(&mut [0; 4]))
 }
 
-/// Text in double quotes.
-pub(crate) fn quoted(text: &str) -> String {
+/// Text in double quotes, with escapes for what cannot be printed, as messages of the real server have it.
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

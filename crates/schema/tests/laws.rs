@@ -208,3 +208,15 @@ proptest! {
         prop_assert!(causes.is_empty(), "{:?}", causes);
     }
 }
+
+#[test]
+fn many_mistakes_behind_a_long_key_are_told_within_bounds() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": {
+        "type": "array", "items": {"type": "string"}}}}});
+    let (document, root) = Document::of_custom_resource(&schema);
+    let object = json!({"spec": {"k".repeat(1 << 20): vec![0; 20_000]}});
+    let causes = validate(document.at(root), &object, None, "");
+    let said: usize = causes.iter().map(|cause| cause.field.len() + cause.message.len()).sum();
+    assert!(said < 8 << 20, "{said} bytes");
+    assert!(causes.last().unwrap().message.contains("more mistakes than can be listed"), "{:?}", causes.last());
+}

@@ -75,8 +75,8 @@ impl Server {
         apply_defaults(schema, &mut object);
         let judge = CustomResource { schema, scale: scale.as_ref() };
         let causes = match (&old, is_status) {
-            (Some(old), true) => judge.status_mistakes(&object, old, Vec::new()),
-            (old, _) => judge.mistakes(&object, old.as_ref(), Vec::new()),
+            (Some(old), true) => judge.status_mistakes(&object, old, Vec::new()).mistakes,
+            (old, _) => judge.mistakes(&object, old.as_ref(), Vec::new()).mistakes,
         };
         if !causes.is_empty() {
             return Answer::Refused(causes);

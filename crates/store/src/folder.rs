@@ -13,15 +13,15 @@ const LOCK: &str = "lock";
 
 /// A data folder that nobody else has while this value lives.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     path: PathBuf,
     // The lock goes when the file is closed, by us or by the system after a crash.
     _lock: File,
 }
 
 impl Folder {
-    /// Makes the folder if need be and takes it.
-    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+    /// Makes the folder if need be and takes it. A folder that is refused stays as it is.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
         let failed = |act: &'static str| {
             move |source: io::Error| match source.kind() {
                 io::ErrorKind::NotADirectory => OpenError::NotAFolder { folder: path.to_owned() },
@@ -63,7 +63,8 @@ impl Folder {
         self.path.join(FILE)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

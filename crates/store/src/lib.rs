@@ -73,6 +73,7 @@ pub use change::{Change, CommitError, Committed, Expect};
 pub use engine::{Engine, EngineError, Mark, Memory, Redb, Row, RowKind};
 pub use error::{CompactError, OpenError, ReadError, WatchError};
 pub use event::{Event, EventKind};
+pub use folder::Folder;
 pub use key::Key;
 pub use record::{Body, Record};
 pub use state::{Page, Snapshot};

@@ -78,6 +78,10 @@ impl State {
         Snapshot { revision: self.revision, records }
     }
 
+    pub(crate) fn count(&self, resource: &str) -> usize {
+        self.resources.get(resource).map_or(0, |found| found.objects.len())
+    }
+
     pub(crate) fn all(&self) -> Snapshot {
         Snapshot { revision: self.revision, records: self.objects.iter().map(|record| record.0.clone()).collect() }
     }

@@ -51,7 +51,11 @@ impl Store {
     ///
     /// Reads the whole log, and blocks the thread meanwhile.
     pub fn open(folder: &Path, indexer: Indexer, window: Window) -> Result<Self, OpenError> {
-        let folder = Folder::open(folder)?;
+        Store::open_in(Folder::open(folder)?, indexer, window)
+    }
+
+    /// The same in a folder that was taken before, for whoever keeps other things there too.
+    pub fn open_in(folder: Folder, indexer: Indexer, window: Window) -> Result<Self, OpenError> {
         let (path, file) = (folder.path().to_owned(), folder.file());
         let refused = |error| match error {
             EngineError::Io(source) => OpenError::File { file: file.clone(), source },
@@ -116,6 +120,11 @@ impl Store {
     /// The current objects of a resource, in one namespace or in all.
     pub fn list(&self, resource: &str, namespace: Option<&str>) -> Snapshot {
         self.inner.shared.read().list(resource, namespace)
+    }
+
+    /// How many objects of a resource there are now.
+    pub fn count(&self, resource: &str) -> usize {
+        self.inner.shared.read().count(resource)
     }
 
     /// The current objects of all resources, in no order: what who follows [`Store::watch_all`] begins with.

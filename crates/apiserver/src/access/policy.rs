@@ -1,10 +1,13 @@
 //! The decision: may this user do that? Roles and bindings in, yes or no out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::object::{Metadata, Object};
+use crate::reach::Reach;
+use crate::selector::LabelSelector;
 
 use super::identity::Identity;
 use super::rule::Rule;
@@ -32,6 +35,10 @@ pub struct Action<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct Role {
     rules: Vec<Rule>,
+    /// By which it becomes part of others.
+    labels: Object,
+    /// Which others are part of it.
+    parts: Vec<LabelSelector>,
 }
 
 /// Who is given a role.
@@ -41,11 +48,16 @@ pub enum Subject {
     User(String),
     /// By group.
     Group(String),
+    /// A service account, by namespace and name.
+    Account(String, String),
 }
 
 /// A role given to subjects.
 #[derive(Debug, Clone)]
 pub struct Binding {
+    name: String,
+    /// Empty for a ClusterRoleBinding.
+    namespace: String,
     /// Whether the role is a ClusterRole.
     to_cluster_role: bool,
     role: String,
@@ -53,20 +65,30 @@ pub struct Binding {
 }
 
 /// All roles and bindings, ready to be asked.
-#[derive(Debug, Default)]
+///
+/// One change is one entry: what is not concerned by it is not read again. A copy, which is made when somebody still
+/// asks the old state, copies pointers.
+#[derive(Debug, Default, Clone)]
 pub struct Policy {
-    cluster_roles: HashMap<String, Role>,
-    roles: HashMap<(String, String), Role>,
-    cluster_bindings: Vec<Binding>,
-    /// By namespace.
-    bindings: HashMap<String, Vec<Binding>>,
+    cluster_roles: HashMap<String, Arc<Role>>,
+    roles: HashMap<(String, String), Arc<Role>>,
+    cluster_bindings: BTreeMap<String, Arc<Binding>>,
+    /// By namespace and name.
+    bindings: HashMap<String, BTreeMap<String, Arc<Binding>>>,
+    /// The cluster roles that are made of others.
+    made_of_others: BTreeMap<String, Arc<Role>>,
 }
 
 impl Role {
     /// Reads a Role or ClusterRole.
     pub fn read(object: &Object) -> Role {
         let rules = object.get("rules").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        Role { rules: rules.iter().map(Rule::read).collect() }
+        let parts = object.list("aggregationRule.clusterRoleSelectors");
+        Role {
+            rules: rules.iter().map(Rule::read).collect(),
+            labels: object.metadata().map("labels").cloned().unwrap_or_default(),
+            parts: parts.iter().filter_map(LabelSelector::of_object).collect(),
+        }
     }
 
     /// Its rules.
@@ -85,6 +107,8 @@ impl Binding {
         let subjects = object.get("subjects").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let own_namespace = object.namespace();
         Binding {
+            name: object.name().to_owned(),
+            namespace: own_namespace.to_owned(),
             to_cluster_role: reference("kind") == "ClusterRole",
             role: reference("name"),
             subjects: subjects.iter().filter_map(|subject| Subject::read(subject, own_namespace)).collect(),
@@ -92,10 +116,34 @@ impl Binding {
     }
 
     fn concerns(&self, identity: &Identity) -> bool {
-        self.subjects.iter().any(|subject| match subject {
+        self.subject(identity).is_some()
+    }
+
+    /// As whom the user is given the role.
+    fn subject(&self, identity: &Identity) -> Option<&Subject> {
+        self.subjects.iter().find(|subject| match subject {
             Subject::User(name) => *name == identity.user,
             Subject::Group(name) => identity.is_in(name),
+            Subject::Account(namespace, name) => {
+                let rest = identity.user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+                rest == Some((namespace.as_str(), name.as_str()))
+            }
         })
+    }
+
+    /// The binding as the reason of a decision.
+    fn described(&self, subject: &Subject) -> String {
+        let (kind, name) = match self.namespace.as_str() {
+            "" => ("ClusterRoleBinding", self.name.clone()),
+            namespace => ("RoleBinding", format!("{}/{namespace}", self.name)),
+        };
+        let role = if self.to_cluster_role { "ClusterRole" } else { "Role" };
+        let to = match subject {
+            Subject::User(name) => format!("User {name:?}"),
+            Subject::Group(name) => format!("Group {name:?}"),
+            Subject::Account(namespace, name) => format!("ServiceAccount {:?}", format!("{name}/{namespace}")),
+        };
+        format!("RBAC: allowed by {kind} {name:?} of {role} {:?} to {to}", self.role)
     }
 }
 
@@ -107,7 +155,7 @@ impl Subject {
             "Group" => Some(Subject::Group(text("name").to_owned())),
             "ServiceAccount" => {
                 let namespace = if text("namespace").is_empty() { own_namespace } else { text("namespace") };
-                Some(Subject::User(format!("system:serviceaccount:{namespace}:{}", text("name"))))
+                Some(Subject::Account(namespace.to_owned(), text("name").to_owned()))
             }
             _ => None,
         }
@@ -115,24 +163,46 @@ impl Subject {
 }
 
 impl Policy {
-    /// Adds a ClusterRole.
-    pub fn add_cluster_role(&mut self, name: &str, role: Role) {
-        self.cluster_roles.insert(name.to_owned(), role);
+    /// Takes note of what an object is now, by the plural name of its kind; none if it is gone. The answer is whether
+    /// that may change cluster roles that are made of others.
+    pub fn learn(&mut self, plural: &str, namespace: &str, name: &str, object: Option<&Object>) -> bool {
+        match plural {
+            "clusterroles" => return self.learn_cluster_role(name, object),
+            "roles" => {
+                let key = (namespace.to_owned(), name.to_owned());
+                match object {
+                    Some(object) => self.roles.insert(key, Arc::new(Role::read(object))),
+                    None => self.roles.remove(&key),
+                };
+            }
+            "clusterrolebindings" => note(&mut self.cluster_bindings, name, object),
+            "rolebindings" => {
+                let own = self.bindings.entry(namespace.to_owned()).or_default();
+                note(own, name, object);
+                if own.is_empty() {
+                    self.bindings.remove(namespace);
+                }
+            }
+            _ => {}
+        }
+        false
     }
 
-    /// Adds a Role.
-    pub fn add_role(&mut self, namespace: &str, name: &str, role: Role) {
-        self.roles.insert((namespace.to_owned(), name.to_owned()), role);
-    }
-
-    /// Adds a ClusterRoleBinding.
-    pub fn add_cluster_binding(&mut self, binding: Binding) {
-        self.cluster_bindings.push(binding);
-    }
-
-    /// Adds a RoleBinding.
-    pub fn add_binding(&mut self, namespace: &str, binding: Binding) {
-        self.bindings.entry(namespace.to_owned()).or_default().push(binding);
+    fn learn_cluster_role(&mut self, name: &str, object: Option<&Object>) -> bool {
+        let role = object.map(|object| Arc::new(Role::read(object)));
+        let before = match &role {
+            Some(role) => self.cluster_roles.insert(name.to_owned(), role.clone()),
+            None => self.cluster_roles.remove(name),
+        };
+        let was_made = self.made_of_others.remove(name).is_some();
+        if let Some(role) = role.as_ref().filter(|role| !role.parts.is_empty()) {
+            self.made_of_others.insert(name.to_owned(), role.clone());
+        }
+        let is_part = |part: &Arc<Role>| {
+            let label = |key: &str| part.labels.get(key).and_then(Value::as_str);
+            self.made_of_others.values().flat_map(|whole| &whole.parts).any(|selector| selector.matches(label))
+        };
+        was_made || self.made_of_others.contains_key(name) || before.iter().chain(&role).any(is_part)
     }
 
     /// Whether the user may do that.
@@ -140,11 +210,27 @@ impl Policy {
         identity.is_master() || self.held(identity, action.namespace).any(|rule| rule.allows(action))
     }
 
+    /// Whether the user may do that, and why: which role allows it, and how they come to it. Nothing is said of who
+    /// may do everything.
+    pub fn decision(&self, identity: &Identity, action: &Action<'_>) -> (bool, Option<String>) {
+        if identity.is_master() {
+            return (true, None);
+        }
+        let own = self.bindings.get(action.namespace).into_iter().flat_map(BTreeMap::values);
+        let reason = self.cluster_bindings.values().chain(own).find_map(|binding| {
+            let subject = binding.subject(identity)?;
+            let role = self.bound(binding, action.namespace)?;
+            role.rules.iter().any(|rule| rule.allows(action)).then(|| binding.described(subject))
+        });
+        (reason.is_some(), reason)
+    }
+
     /// The rules that a user holds in a namespace; with an empty one, those that hold everywhere.
     pub fn held<'p>(&'p self, identity: &'p Identity, namespace: &'p str) -> impl Iterator<Item = &'p Rule> {
-        let everywhere = self.cluster_bindings.iter().filter(|binding| binding.concerns(identity));
-        let everywhere = everywhere.filter_map(|binding| self.cluster_roles.get(&binding.role));
-        let here = self.bindings.get(namespace).into_iter().flatten().filter(|binding| binding.concerns(identity));
+        let everywhere = self.cluster_bindings.values().filter(|binding| binding.concerns(identity));
+        let everywhere = everywhere.filter_map(|binding| self.role(true, "", &binding.role));
+        let here = self.bindings.get(namespace).into_iter().flat_map(BTreeMap::values);
+        let here = here.filter(|binding| binding.concerns(identity));
         let here = here.filter_map(move |binding| self.bound(binding, namespace));
         everywhere.chain(here).flat_map(Role::rules)
     }
@@ -152,9 +238,9 @@ impl Policy {
     /// The role behind a reference, if there is one.
     pub fn role(&self, is_cluster_role: bool, namespace: &str, name: &str) -> Option<&Role> {
         if is_cluster_role {
-            return self.cluster_roles.get(name);
+            return self.cluster_roles.get(name).map(|role| &**role);
         }
-        self.roles.get(&(namespace.to_owned(), name.to_owned()))
+        self.roles.get(&(namespace.to_owned(), name.to_owned())).map(|role| &**role)
     }
 
     fn bound(&self, binding: &Binding, namespace: &str) -> Option<&Role> {
@@ -169,6 +255,13 @@ impl Policy {
         let held: Vec<Rule> = self.held(identity, namespace).cloned().collect();
         Rule::missing(&held, wanted)
     }
+}
+
+fn note(bindings: &mut BTreeMap<String, Arc<Binding>>, name: &str, object: Option<&Object>) {
+    match object {
+        Some(object) => bindings.insert(name.to_owned(), Arc::new(Binding::read(object))),
+        None => bindings.remove(name),
+    };
 }
 
 /// The sentence for a refusal.
@@ -206,24 +299,24 @@ mod tests {
             {"apiGroups": [""], "resources": ["configmaps", "pods/log"], "verbs": ["get", "list"]},
             {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["one"], "verbs": ["get"]}
         ]});
-        policy.add_role("a", "reader", Role::read(&object(reader)));
+        policy.learn("roles", "a", "reader", Some(&object(reader)));
         let pilot = json!({"rules": [
             {"apiGroups": ["g"], "resources": ["*"], "verbs": ["*"]},
             {"apiGroups": [""], "resources": ["*/status"], "verbs": ["patch"]},
             {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}
         ]});
-        policy.add_cluster_role("pilot", Role::read(&object(pilot)));
-        policy.add_binding(
-            "a",
-            Binding::read(&object(json!({
-                "metadata": {"namespace": "a"},
-                "roleRef": {"kind": "Role", "name": "reader"},
-                "subjects": [{"kind": "ServiceAccount", "name": "mate"}, {"kind": "Group", "name": "crew"}]
-            }))),
-        );
-        policy.add_cluster_binding(Binding::read(&object(json!({
+        policy.learn("clusterroles", "", "pilot", Some(&object(pilot)));
+        let crew = json!({
+            "metadata": {"namespace": "a", "name": "crew"},
+            "roleRef": {"kind": "Role", "name": "reader"},
+            "subjects": [{"kind": "ServiceAccount", "name": "mate"}, {"kind": "Group", "name": "crew"}]
+        });
+        policy.learn("rolebindings", "a", "crew", Some(&object(crew)));
+        let ann = json!({
+            "metadata": {"name": "ann"},
             "roleRef": {"kind": "ClusterRole", "name": "pilot"}, "subjects": [{"kind": "User", "name": "ann"}]
-        }))));
+        });
+        policy.learn("clusterrolebindings", "", "ann", Some(&object(ann)));
         policy
     }
 
@@ -258,6 +351,36 @@ mod tests {
     #[case(Identity::authenticated("root", ["system:masters".to_owned()]), on("delete", "nodes", ""), true)]
     fn rules_bound_to_the_user_decide(#[case] who: Identity, #[case] action: Action<'_>, #[case] allowed: bool) {
         assert_eq!(policy().allows(&who, &action), allowed);
+    }
+
+    #[test]
+    fn decision_names_the_binding_the_role_and_the_subject() {
+        let (allowed, reason) = policy().decision(&mate(), &on("list", "configmaps", "a"));
+        let wanted = r#"RBAC: allowed by RoleBinding "crew/a" of Role "reader" to ServiceAccount "mate/a""#;
+        assert_eq!((allowed, reason.as_deref()), (true, Some(wanted)));
+        assert_eq!(policy().decision(&mate(), &on("create", "configmaps", "a")), (false, None));
+    }
+
+    #[test]
+    fn binding_that_is_gone_gives_nothing_any_more() {
+        let mut policy = policy();
+        assert!(policy.allows(&mate(), &on("list", "configmaps", "a")));
+        policy.learn("rolebindings", "a", "crew", None);
+        assert!(!policy.allows(&mate(), &on("list", "configmaps", "a")));
+        assert!(policy.bindings.is_empty());
+    }
+
+    #[test]
+    fn only_parts_and_wholes_concern_roles_that_are_made_of_others() {
+        let mut policy = policy();
+        let labelled = |to: &str| object(json!({"metadata": {"labels": {"to": to}}}));
+        assert!(!policy.learn("clusterroles", "", "part", Some(&labelled("x"))));
+        let whole = json!({"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to": "x"}}]}});
+        assert!(policy.learn("clusterroles", "", "whole", Some(&object(whole))));
+        assert!(policy.learn("clusterroles", "", "part", Some(&labelled("y"))));
+        assert!(!policy.learn("clusterroles", "", "part", Some(&labelled("z"))));
+        assert!(!policy.learn("clusterroles", "", "part", None));
+        assert!(policy.learn("clusterroles", "", "whole", None));
     }
 
     #[test]

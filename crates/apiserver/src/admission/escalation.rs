@@ -33,7 +33,8 @@ fn check_role(call: &Call, object: &Object, old: Option<&Object>) -> Result<(), 
         group: GROUP,
         resource: &call.resource.plural,
         namespace: &call.path.namespace,
-        name: object.name(),
+        // Of the path: whoever may escalate one role may change it, not make it.
+        name: &call.path.name,
         ..Action::default()
     };
     if call.server.policy().allows(&call.identity, &may_escalate) {

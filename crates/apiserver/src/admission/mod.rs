@@ -2,6 +2,7 @@
 
 mod attempt;
 mod binding;
+mod discretion;
 mod environment;
 mod escalation;
 mod matching;
@@ -13,12 +14,22 @@ pub use policies::{GROUP, Policies};
 pub use policy::Policy as AdmissionPolicy;
 
 use crate::builtin::namespace::IMMORTAL;
+use crate::builtin::priority_class::SYSTEM;
 use crate::call::Call;
 use crate::object::{Metadata, Object};
 use crate::options::DeleteOptions;
+use crate::resource::Origin;
 use crate::status::Failure;
 
 use attempt::{Attempt, Operation};
+
+/// Adds what follows from other objects to an object that is written. `old` is the stored one, none on creation.
+pub fn complete(call: &Call, object: &mut Object, old: Option<&Object>) -> Result<(), Failure> {
+    match &call.resource.origin {
+        Origin::BuiltIn(kind) if call.path.subresource.is_empty() => (kind.complete)(call, object, old),
+        _ => Ok(()),
+    }
+}
 
 /// Lets a write pass, or refuses it. `old` is the stored object, none on creation.
 pub fn admit(call: &Call, object: &Object, old: Option<&Object>) -> Result<(), Failure> {
@@ -45,6 +56,10 @@ pub fn review_deed(call: &Call, sent: &Object, is_dry_run: bool) -> Result<Vec<S
 pub fn review_deletion(call: &Call, old: &Object, options: &DeleteOptions) -> Result<Vec<String>, Failure> {
     if &*call.resource.storage == "core/namespaces" && IMMORTAL.contains(&old.name()) {
         return Err(Failure::forbidden(call.resource.named(), old.name(), "this namespace may not be deleted"));
+    }
+    if &*call.resource.storage == "scheduling.k8s.io/priorityclasses" && old.name().starts_with(SYSTEM) {
+        let why = "this is a system priority class and cannot be deleted";
+        return Err(Failure::forbidden(call.resource.named(), old.name(), why));
     }
     let attempt = || Attempt::new(call, Operation::Delete, old.name(), None, Some(old)).dry(options.is_dry_run);
     call.server.admission().judge(call, attempt)

@@ -11,6 +11,7 @@ use crate::status::{Cause, Failure};
 
 use super::attempt::Attempt;
 use super::binding::{Binding, param_resource};
+use super::discretion::Discretion;
 use super::environment::{Asker, Scene, question};
 use super::policy::{Objection, Policy};
 
@@ -101,7 +102,10 @@ impl Policies {
                         authorizer: &asker,
                         question: question(attempt),
                     };
-                    verdict.hear(policy, binding, policy.objections(&scene));
+                    let seen = [object.as_ref(), old.as_ref(), params.as_ref()];
+                    let discretion = Discretion::about(seen);
+                    let objections = policy.objections(&scene).into_iter().map(|one| discretion.apply(one));
+                    verdict.hear(policy, binding, objections.collect());
                 }
             }
         }

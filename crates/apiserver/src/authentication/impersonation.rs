@@ -140,7 +140,6 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
-    use crate::access::{Binding, Role};
     use crate::object::Object;
 
     use super::*;
@@ -162,16 +161,16 @@ mod tests {
             {"apiGroups": [AUTHENTICATION], "resources": ["userextras/example.com/scope"], "resourceNames": ["deck"],
                 "verbs": ["impersonate"]}
         ]});
-        policy.add_cluster_role("bob", Role::read(&object(role)));
+        policy.learn("clusterroles", "", "bob", Some(&object(role)));
         let subjects = json!([{"kind": "User", "name": "ann"}]);
         let binding = json!({"roleRef": {"kind": "ClusterRole", "name": "bob"}, "subjects": subjects});
-        policy.add_cluster_binding(Binding::read(&object(binding)));
+        policy.learn("clusterrolebindings", "", "bob", Some(&object(binding)));
         let role = json!({"rules": [
             {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["mate"], "verbs": ["impersonate"]}
         ]});
-        policy.add_role("a", "mate", Role::read(&object(role)));
+        policy.learn("roles", "a", "mate", Some(&object(role)));
         let binding = json!({"roleRef": {"kind": "Role", "name": "mate"}, "subjects": subjects});
-        policy.add_binding("a", Binding::read(&object(binding)));
+        policy.learn("rolebindings", "a", "mate", Some(&object(binding)));
         policy
     }
 

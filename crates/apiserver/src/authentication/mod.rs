@@ -57,13 +57,14 @@ impl Server {
 
     /// The identity of a request, by certificate or token.
     pub(crate) fn authenticate(&self, parts: &http::request::Parts) -> Result<Identity, Failure> {
+        // Who has shown a certificate is known; what else they bring is not looked at.
+        if let Some(PeerCertificate(identity)) = parts.extensions.get::<PeerCertificate>() {
+            return Ok(identity.clone());
+        }
         if let Some(token) = bearer(&parts.headers) {
             let accepted = std::str::from_utf8(token).ok().and_then(|token| self.identify(token, &[AUDIENCE]));
             return accepted.map(|accepted| accepted.identity).ok_or_else(Failure::unauthorized);
         }
-        match parts.extensions.get::<PeerCertificate>() {
-            Some(PeerCertificate(identity)) => Ok(identity.clone()),
-            None => Ok(Identity::anonymous()),
-        }
+        Ok(Identity::anonymous())
     }
 }

@@ -174,7 +174,7 @@ impl Claims {
 fn is_valid(object: &Object, uid: &str, now: Timestamp) -> bool {
     let end = object.meta_text("deletionTimestamp");
     // A time that cannot be read is a time that has passed.
-    let is_over = || end.parse::<Timestamp>().map_or(true, |end| end + LEEWAY <= now);
+    let is_over = || end.parse::<Timestamp>().map_or(true, |end| now.duration_since(end) >= LEEWAY);
     object.uid() == uid && (end.is_empty() || !is_over())
 }
 
@@ -235,6 +235,7 @@ mod tests {
     #[case(json!({"uid": "other"}), false)]
     #[case(json!({"uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z"}), true)]
     #[case(json!({"uid": "u", "deletionTimestamp": "2025-12-31T23:59:00Z"}), false)]
+    #[case(json!({"uid": "u", "deletionTimestamp": "9999-12-30T22:00:00Z"}), true)]
     #[case(json!({"uid": "u", "deletionTimestamp": "soon"}), false)]
     fn what_should_be_gone_gives_no_access(#[case] metadata: Value, #[case] valid: bool) {
         let object = json!({"metadata": metadata});

@@ -15,7 +15,7 @@ pub struct StaticTokens(Vec<(String, Identity)>);
 #[derive(Debug, Error)]
 pub enum TokensError {
     /// The file cannot be read.
-    #[error("{path}: cannot be read: {cause}")]
+    #[error("token file {path}: cannot be read: {cause}; --token-auth-file takes a text file that this user can read")]
     Read {
         /// The file.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum TokensError {
         cause: std::io::Error,
     },
     /// A line is not as it should be.
-    #[error("{path}, line {line}: {why}; a line is: token,user,uid and, if there are any, groups in quotes")]
+    #[error("token file {path}, line {line}: {why}; a line is: token,user,uid and, if there are any, groups in quotes")]
     Line {
         /// The file.
         path: PathBuf,

@@ -41,7 +41,7 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
         }
     }
     if size > MAX_SIZE {
-        causes.push(Cause::too_long("", MAX_SIZE as i64));
+        causes.push(Cause::too_long("[]", MAX_SIZE as i64));
     }
     if let Some(old) = old.filter(|old| is_immutable(old)) {
         if !is_immutable(object) {

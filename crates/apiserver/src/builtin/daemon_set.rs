@@ -12,8 +12,8 @@ use crate::table;
 use super::pod_rules::not_negative;
 use super::pod_spec::fill_condition_times;
 use super::workload::{
-    fill_template, is_everything, judge_always, judge_count_or_percent, judge_not_above_all, judge_same_selector,
-    judge_selector, judge_template, wide_cells,
+    fill_template, is_everything, judge_always, judge_count_or_percent, judge_counts, judge_not_above_all,
+    judge_same_selector, judge_selector, judge_template, wide_cells,
 };
 
 /// The kind.
@@ -28,7 +28,7 @@ pub static DAEMON_SET: Kind = Kind {
     definition: "io.k8s.api.apps.v1.DaemonSet",
     ways: Ways { generation: Generation::Wishes, ..Ways::PLAIN },
     defaults,
-    prepare: keep_parts_apart_from_the_start,
+    prepare,
     validate,
     columns: &[
         Column::NAME,
@@ -47,7 +47,36 @@ pub static DAEMON_SET: Kind = Kind {
     ..Kind::BASE
 };
 
+/// The annotation in which the number of templates so far survives from older versions of the kind.
+const TEMPLATES: &str = "deprecated.daemonset.template.generation";
+
+/// Counts the templates. What a writer says about the number is not asked.
+fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
+    keep_parts_apart_from_the_start(object, old, part);
+    let count = |object: &Object| {
+        let annotations = object.metadata().map("annotations");
+        let said = annotations.and_then(|all| all.get(TEMPLATES)).and_then(Value::as_str);
+        said.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0)
+    };
+    let number = match old {
+        None => 1,
+        Some(old) if part == Part::Main && old.at("spec.template") != object.at("spec.template") => count(old) + 1,
+        Some(old) => count(old),
+    };
+    write_count(object, number);
+}
+
+fn write_count(object: &mut Object, number: i64) {
+    let annotations = object.metadata_mut().entry("annotations").or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(TEMPLATES.to_owned(), number.to_string().into());
+    }
+}
+
 fn defaults(object: &mut Object) {
+    if object.metadata().map("annotations").is_none_or(|all| !all.contains_key(TEMPLATES)) {
+        write_count(object, 0);
+    }
     fill_template(object);
     if let Some(spec) = map_mut(object, "spec") {
         fill(spec, "revisionHistoryLimit", 10);
@@ -61,8 +90,10 @@ fn defaults(object: &mut Object) {
             fill(strategy, "rollingUpdate", json!({}));
             if let Some(rolling) = map_mut(strategy, "rollingUpdate") {
                 fill(rolling, "maxUnavailable", 1);
-                fill(rolling, "maxSurge", 0);
             }
+        }
+        if let Some(rolling) = map_mut(strategy, "rollingUpdate") {
+            fill(rolling, "maxSurge", 0);
         }
     }
     fill_condition_times(object, &["lastTransitionTime"]);
@@ -70,9 +101,14 @@ fn defaults(object: &mut Object) {
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if part == Part::Status {
-        return Vec::new();
+        let keys = ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"];
+        let mut causes = judge_counts(object, &keys);
+        let keys = ["observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable"];
+        causes.extend(judge_counts(object, &keys));
+        causes.extend(judge_counts(object, &["collisionCount"]));
+        return causes;
     }
-    let mut causes: Vec<Cause> = judge_same_selector(object, old).into_iter().collect();
+    let mut causes = Vec::new();
     let selector = object.at("spec.selector");
     causes.extend(judge_selector(selector, "spec.selector"));
     if is_everything(selector) {
@@ -87,6 +123,7 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     causes.extend(not_negative("spec.minReadySeconds", object.number("spec.minReadySeconds")));
     causes.extend(not_negative("spec.revisionHistoryLimit", object.number("spec.revisionHistoryLimit")));
     causes.extend(judge_strategy(object));
+    causes.extend(judge_same_selector(object, old));
     causes
 }
 

@@ -1,8 +1,10 @@
 //! CustomResourceDefinition: a kind that users bring along.
 
 use jiff::Timestamp;
-use seaworthy_schema::{Cause, default_definition, definition_mistakes, remember_stored_version};
-use serde_json::Value;
+use seaworthy_schema::{
+    Cause, default_definition, definition_mistakes, definition_warnings, remember_stored_version, status_mistakes,
+};
+use serde_json::{Value, json};
 
 use crate::kind::{Column, Generation, Kind, Part, STATUS, Ways, keep_parts_apart_from_the_start};
 use crate::object::{Metadata, Object};
@@ -22,10 +24,16 @@ pub static CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     categories: &["api-extensions"],
     subresources: &[STATUS],
     definition: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
-    ways: Ways { updates_unconditionally: false, generation: Generation::Wishes, ..Ways::PLAIN },
+    ways: Ways {
+        updates_unconditionally: false,
+        generation: Generation::Wishes,
+        counts_deletion: false,
+        ..Ways::PLAIN
+    },
     defaults,
     prepare,
     validate,
+    advice,
     begin_deletion,
     columns: &[
         Column::NAME,
@@ -52,6 +60,9 @@ fn defaults(object: &mut Object) {
 /// The versions in which objects may be stored are remembered, whoever forgets them.
 fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     keep_parts_apart_from_the_start(object, old, part);
+    if part == Part::Status {
+        return;
+    }
     let mut value = Value::Object(std::mem::take(object));
     remember_stored_version(&mut value);
     if let Value::Object(next) = value {
@@ -63,10 +74,42 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
 fn begin_deletion(object: &mut Object) {
     let held: Vec<Value> = object.finalizers().chain([FINALIZER]).map(Value::from).collect();
     object.set_meta("finalizers", held);
+    let now = object.meta_text("deletionTimestamp").to_owned();
+    set_terminating(object, "InstanceDeletionPending", PENDING, &now);
 }
 
-fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
+const PENDING: &str = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+
+/// Says how far the deletion has come.
+pub fn set_terminating(object: &mut Object, reason: &str, message: &str, now: &str) {
+    let status = object.entry("status").or_insert_with(|| json!({}));
+    let conditions = status.as_object_mut().map(|status| status.entry("conditions").or_insert_with(|| json!([])));
+    let Some(conditions) = conditions.and_then(Value::as_array_mut) else { return };
+    let at = conditions.iter().position(|condition| condition.text("type") == "Terminating");
+    let since = at.map_or(now.into(), |at| conditions[at]["lastTransitionTime"].clone());
+    let condition = json!({
+        "type": "Terminating", "status": "True", "reason": reason, "message": message, "lastTransitionTime": since,
+    });
+    match at {
+        Some(at) => conditions[at] = condition,
+        None => conditions.push(condition),
+    }
+}
+
+fn advice(object: &Object, old: Option<&Object>, part: Part) -> Vec<String> {
+    if part == Part::Status {
+        return Vec::new();
+    }
     let value = Value::Object(object.clone());
+    let old = old.map(|old| Value::Object(old.clone()));
+    definition_warnings(&value, old.as_ref())
+}
+
+fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
+    let value = Value::Object(object.clone());
+    if part == Part::Status {
+        return status_mistakes(&value);
+    }
     let old = old.map(|old| Value::Object(old.clone()));
     definition_mistakes(&value, old.as_ref())
 }

@@ -136,6 +136,11 @@ pub fn object_meta() -> Option<Schema<'static>> {
     document("", "v1")?.named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 }
 
+/// The schema of a `Scale`, which belongs to no resource of its own.
+pub fn scale() -> Option<Schema<'static>> {
+    document("apps", "v1")?.named("io.k8s.api.autoscaling.v1.Scale")
+}
+
 fn is_zero(value: &Value) -> bool {
     *value == false || *value == 0 || *value == ""
 }

@@ -16,8 +16,8 @@ use crate::table;
 use super::pod_rules::not_negative;
 use super::pod_spec::fill_condition_times;
 use super::workload::{
-    fill_template, is_everything, judge_always, judge_count_or_percent, judge_not_above_all, judge_same_selector,
-    judge_selector, judge_template, wide_cells,
+    fill_template, is_everything, judge_always, judge_count_or_percent, judge_counts, judge_not_above_all,
+    judge_same_selector, judge_selector, judge_template, wide_cells,
 };
 
 /// The kind.
@@ -85,9 +85,9 @@ fn defaults(object: &mut Object) {
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if part == Part::Status {
-        return Vec::new();
+        return judge_status(object, old);
     }
-    let mut causes: Vec<Cause> = judge_same_selector(object, old).into_iter().collect();
+    let mut causes = Vec::new();
     causes.extend(not_negative("spec.replicas", object.number("spec.replicas")));
     let selector = object.at("spec.selector");
     if selector.is_none() {
@@ -99,6 +99,10 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     }
     causes.extend(judge_template(object));
     causes.extend(judge_always(object));
+    if object.at("spec.template.spec.activeDeadlineSeconds").is_some() {
+        let why = "activeDeadlineSeconds in ReplicaSet is not Supported";
+        causes.push(Cause::forbidden("spec.template.spec.activeDeadlineSeconds", why));
+    }
     causes.extend(judge_strategy(object));
     for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
         let field = format!("spec.{key}");
@@ -108,6 +112,29 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if let Some(deadline) = deadline.filter(|deadline| *deadline <= ready.unwrap_or(0)) {
         let why = "must be greater than minReadySeconds";
         causes.push(Cause::invalid("spec.progressDeadlineSeconds", deadline, why));
+    }
+    causes.extend(judge_same_selector(object, old));
+    causes
+}
+
+fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
+    let keys = ["observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
+    let mut causes = judge_counts(object, &keys);
+    causes.extend(judge_counts(object, &["unavailableReplicas", "terminatingReplicas", "collisionCount"]));
+    let count = |key: &str| object.number(&format!("status.{key}")).unwrap_or(0);
+    for key in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
+        if count(key) > count("replicas") {
+            let why = "cannot be greater than status.replicas";
+            causes.push(Cause::invalid(format!("status.{key}"), count(key), why));
+        }
+    }
+    if count("availableReplicas") > count("readyReplicas") {
+        let why = "cannot be greater than readyReplicas";
+        causes.push(Cause::invalid("status.availableReplicas", count("availableReplicas"), why));
+    }
+    let before = old.and_then(|old| old.number("status.collisionCount"));
+    if before.is_some_and(|before| count("collisionCount") < before) {
+        causes.push(Cause::invalid("status.collisionCount", count("collisionCount"), "cannot be decremented"));
     }
     causes
 }

@@ -9,7 +9,7 @@ use crate::object::{Metadata, Object};
 use crate::reach::Reach;
 use crate::table;
 
-use super::pod_rules::not_negative;
+use super::pod_rules::{not_negative, one_of};
 use super::workload::{judge_count_or_percent, judge_not_above_all, judge_selector};
 
 /// The kind.
@@ -41,6 +41,15 @@ fn validate(object: &Object, _: Option<&Object>, part: Part) -> Vec<Cause> {
         for key in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
             let field = format!("status.{key}");
             causes.extend(not_negative(&field, object.number(&field)));
+        }
+        for (at, condition) in object.list("status.conditions").iter().enumerate() {
+            let field = |key: &str| format!("status.conditions[{at}].{key}");
+            causes.extend(one_of(&field("status"), condition.text("status"), &["False", "True", "Unknown"]));
+            for key in ["lastTransitionTime", "reason"] {
+                if condition.text(key).is_empty() {
+                    causes.push(Cause::required(field(key), ""));
+                }
+            }
         }
         return causes;
     }

@@ -1,9 +1,7 @@
 //! Endpoints and EndpointSlice: the addresses behind a Service.
 
-use std::net::IpAddr;
-
 use jiff::Timestamp;
-use seaworthy_schema::Cause;
+use seaworthy_schema::{Cause, names};
 use serde_json::Value;
 
 use crate::kind::{Column, Generation, Kind, Part, Ways};
@@ -11,7 +9,8 @@ use crate::object::{Metadata, Object};
 use crate::reach::{Reach, each_mut, fill};
 use crate::table::{self, NONE};
 
-use super::pod_rules::{one_of, port};
+use super::pod_rules::{broken, one_of, port};
+use super::service_rules::reachable;
 
 /// How many addresses a cell shows.
 const SHOWN: usize = 3;
@@ -84,7 +83,15 @@ fn judge_endpoints(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
         }
         for list in ["addresses", "notReadyAddresses"] {
             for (index, address) in subset.list(list).iter().enumerate() {
-                causes.extend(judge_address(&format!("{field}.{list}[{index}].ip"), address.text("ip")));
+                let (at, text) = (format!("{field}.{list}[{index}]"), address.text("ip"));
+                causes.extend(super::pod_rules::address(format!("{at}.ip"), text));
+                causes.extend(reachable(format!("{at}.ip"), text));
+                if !address.text("hostname").is_empty() {
+                    causes.extend(broken(format!("{at}.hostname"), address.text("hostname"), names::dns_label));
+                }
+                if !address.text("nodeName").is_empty() {
+                    causes.extend(broken(format!("{at}.nodeName"), address.text("nodeName"), names::dns_subdomain));
+                }
             }
         }
         for (index, own) in subset.list("ports").iter().enumerate() {
@@ -99,25 +106,27 @@ fn judge_endpoints(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
     causes
 }
 
-fn judge_address(field: &str, text: &str) -> Option<Cause> {
-    let is_address = text.parse::<IpAddr>().is_ok();
-    let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-    (!is_address).then(|| Cause::invalid(field, text, why))
-}
-
 fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     let kind = object.text("addressType");
     if old.is_some_and(|old| old.text("addressType") != kind) {
-        return vec![Cause::invalid("addressType", kind, "field is immutable")];
+        return vec![Cause::invalid("addressType", &Value::Null, "field is immutable")];
     }
     let mut causes: Vec<Cause> = one_of("addressType", kind, &["FQDN", "IPv4", "IPv6"]).into_iter().collect();
     for (at, endpoint) in object.list("endpoints").iter().enumerate() {
         let addresses = endpoint.list("addresses");
         let field = format!("endpoints[{at}].addresses");
         if addresses.is_empty() {
-            causes.push(Cause::required(&field, "must contain at least 1 address"));
+            causes.push(Cause::required(&field, ""));
         }
-        for address in addresses {
+        if !endpoint.text("nodeName").is_empty() {
+            let field = format!("endpoints[{at}].nodeName");
+            causes.extend(broken(field, endpoint.text("nodeName"), names::dns_subdomain));
+        }
+        if !endpoint.text("hostname").is_empty() {
+            let field = format!("endpoints[{at}].hostname");
+            causes.extend(broken(field, endpoint.text("hostname"), names::dns_label));
+        }
+        for (index, address) in addresses.iter().enumerate() {
             let text = address.as_str().unwrap_or_default();
             let is_right = match kind {
                 "IPv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
@@ -128,9 +137,15 @@ fn judge_slice(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
                 let why = format!("must be an {kind} address");
                 causes.push(Cause::invalid(&field, text, &why));
             }
+            if kind != "FQDN" {
+                causes.extend(reachable(format!("{field}[{index}]"), text));
+            }
         }
     }
     for (at, own) in object.list("ports").iter().enumerate() {
+        if !own.text("name").is_empty() {
+            causes.extend(broken(format!("ports[{at}].name"), own.text("name"), names::dns_label));
+        }
         causes.extend(one_of(&format!("ports[{at}].protocol"), own.text("protocol"), &["SCTP", "TCP", "UDP"]));
         if object.list("ports")[..at].iter().any(|other| other.text("name") == own.text("name")) {
             causes.push(Cause::duplicate(format!("ports[{at}].name"), own.text("name")));
@@ -177,7 +192,7 @@ mod tests {
 
     #[rstest]
     #[case(json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]}), &[])]
-    #[case(json!({"addressType": "IPv4", "endpoints": [{"addresses": ["::1"]}, {}]}), &["endpoints[0].addresses", "endpoints[1].addresses"])]
+    #[case(json!({"addressType": "IPv4", "endpoints": [{"addresses": ["fd00::1"]}, {}]}), &["endpoints[0].addresses", "endpoints[1].addresses"])]
     #[case(json!({}), &["addressType"])]
     fn slice_holds_addresses_of_its_type(#[case] slice: Value, #[case] fields: &[&str]) {
         let causes = judge_slice(slice.as_object().unwrap(), None, Part::Main);

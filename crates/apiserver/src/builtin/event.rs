@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::kind::{Column, KeptAs, Kind, Part, Selectable, Ways};
 use crate::object::{Metadata, Object};
-use crate::reach::Reach;
+use crate::reach::{Reach, fill};
 use crate::table::{self, NONE};
 
 /// The longest message.
@@ -51,7 +51,13 @@ pub static EVENT: Kind = Kind {
         Selectable { label: "source", at: "source.component", otherwise: "" },
         Selectable::text("type"),
     ],
-    validate: |object, _, _| judge(object),
+    prepare: |event, _, _| {
+        // These two are always there, said or not.
+        for key in ["reportingComponent", "reportingInstance"] {
+            fill(event, key, "");
+        }
+    },
+    validate: |object, _, _| judge(object, "reportingComponent"),
     columns: COLUMNS,
     cells,
     ..Kind::BASE
@@ -100,7 +106,15 @@ static AS_CORE: KeptAs = KeptAs {
 
 fn judge_new(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     let event = AS_CORE.kept(object, "v1");
-    let mut causes = judge(&event);
+    let mut causes = judge(&event, "reportingController");
+    if let Some(series) = event.get("series").filter(|series| !series.is_null()) {
+        if series.number("count").unwrap_or(0) < 2 {
+            causes.push(Cause::invalid("series.count", "", "should be at least 2"));
+        }
+        if series.text("lastObservedTime").is_empty() {
+            causes.push(Cause::required("series.lastObservedTime", ""));
+        }
+    }
     match old {
         None => {
             if event.text("eventTime").is_empty() {
@@ -134,7 +148,8 @@ fn judge_new(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     causes
 }
 
-fn judge(event: &Object) -> Vec<Cause> {
+/// The rules of both groups, which call whoever reports differently.
+fn judge(event: &Object, reporter_field: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (own, about) = (event.namespace(), event.text("involvedObject.namespace"));
     let is_new = !event.text("eventTime").is_empty();
@@ -153,10 +168,10 @@ fn judge(event: &Object) -> Vec<Cause> {
     }
     let reporter = event.text("reportingComponent");
     if reporter.is_empty() {
-        causes.push(Cause::required("reportingController", ""));
+        causes.push(Cause::required(reporter_field, ""));
     }
     let problems = names::qualified_name(reporter);
-    causes.extend(problems.iter().map(|why| Cause::invalid("reportingController", reporter, why)));
+    causes.extend(problems.iter().map(|why| Cause::invalid(reporter_field, reporter, why)));
     for field in ["reportingInstance", "action"] {
         let text = event.text(field);
         if text.is_empty() {
@@ -185,11 +200,15 @@ fn cells(event: &Object, now: Timestamp) -> Vec<Value> {
     let host = first_of(&[event.text("source.host"), event.text("reportingInstance")]);
     let source = if host.is_empty() { source } else { format!("{source}, {host}") };
     let word = |text: &str| if text.is_empty() { NONE.to_owned() } else { text.to_owned() };
+    let about = match (object.text("kind"), object.text("name")) {
+        ("", "") => String::new(),
+        (kind, name) => format!("{}/{}", kind.to_lowercase(), word(name)),
+    };
     vec![
         table::since(&last, now).into(),
         event.text("type").into(),
         event.text("reason").into(),
-        format!("{}/{}", object.text("kind").to_lowercase(), word(object.text("name"))).into(),
+        about.into(),
         object.text("fieldPath").into(),
         source.into(),
         event.text("message").trim().into(),
@@ -226,7 +245,7 @@ mod tests {
     #[case("a", "", false)]
     fn event_is_kept_beside_what_it_is_about(#[case] own: &str, #[case] about: &str, #[case] is_fine: bool) {
         let event = object(json!({"metadata": {"namespace": own}, "involvedObject": {"namespace": about}}));
-        assert_eq!(judge(&event).is_empty(), is_fine);
+        assert_eq!(judge(&event, "reportingComponent").is_empty(), is_fine);
     }
 
     #[test]

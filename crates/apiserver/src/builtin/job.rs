@@ -9,11 +9,14 @@ use crate::object::{Metadata, Object};
 use crate::reach::{Reach, fill, map_mut};
 use crate::table;
 
-use super::pod_rules::not_negative;
+use super::pod_rules::{not_negative, one_of};
 use super::pod_spec::fill_condition_times;
-use super::workload::{fill_template, judge_same_selector, judge_selector, judge_template, wide_cells};
+use super::workload::{fill_template, judge_counts, judge_same_selector, judge_selector, judge_template, wide_cells};
 
 const CONTROLLER: &str = "batch.kubernetes.io/controller-uid";
+
+/// The most pods at once when each completion has a number.
+const MOST_INDEXED: i64 = 100_000;
 
 /// The kind.
 pub static JOB: Kind = Kind {
@@ -106,9 +109,9 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if part == Part::Status {
-        return Vec::new();
+        return judge_status(object, old);
     }
-    let mut causes: Vec<Cause> = judge_same_selector(object, old).into_iter().collect();
+    let mut causes = Vec::new();
     if object.at("spec.selector").is_none() {
         causes.push(Cause::required("spec.selector", ""));
     }
@@ -130,6 +133,8 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if object.text("spec.completionMode") == "Indexed" && object.number("spec.completions").is_none() {
         causes.push(Cause::required("spec.completions", "when completion mode is Indexed"));
     }
+    causes.extend(judge_modes(object));
+    causes.extend(judge_same_selector(object, old));
     if let Some(old) = old {
         for key in ["completions", "completionMode", "podFailurePolicy"] {
             let field = format!("spec.{key}");
@@ -145,6 +150,85 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// Words that are known, and what goes only with a number for each completion.
+fn judge_modes(object: &Object) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mode = object.text("spec.completionMode");
+    if !mode.is_empty() {
+        causes.extend(one_of("spec.completionMode", mode, &["NonIndexed", "Indexed"]));
+    }
+    let is_indexed = mode == "Indexed";
+    let parallel = object.number("spec.parallelism").unwrap_or(0);
+    if is_indexed && parallel > MOST_INDEXED {
+        let why = format!("must be less than or equal to {MOST_INDEXED} when completion mode is Indexed");
+        causes.push(Cause::invalid("spec.parallelism", parallel, &why));
+    }
+    let (each, most) = (object.number("spec.backoffLimitPerIndex"), object.number("spec.maxFailedIndexes"));
+    let needs_index = "requires indexed completion mode";
+    if let (Some(each), false) = (each, is_indexed) {
+        causes.push(Cause::invalid("spec.backoffLimitPerIndex", each, needs_index));
+    }
+    if let Some(most) = most {
+        if each.is_none() {
+            causes.push(Cause::required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"));
+        }
+        if !is_indexed {
+            causes.push(Cause::invalid("spec.maxFailedIndexes", most, needs_index));
+        }
+    }
+    if let (Some(policy), false) = (object.at("spec.successPolicy"), is_indexed) {
+        causes.push(Cause::invalid("spec.successPolicy", policy, needs_index));
+    }
+    let owner = object.text("spec.managedBy");
+    let is_path =
+        |name: &str| name.split_once('/').is_some_and(|(domain, path)| !domain.is_empty() && !path.is_empty());
+    if !owner.is_empty() && !is_path(owner) {
+        let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        causes.push(Cause::invalid("spec.managedBy", owner, why));
+    }
+    let replacement = object.text("spec.podReplacementPolicy");
+    if !replacement.is_empty() {
+        let known = ["Failed", "TerminatingOrFailed"];
+        causes.extend(one_of("spec.podReplacementPolicy", replacement, &known));
+    }
+    for (at, rule) in object.list("spec.podFailurePolicy.rules").iter().enumerate() {
+        let field = format!("spec.podFailurePolicy.rules[{at}]");
+        let known = ["Count", "FailIndex", "FailJob", "Ignore"];
+        causes.extend(one_of(&format!("{field}.action"), rule.text("action"), &known));
+        let Some(codes) = rule.get("onExitCodes") else { continue };
+        causes.extend(one_of(&format!("{field}.onExitCodes.operator"), codes.text("operator"), &["In", "NotIn"]));
+        for (index, code) in codes.list("values").iter().enumerate() {
+            if *code == 0 && codes.text("operator") == "In" {
+                let why = "must not be 0 for the In operator";
+                causes.push(Cause::invalid(format!("{field}.onExitCodes.values[{index}]"), 0, why));
+            }
+        }
+    }
+    causes
+}
+
+fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
+    let mut causes = judge_counts(object, &["active", "succeeded", "failed", "ready", "terminating"]);
+    let count = |object: &Object, key: &str| object.number(&format!("status.{key}")).unwrap_or(0);
+    for key in ["succeeded", "failed"] {
+        if old.is_some_and(|old| count(object, key) < count(old, key)) {
+            let why = format!("cannot decrease the {key} counter");
+            causes.push(Cause::invalid(format!("status.{key}"), count(object, key), &why));
+        }
+    }
+    for (end, before) in [("Complete", "SuccessCriteriaMet"), ("Failed", "FailureTarget")] {
+        if holds_in(object, end) && !holds_in(object, before) && old.is_some_and(|old| !holds_in(old, end)) {
+            let why = format!("cannot set {end}=True condition without the {before}=true condition");
+            causes.push(Cause::invalid("status.conditions", seaworthy_schema::Shown::OMITTED, &why));
+        }
+    }
+    causes
+}
+
+fn holds_in(object: &Object, kind: &str) -> bool {
+    object.list("status.conditions").iter().any(|one| one.text("type") == kind && one.text("status") == "True")
 }
 
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {

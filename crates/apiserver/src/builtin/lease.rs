@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::kind::{Column, Kind, Part, Ways};
 use crate::object::{Metadata, Object};
-use crate::reach::Reach;
+use crate::reach::{Reach, map_mut};
 use crate::table;
 
 use super::pod_rules::not_negative;
@@ -19,11 +19,22 @@ pub static LEASE: Kind = Kind {
     kind: "Lease",
     definition: "io.k8s.api.coordination.v1.Lease",
     ways: Ways { updates_unconditionally: false, creates_on_update: true, ..Ways::PLAIN },
+    prepare,
     validate,
     columns: &[Column::NAME, Column::shown("Holder", "Who has it."), Column::AGE],
     cells,
     ..Kind::BASE
 };
+
+/// Leaders are not elected by the server here, as they are not in the real one unless it is told to.
+fn prepare(object: &mut Object, old: Option<&Object>, _: Part) {
+    let Some(spec) = map_mut(object, "spec") else { return };
+    for key in ["strategy", "preferredHolder"] {
+        if old.is_none_or(|old| old.at(&format!("spec.{key}")).is_none()) {
+            spec.remove(key);
+        }
+    }
+}
 
 fn validate(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -31,9 +42,6 @@ fn validate(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
         causes.push(Cause::invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"));
     }
     causes.extend(not_negative("spec.leaseTransitions", object.number("spec.leaseTransitions")));
-    if !object.text("spec.preferredHolder").is_empty() && object.text("spec.strategy").is_empty() {
-        causes.push(Cause::forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"));
-    }
     causes
 }
 

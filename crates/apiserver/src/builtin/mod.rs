@@ -2,6 +2,7 @@
 
 mod admission_policy;
 mod config_map;
+mod container_rules;
 mod daemon_set;
 pub mod definition;
 pub mod definitions;
@@ -13,16 +14,21 @@ mod job;
 mod lease;
 pub mod namespace;
 mod node;
+mod placement_rules;
 mod pod;
+mod pod_company;
 mod pod_rules;
 mod pod_spec;
-mod priority_class;
+pub mod priority_class;
 pub mod rbac;
 pub mod review;
 mod runtime_class;
 mod secret;
+mod security_rules;
 mod service;
 mod service_account;
+mod service_rules;
+mod volume_rules;
 pub mod workload;
 mod zeros;
 

@@ -39,6 +39,7 @@ pub static NAMESPACE: Kind = Kind {
     prepare,
     validate,
     begin_deletion,
+    is_held: |namespace| !namespace.list("spec.finalizers").is_empty(),
     columns: &[Column::NAME, Column::shown("Status", "Whether it is in use or on its way out."), Column::AGE],
     cells,
     ..Kind::BASE
@@ -61,7 +62,12 @@ fn defaults(object: &mut Object) {
 fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     match (old, part) {
         (None, _) => {
-            object.insert("spec".to_owned(), json!({"finalizers": [FINALIZER]}));
+            let spec = object.entry("spec").or_insert_with(|| json!({}));
+            let mut finalizers = spec.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+            if !finalizers.iter().any(|name| name == FINALIZER) {
+                finalizers.push(FINALIZER.into());
+            }
+            *spec = json!({"finalizers": finalizers});
             object.insert("status".to_owned(), json!({"phase": "Active"}));
         }
         // Only `/finalize` may let a namespace go.
@@ -101,14 +107,25 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
             vec![Cause::invalid("status.Phase", &phase, why)]
         }
         Part::Finalize => {
-            let names = object.list("spec.finalizers").iter().enumerate();
-            let odd =
-                names.filter(|(_, name)| name.as_str().is_some_and(|name| !name.contains('/') && name != FINALIZER));
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            odd.map(|(at, name)| Cause::invalid(format!("spec.finalizers[{at}]"), name, why)).collect()
+            let all = object.list("spec.finalizers").iter().filter_map(Value::as_str).enumerate();
+            all.flat_map(|(at, name)| judge_finalizer(format!("spec.finalizers[{at}]"), name)).collect()
+        }
+        Part::Main if old.is_none() => {
+            let all = object.list("spec.finalizers").iter().filter_map(Value::as_str);
+            all.flat_map(|name| judge_finalizer("spec.finalizers".to_owned(), name)).collect()
         }
         Part::Main | Part::Status => Vec::new(),
     }
+}
+
+fn judge_finalizer(field: String, name: &str) -> Vec<Cause> {
+    let problems = names::qualified_name(name);
+    let mut causes: Vec<Cause> = problems.iter().map(|why| Cause::invalid(&field, name, why)).collect();
+    if !name.contains('/') && name != FINALIZER {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        causes.push(Cause::invalid(&field, name, why));
+    }
+    causes
 }
 
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {

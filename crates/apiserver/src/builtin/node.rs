@@ -6,14 +6,17 @@ use jiff::Timestamp;
 use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
-use crate::kind::{Column, Kind, Part, STATUS, Selectable, keep_parts_apart};
+use crate::kind::{Column, Kind, Part, STATUS, Selectable, Ways, keep_parts_apart};
 use crate::object::{Metadata, Object};
 use crate::quantity::Quantity;
 use crate::reach::{Reach, map_mut};
 use crate::table::{self, NONE};
 
+use super::container_rules::is_extended;
+use super::pod_company::taint_new_node;
 use super::pod_rules::one_of;
 use super::pod_spec::fill_condition_times;
+use super::service_rules::is_range;
 
 /// Labels that name what a node is for begin with this.
 const ROLE: &str = "node-role.kubernetes.io/";
@@ -27,9 +30,11 @@ pub static NODE: Kind = Kind {
     short_names: &["no"],
     subresources: &[STATUS],
     definition: "io.k8s.api.core.v1.Node",
+    ways: Ways { selects_namespace: false, ..Ways::PLAIN },
     selectable: &[Selectable { label: "spec.unschedulable", at: "spec.unschedulable", otherwise: "false" }],
     defaults,
-    prepare: keep_parts_apart,
+    prepare,
+    complete: taint_new_node,
     validate,
     columns: &[
         Column::NAME,
@@ -62,18 +67,51 @@ fn defaults(object: &mut Object) {
             _ => {}
         }
     }
+    // What a node can give away is what it has, unless it says otherwise.
+    if let Some(status) = map_mut(object, "status")
+        && let Some(capacity) = status.get("capacity").cloned()
+        && status.map("allocatable").is_none_or(Object::is_empty)
+    {
+        status.insert("allocatable".to_owned(), capacity);
+    }
     fill_condition_times(object, &["lastHeartbeatTime", "lastTransitionTime"]);
+}
+
+fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
+    keep_parts_apart(object, old, part);
+    if let Some(spec) = map_mut(object, "spec") {
+        // The kubelet has not been configured by the server for years: only what is there may stay.
+        if old.is_none_or(|old| old.at("spec.configSource").is_none()) {
+            spec.remove("configSource");
+        }
+    }
 }
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     let mut causes = Vec::new();
     for list in ["status.capacity", "status.allocatable"] {
         for (name, amount) in object.map(list).into_iter().flatten() {
-            if amount.as_str().and_then(Quantity::parse).is_some_and(Quantity::is_negative) {
+            let quantity = amount.as_str().and_then(Quantity::parse);
+            if quantity.is_some_and(Quantity::is_negative) {
                 let why = "must be greater than or equal to 0";
                 causes.push(Cause::invalid(format!("{list}.{name}"), amount, why));
             }
+            if is_extended(name) && quantity.is_some_and(|quantity| !quantity.is_whole()) {
+                causes.push(Cause::invalid(format!("{list}.{name}"), amount, "must be an integer"));
+            }
         }
+    }
+    if old.is_some() {
+        let addresses = object.list("status.addresses");
+        for (at, address) in addresses.iter().enumerate() {
+            if addresses[..at].contains(address) {
+                let shown = json!({"Type": address.text("type"), "Address": address.text("address")});
+                causes.push(Cause::duplicate(format!("status.addresses[{at}]"), &shown));
+            }
+        }
+    }
+    if part == Part::Main && old.is_some_and(|old| old.at("spec.externalID") != object.at("spec.externalID")) {
+        causes.push(Cause::forbidden("spec.externalID", "may not be updated"));
     }
     if part == Part::Status {
         return causes;
@@ -113,21 +151,17 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
         }
         let had = old.text("spec.providerID");
         if !had.is_empty() && had != object.text("spec.providerID") {
-            causes.push(Cause::invalid("spec.providerID", &Value::Null, "field cannot be modified once set"));
+            let word = if object.text("spec.providerID").is_empty() { "cleared" } else { "modified" };
+            let why = format!("field cannot be {word} once set");
+            causes.push(Cause::invalid("spec.providerID", &Value::Null, &why));
         }
     }
     causes
 }
 
-/// Whether a text is a range of addresses.
-fn is_range(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
-    let Ok(address) = address.parse::<std::net::IpAddr>() else { return false };
-    length.parse::<u8>().is_ok_and(|length| length <= if address.is_ipv4() { 32 } else { 128 })
-}
-
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
-    let ready = object.list("status.conditions").iter().find(|condition| condition.text("type") == "Ready");
+    // Of several the last one counts.
+    let ready = object.list("status.conditions").iter().rfind(|condition| condition.text("type") == "Ready");
     let mut state = match ready.map(|condition| condition.text("status")) {
         Some("True") => "Ready",
         Some(_) => "NotReady",

@@ -1,7 +1,7 @@
 //! Pod: containers that run together on one node.
 
 use jiff::Timestamp;
-use seaworthy_schema::Cause;
+use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
 use crate::kind::{Column, Deed, Generation, Kind, Part, STATUS, Selectable, Subresource, Ways, keep_parts_apart};
@@ -11,8 +11,9 @@ use crate::reach::{Reach, fill, map_mut};
 use crate::request::Verb;
 use crate::table::{self, NONE};
 
-use super::pod_rules::{judge_change, judge_spec};
-use super::pod_spec::{fill_condition_times, fill_pod_spec, fill_spec};
+use super::pod_company::complete;
+use super::pod_rules::{address, broken, judge_change, judge_spec};
+use super::pod_spec::{ask_for_limits, fill_condition_times, fill_pod_spec, fill_spec};
 
 /// The kind.
 pub static POD: Kind = Kind {
@@ -36,10 +37,12 @@ pub static POD: Kind = Kind {
         Selectable { label: "spec.hostNetwork", at: "spec.hostNetwork", otherwise: "false" },
         Selectable::text("status.phase"),
         Selectable::text("status.podIP"),
+        Selectable::text("status.podIPs"),
         Selectable::text("status.nominatedNodeName"),
     ],
     defaults,
     prepare,
+    complete,
     validate,
     columns: &[
         Column::NAME,
@@ -53,8 +56,16 @@ pub static POD: Kind = Kind {
         Column::wide("Readiness Gates", "How many of the conditions hold that it waits for."),
     ],
     cells,
+    winding_up,
     ..Kind::BASE
 };
+
+/// A pod that never reached a node, or that has ended, has nothing to wind up.
+fn winding_up(pod: &Object) -> Option<i64> {
+    let is_placed = !pod.text("spec.nodeName").is_empty();
+    let has_ended = matches!(pod.text("status.phase"), "Succeeded" | "Failed");
+    (is_placed && !has_ended).then(|| pod.number("spec.terminationGracePeriodSeconds").unwrap_or(0))
+}
 
 fn defaults(object: &mut Object) {
     if let Some(spec) = map_mut(object, "spec") {
@@ -63,12 +74,29 @@ fn defaults(object: &mut Object) {
     }
     if let Some(status) = map_mut(object, "status") {
         fill(status, "phase", "Pending");
+        // The first address has a name of its own.
+        let first = status.list("podIPs").first().map(|own| own.text("ip").to_owned());
+        match (status.text("podIP").to_owned(), first) {
+            (own, None) if !own.is_empty() => {
+                status.insert("podIPs".to_owned(), json!([{"ip": own}]));
+            }
+            (own, Some(first)) if own.is_empty() => {
+                status.insert("podIP".to_owned(), first.into());
+            }
+            (own, Some(first)) if own != first => {
+                status.insert("podIPs".to_owned(), json!([{"ip": own}]));
+            }
+            _ => {}
+        }
     }
     fill_condition_times(object, &["lastProbeTime", "lastTransitionTime"]);
 }
 
 fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     let Some(old) = old else {
+        if let Some(spec) = map_mut(object, "spec") {
+            ask_for_limits(spec);
+        }
         let mut status = json!({"phase": "Pending", "qosClass": quality(object)});
         if !object.list("spec.schedulingGates").is_empty() {
             status["conditions"] = json!([{
@@ -112,6 +140,15 @@ fn quality(pod: &Object) -> &'static str {
             limit.is_some() && (request.is_none() || request == limit)
         })
     };
+    // What the pod asks for as a whole counts, if it does.
+    let whole = pod.get("spec").filter(|spec| spec.get("resources").is_some());
+    if let Some(whole) = whole {
+        return match (asks(whole), is_exact(whole)) {
+            (false, _) => "BestEffort",
+            (true, true) => "Guaranteed",
+            (true, false) => "Burstable",
+        };
+    }
     match () {
         () if !containers().any(asks) => "BestEffort",
         () if containers().all(is_exact) => "Guaranteed",
@@ -121,18 +158,61 @@ fn quality(pod: &Object) -> &'static str {
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if part != Part::Main {
-        return Vec::new();
+        return judge_status(object, old);
     }
     let Some(spec) = object.map("spec") else { return vec![Cause::required("spec", "")] };
-    match old.and_then(|old| old.map("spec")) {
-        None => judge_spec(spec, "spec"),
-        Some(old) => {
-            let images = judge_spec(spec, "spec").into_iter().filter(|cause| cause.field.ends_with(".image"));
-            let mut causes = judge_change(spec, old);
-            causes.extend(images);
-            causes
+    let Some(old) = old.and_then(|old| old.map("spec")) else {
+        let mut causes = judge_spec(spec, "spec");
+        if !spec.list("ephemeralContainers").is_empty() {
+            causes.push(Cause::forbidden("spec.ephemeralContainers", "cannot be set on create"));
+        }
+        if !spec.list("schedulingGates").is_empty() && !spec.text("nodeName").is_empty() {
+            let why = "cannot be set until all schedulingGates have been cleared";
+            causes.push(Cause::forbidden("spec.nodeName", why));
+        }
+        return causes;
+    };
+    // Rules that came after a pod was made do not hold it back.
+    let before = judge_spec(old, "spec");
+    let mut causes = judge_spec(spec, "spec");
+    causes.retain(|cause| !before.contains(cause) && !cause.field.ends_with(".name"));
+    let changes = judge_change(spec, old);
+    if changes.iter().any(|cause| cause.field != "spec.activeDeadlineSeconds") {
+        causes.retain(|cause| cause.field.ends_with(".image"));
+    }
+    causes.extend(changes);
+    causes
+}
+
+fn judge_status(object: &Object, old: Option<&Object>) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let Some(old) = old else { return causes };
+    let node = object.text("status.nominatedNodeName");
+    if !node.is_empty() && node != old.text("status.nominatedNodeName") {
+        causes.extend(broken("status.nominatedNodeName", node, names::dns_subdomain));
+    }
+    let quality = object.text("status.qosClass");
+    if !quality.is_empty() && quality != old.text("status.qosClass") {
+        causes.push(Cause::invalid("status.qosClass", quality, "field is immutable"));
+    }
+    let addresses = object.list("status.podIPs");
+    let (mut fours, mut sixes) = (0, 0);
+    for (at, own) in addresses.iter().enumerate() {
+        causes.extend(address(format!("status.podIPs[{at}]"), own.text("ip")));
+        if own.text("ip").contains(':') { sixes += 1 } else { fours += 1 }
+    }
+    if causes.is_empty() && (fours > 1 || sixes > 1) {
+        let shown = addresses.iter().map(|own| json!({"IP": own.text("ip")})).collect::<Value>();
+        let why = "may specify no more than one IP for each IP family";
+        causes.push(Cause::invalid("status.podIPs", &shown, why));
+    }
+    for (at, condition) in object.list("status.conditions").iter().enumerate() {
+        let kind = condition.text("type");
+        if !old.list("status.conditions").iter().any(|known| known.text("type") == kind) {
+            causes.extend(broken(format!("status.conditions[{at}].Type"), kind, names::qualified_name));
         }
     }
+    causes
 }
 
 fn cells(object: &Object, now: Timestamp) -> Vec<Value> {

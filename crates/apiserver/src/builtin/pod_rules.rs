@@ -6,8 +6,12 @@ use seaworthy_schema::{Cause, names};
 use serde_json::{Value, json};
 
 use crate::object::Object;
-use crate::quantity::Quantity;
 use crate::reach::{Reach, each_mut};
+
+use super::container_rules::{Around, Role, judge_container};
+use super::placement_rules::{judge_affinity, judge_spread, judge_toleration};
+use super::security_rules::judge_pod_security;
+use super::volume_rules::{judge_tokens, judge_volumes};
 
 /// A port.
 pub fn port(field: &str, number: i64) -> Option<Cause> {
@@ -30,6 +34,19 @@ pub fn not_negative(field: &str, number: Option<i64>) -> Option<Cause> {
     Some(Cause::invalid(field, number, "must be greater than or equal to 0"))
 }
 
+/// What a rule for names says about a text, about a field.
+pub fn broken(field: impl std::fmt::Display, text: &str, rule: fn(&str) -> Vec<String>) -> Vec<Cause> {
+    let field = field.to_string();
+    rule(text).iter().map(|why| Cause::invalid(&field, text, why)).collect()
+}
+
+/// An address.
+pub fn address(field: impl std::fmt::Display, text: &str) -> Option<Cause> {
+    let is_address = text.parse::<std::net::IpAddr>().is_ok();
+    let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+    (!is_address).then(|| Cause::invalid(field, text, why))
+}
+
 /// The rules of a specification. `at` is where it stands.
 pub fn judge_spec(spec: &Object, at: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -37,156 +54,185 @@ pub fn judge_spec(spec: &Object, at: &str) -> Vec<Cause> {
     if spec.list("containers").is_empty() {
         causes.push(Cause::required(format!("{at}.containers"), ""));
     }
+    judge_claims(spec, at, &mut causes);
+    let around = Around {
+        volumes: &volumes,
+        grace: spec.number("terminationGracePeriodSeconds").unwrap_or(0),
+        is_on_host: spec.flag("hostNetwork"),
+        claims: spec.list("resourceClaims").iter().map(|claim| claim.text("name")).collect(),
+    };
     let mut taken = HashSet::new();
-    for key in ["containers", "initContainers", "ephemeralContainers"] {
+    for (key, role) in
+        [("containers", Role::Main), ("initContainers", Role::Init), ("ephemeralContainers", Role::Ephemeral)]
+    {
         for (index, container) in spec.list(key).iter().enumerate() {
             let field = format!("{at}.{key}[{index}]");
             let name = container.text("name");
             if !name.is_empty() && !taken.insert(name) {
                 causes.push(Cause::duplicate(format!("{field}.name"), name));
             }
-            judge_container(container, &field, &volumes, &mut causes);
+            judge_container(container, &field, role, &around, &mut causes);
         }
     }
-    causes.extend(one_of(
-        &format!("{at}.restartPolicy"),
-        spec.text("restartPolicy"),
-        &["Always", "OnFailure", "Never"],
-    ));
+    judge_host_ports(spec, at, &mut causes);
+    judge_tokens(spec, at, &mut causes);
+    let restarts = ["Always", "OnFailure", "Never"];
+    causes.extend(one_of(&format!("{at}.restartPolicy"), spec.text("restartPolicy"), &restarts));
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     causes.extend(one_of(&format!("{at}.dnsPolicy"), spec.text("dnsPolicy"), &policies));
+    causes.extend(labels(&format!("{at}.nodeSelector"), spec.map("nodeSelector")));
+    judge_pod_security(spec, at, &mut causes);
+    judge_affinity(spec, at, &mut causes);
+    judge_dns(spec, at, &mut causes);
+    for (index, gate) in spec.list("readinessGates").iter().enumerate() {
+        let field = format!("{at}.readinessGates[{index}].conditionType");
+        causes.extend(broken(field, gate.text("conditionType"), names::qualified_name));
+    }
+    judge_gates(spec, at, &mut causes);
+    judge_spread(spec, at, &mut causes);
+    for key in ["serviceAccountName", "nodeName"] {
+        if !spec.text(key).is_empty() {
+            causes.extend(broken(format!("{at}.{key}"), spec.text(key), names::dns_subdomain));
+        }
+    }
     let is_time = |seconds: &i64| (1..=i64::from(i32::MAX)).contains(seconds);
     if let Some(seconds) = spec.number("activeDeadlineSeconds").filter(|seconds| !is_time(seconds)) {
         let why = "must be between 1 and 2147483647, inclusive";
         causes.push(Cause::invalid(format!("{at}.activeDeadlineSeconds"), seconds, why));
     }
-    for (key, field) in [("nodeName", "nodeName"), ("serviceAccountName", "serviceAccountName")] {
-        let name = spec.text(key);
-        if !name.is_empty() {
-            let problems = names::dns_subdomain(name);
-            causes.extend(problems.iter().map(|why| Cause::invalid(format!("{at}.{field}"), name, why)));
+    for key in ["hostname", "subdomain"] {
+        if !spec.text(key).is_empty() {
+            causes.extend(broken(format!("{at}.{key}"), spec.text(key), names::dns_label));
         }
-    }
-    if !spec.text("hostname").is_empty() {
-        let name = spec.text("hostname");
-        causes.extend(names::dns_label(name).iter().map(|why| Cause::invalid(format!("{at}.hostname"), name, why)));
-    }
-    for (key, value) in spec.map("nodeSelector").into_iter().flatten() {
-        let field = format!("{at}.nodeSelector");
-        causes.extend(names::qualified_name(key).iter().map(|why| Cause::invalid(&field, key, why)));
-        let value = value.as_str().unwrap_or_default();
-        causes.extend(names::label_value(value).iter().map(|why| Cause::invalid(&field, value, why)));
     }
     for (index, toleration) in spec.list("tolerations").iter().enumerate() {
         judge_toleration(toleration, &format!("{at}.tolerations[{index}]"), &mut causes);
     }
+    for (index, alias) in spec.list("hostAliases").iter().enumerate() {
+        let field = format!("{at}.hostAliases[{index}]");
+        causes.extend(address(format!("{field}.ip"), alias.text("ip")));
+        for (number, name) in alias.list("hostnames").iter().filter_map(Value::as_str).enumerate() {
+            causes.extend(broken(format!("{field}.hostnames[{number}]"), name, names::dns_subdomain));
+        }
+    }
+    for key in ["priorityClassName", "runtimeClassName"] {
+        if !spec.text(key).is_empty() {
+            causes.extend(broken(format!("{at}.{key}"), spec.text(key), names::dns_subdomain));
+        }
+    }
+    judge_system(spec, at, &mut causes);
     causes
 }
 
-fn judge_volumes<'s>(spec: &'s Object, at: &str, causes: &mut Vec<Cause>) -> HashSet<&'s str> {
-    let mut volumes = HashSet::new();
-    for (index, volume) in spec.list("volumes").iter().enumerate() {
-        let field = format!("{at}.volumes[{index}]");
-        let before = causes.len();
-        let name = volume.text("name");
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{field}.name"), ""));
-        } else {
-            let problems = names::dns_label(name);
-            causes.extend(problems.iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
-        }
-        if volumes.contains(name) {
-            causes.push(Cause::duplicate(format!("{field}.name"), name));
-        }
-        let mut sources =
-            volume.as_object().into_iter().flatten().filter(|(key, _)| *key != "name").map(|(key, _)| key);
-        sources.next();
-        for extra in sources {
-            causes.push(Cause::forbidden(format!("{field}.{extra}"), "may not specify more than 1 volume type"));
-        }
-        for (source, key, path) in
-            [("hostPath", "path", "hostPath.path"), ("secret", "secretName", "secret.secretName")]
-        {
-            if volume.get(source).is_some_and(|source| source.text(key).is_empty()) {
-                causes.push(Cause::required(format!("{field}.{path}"), ""));
+/// Labels that something must have.
+pub fn labels(field: &str, wanted: Option<&Object>) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (key, value) in wanted.into_iter().flatten() {
+        causes.extend(broken(field, key, names::qualified_name));
+        causes.extend(broken(field, value.as_str().unwrap_or_default(), names::label_value));
+    }
+    causes
+}
+
+fn judge_claims(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+    for (index, claim) in spec.list("resourceClaims").iter().enumerate() {
+        let given = ["resourceClaimName", "resourceClaimTemplateName"].iter().filter(|key| claim.get(**key).is_some());
+        let field = format!("{at}.resourceClaims[{index}]");
+        match given.count() {
+            1 => {}
+            0 => {
+                let why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`";
+                causes.push(Cause::invalid(field, claim, why));
+            }
+            _ => {
+                let why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
+                causes.push(Cause::invalid(field, claim, why));
             }
         }
-        // A volume that is wrong is none.
-        if causes.len() == before {
-            volumes.insert(name);
-        }
     }
-    volumes
 }
 
-fn judge_container(container: &Value, field: &str, volumes: &HashSet<&str>, causes: &mut Vec<Cause>) {
-    let name = container.text("name");
-    if name.is_empty() {
-        causes.push(Cause::required(format!("{field}.name"), ""));
-    } else {
-        causes.extend(names::dns_label(name).iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
-    }
-    let image = container.text("image");
-    if image.is_empty() {
-        causes.push(Cause::required(format!("{field}.image"), ""));
-    } else if image.trim() != image {
-        causes.push(Cause::invalid(format!("{field}.image"), image, "must not have leading or trailing whitespace"));
-    }
-    causes.extend(one_of(
-        &format!("{field}.imagePullPolicy"),
-        container.text("imagePullPolicy"),
-        &["Always", "IfNotPresent", "Never"],
-    ));
-    judge_ports(container, field, causes);
-    for (index, variable) in container.list("env").iter().enumerate() {
-        let field = format!("{field}.env[{index}]");
-        if variable.text("name").is_empty() {
-            causes.push(Cause::required(format!("{field}.name"), ""));
-        } else if variable.text("name").contains('=') {
-            let why = "environment variable names must not contain '='";
-            causes.push(Cause::invalid(format!("{field}.name"), variable.text("name"), why));
-        }
-        if !variable.text("value").is_empty() && variable.get("valueFrom").is_some() {
-            let why = "may not be specified when `value` is not empty";
-            causes.push(Cause::invalid(format!("{field}.valueFrom"), "", why));
-        }
-    }
-    let mut paths = HashSet::new();
-    for (index, mount) in container.list("volumeMounts").iter().enumerate() {
-        let field = format!("{field}.volumeMounts[{index}]");
-        let name = mount.text("name");
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{field}.name"), ""));
-        } else if !volumes.contains(name) {
-            causes.push(Cause::not_found(format!("{field}.name"), name));
-        }
-        let path = mount.text("mountPath");
-        if path.is_empty() {
-            causes.push(Cause::required(format!("{field}.mountPath"), ""));
-        } else if !paths.insert(path) {
-            causes.push(Cause::invalid(format!("{field}.mountPath"), path, "must be unique"));
-        }
-    }
-    judge_resources(container, &format!("{field}.resources"), causes);
-}
-
-fn judge_ports(container: &Value, field: &str, causes: &mut Vec<Cause>) {
+/// A port of the node is given away once.
+fn judge_host_ports(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
     let mut taken = HashSet::new();
-    for (index, own) in container.list("ports").iter().enumerate() {
-        let field = format!("{field}.ports[{index}]");
-        match own.number("containerPort").unwrap_or(0) {
-            0 => causes.push(Cause::required(format!("{field}.containerPort"), "")),
-            number => causes.extend(port(&format!("{field}.containerPort"), number)),
+    for (index, container) in spec.list("containers").iter().enumerate() {
+        for (number, own) in container.list("ports").iter().enumerate() {
+            let port = own.number("hostPort").unwrap_or(0);
+            let shown = format!("{}/{}/{port}", own.text("protocol"), own.text("hostIP"));
+            if port != 0 && !taken.insert(shown.clone()) {
+                let field = format!("{at}.containers[{index}].ports[{number}].hostPort");
+                causes.push(Cause::duplicate(field, shown.as_str()));
+            }
         }
-        if let Some(number) = own.number("hostPort").filter(|number| *number != 0) {
-            causes.extend(port(&format!("{field}.hostPort"), number));
+    }
+}
+
+fn judge_dns(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+    let field = format!("{at}.dnsConfig");
+    let servers = spec.list("dnsConfig.nameservers");
+    if spec.text("dnsPolicy") == "None" {
+        if spec.get("dnsConfig").is_none() {
+            causes.push(Cause::required(&field, "must provide `dnsConfig` when `dnsPolicy` is None"));
+        } else if servers.is_empty() {
+            let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            causes.push(Cause::required(format!("{field}.nameservers"), why));
         }
-        causes.extend(one_of(&format!("{field}.protocol"), own.text("protocol"), &["SCTP", "TCP", "UDP"]));
-        let name = own.text("name");
-        if !name.is_empty() {
-            causes.extend(port_name(name).iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
-            if !taken.insert(name) {
-                causes.push(Cause::duplicate(format!("{field}.name"), name));
+    }
+    if servers.len() > 3 {
+        let why = "must not have more than 3 nameservers";
+        causes.push(Cause::invalid(format!("{field}.nameservers"), &Value::from(servers), why));
+    }
+    for (index, server) in servers.iter().enumerate() {
+        causes.extend(address(format!("{field}.nameservers[{index}]"), server.as_str().unwrap_or_default()));
+    }
+    for (index, search) in spec.list("dnsConfig.searches").iter().filter_map(Value::as_str).enumerate() {
+        let name = search.strip_suffix('.').unwrap_or(search);
+        if name.is_empty() || name.split('.').all(is_search_part) {
+            continue;
+        }
+        let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or \
+                   '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for \
+                   validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+        causes.push(Cause::invalid(format!("{field}.searches[{index}]"), search, why));
+    }
+    for (index, option) in spec.list("dnsConfig.options").iter().enumerate() {
+        if option.text("name").is_empty() {
+            causes.push(Cause::required(format!("{field}.options[{index}]"), "must not be empty"));
+        }
+    }
+}
+
+fn is_search_part(part: &str) -> bool {
+    let part = part.strip_prefix('_').unwrap_or(part).as_bytes();
+    let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let is_inside = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(byte);
+    is_end(part.first()) && is_end(part.last()) && part.iter().all(is_inside)
+}
+
+fn judge_gates(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+    let mut taken = HashSet::new();
+    for (index, gate) in spec.list("schedulingGates").iter().enumerate() {
+        let (name, field) = (gate.text("name"), format!("{at}.schedulingGates[{index}]"));
+        causes.extend(broken(&field, name, names::qualified_name));
+        if !taken.insert(name) {
+            causes.push(Cause::duplicate(field, name));
+        }
+    }
+}
+
+/// What follows from the operating system that the pod is for.
+fn judge_system(spec: &Object, at: &str, causes: &mut Vec<Cause>) {
+    let name = spec.text("os.name");
+    if spec.get("os").is_none() {
+        return;
+    }
+    causes.extend(one_of(&format!("{at}.os"), name, &["linux", "windows"]));
+    if name == "windows" {
+        let theirs = ["runAsUser", "runAsGroup", "fsGroup", "seLinuxOptions", "seccompProfile", "sysctls"];
+        for key in theirs.iter().chain(&["supplementalGroups", "fsGroupChangePolicy", "appArmorProfile"]) {
+            if spec.at(&format!("securityContext.{key}")).is_some() {
+                let field = format!("{at}.securityContext.{key}");
+                causes.push(Cause::forbidden(field, "cannot be set for a windows pod"));
             }
         }
     }
@@ -213,77 +259,23 @@ pub fn port_name(name: &str) -> Vec<String> {
     problems
 }
 
-fn judge_resources(container: &Value, field: &str, causes: &mut Vec<Cause>) {
-    let quantity = |value: &Value| value.as_str().and_then(Quantity::parse);
-    let resources = container.get("resources").unwrap_or(&Value::Null);
-    for part in ["limits", "requests"] {
-        for (name, value) in resources.map(part).into_iter().flatten() {
-            if quantity(value).is_some_and(Quantity::is_negative) {
-                let why = "must be greater than or equal to 0";
-                causes.push(Cause::invalid(format!("{field}.{part}[{name}]"), value, why));
-            }
-        }
-    }
-    for (name, request) in resources.map("requests").into_iter().flatten() {
-        let limit = resources.map("limits").and_then(|limits| limits.get(name));
-        if let (Some(wanted), Some(limit)) = (quantity(request), limit.and_then(quantity))
-            && wanted > limit
-        {
-            let why = format!("must be less than or equal to {name} limit of {}", limit.canonical());
-            causes.push(Cause::invalid(format!("{field}.requests"), request, &why));
-        }
-    }
-}
-
-fn judge_toleration(toleration: &Value, field: &str, causes: &mut Vec<Cause>) {
-    let (key, value) = (toleration.text("key"), toleration.text("value"));
-    if !key.is_empty() {
-        causes.extend(names::qualified_name(key).iter().map(|why| Cause::invalid(format!("{field}.key"), key, why)));
-    }
-    match toleration.text("operator") {
-        "Exists" if !value.is_empty() => {
-            let why = "value must be empty when `operator` is 'Exists'";
-            causes.push(Cause::invalid(format!("{field}.operator"), value, why));
-        }
-        "Exists" => {}
-        _ if key.is_empty() => {
-            let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            causes.push(Cause::invalid(format!("{field}.operator"), toleration.text("operator"), why));
-        }
-        "" | "Equal" => {
-            let problems = names::label_value(value);
-            causes.extend(problems.iter().map(|why| Cause::invalid(format!("{field}.operator"), value, why)));
-        }
-        "Gt" | "Lt" => {}
-        other => causes.push(Cause::not_supported(format!("{field}.operator"), other, &["Equal", "Exists"])),
-    }
-    let effect = toleration.text("effect");
-    if !effect.is_empty() {
-        causes.extend(one_of(&format!("{field}.effect"), effect, &["NoSchedule", "PreferNoSchedule", "NoExecute"]));
-    }
-    if toleration.get("tolerationSeconds").is_some() && effect != "NoExecute" {
-        let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        causes.push(Cause::invalid(format!("{field}.effect"), effect, why));
-    }
-}
-
 /// What of a pod's specification may change once it exists: images, the deadline, more tolerations.
 pub fn judge_change(new: &Object, old: &Object) -> Vec<Cause> {
     for key in ["containers", "initContainers"] {
         if new.list(key).len() != old.list(key).len() {
-            let why = if key == "containers" {
-                "pod updates may not add or remove containers"
-            } else {
-                "pod updates may not add or remove init containers"
-            };
+            let why = "pod updates may not add or remove containers";
             return vec![Cause::forbidden(format!("spec.{key}"), why)];
         }
     }
     let mut causes = Vec::new();
     match (new.number("activeDeadlineSeconds"), old.number("activeDeadlineSeconds")) {
+        (Some(new), _) if !(0..=i64::from(i32::MAX)).contains(&new) => {
+            let why = "must be between 0 and 2147483647, inclusive";
+            causes.push(Cause::invalid("spec.activeDeadlineSeconds", new, why));
+        }
         (Some(new), Some(old)) if new > old => {
-            let why = format!("must be less than or equal to previous value: {old}");
-            causes.push(Cause::invalid("spec.activeDeadlineSeconds", new, &why));
+            let why = "must be less than or equal to previous value";
+            causes.push(Cause::invalid("spec.activeDeadlineSeconds", new, why));
         }
         (None, Some(_)) => {
             let why = "must not update from a positive integer to nil value";
@@ -304,6 +296,13 @@ pub fn judge_change(new: &Object, old: &Object) -> Vec<Cause> {
             "spec.tolerations",
             "existing toleration can not be modified except its tolerationSeconds",
         ));
+    }
+    // A gate can be taken away, never put up.
+    for (at, gate) in new.list("schedulingGates").iter().enumerate() {
+        if !old.list("schedulingGates").contains(gate) {
+            let why = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.text("name"));
+            causes.push(Cause::forbidden(format!("spec.schedulingGates[{at}].name"), &why));
+        }
     }
     if causes.is_empty() && settled(new, old) != settled(old, old) {
         causes.push(Cause::forbidden(
@@ -331,11 +330,7 @@ fn settled(spec: &Object, old: &Object) -> Object {
     if grace(old) < 0 && grace(&spec) == 1 {
         spec.insert("terminationGracePeriodSeconds".to_owned(), json!(grace(old)));
     }
-    // A gate can be taken away, never put up.
-    let gates: Vec<Value> = spec.list("schedulingGates").to_vec();
-    if gates.iter().all(|gate| old.list("schedulingGates").contains(gate)) {
-        spec.remove("schedulingGates");
-    }
+    spec.remove("schedulingGates");
     spec
 }
 

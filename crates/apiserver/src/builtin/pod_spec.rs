@@ -55,7 +55,7 @@ fn same_account(spec: &mut Object) {
 }
 
 /// Who sets a limit and no request gets what they may have at most.
-fn ask_for_limits(container: &mut Object) {
+pub fn ask_for_limits(container: &mut Object) {
     let Some(resources) = map_mut(container, "resources") else { return };
     let Some(limits) = resources.map("limits").cloned() else { return };
     let requests = resources.entry("requests").or_insert_with(|| json!({}));

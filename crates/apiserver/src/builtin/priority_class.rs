@@ -9,12 +9,13 @@ use crate::object::{Metadata, Object};
 use crate::reach::{Reach, fill};
 use crate::table;
 
+use super::pod_company::check_global;
 use super::pod_rules::one_of;
 
 /// Values above are the server's own.
 const HIGHEST: i64 = 1_000_000_000;
 /// Names that begin so are the server's own.
-const SYSTEM: &str = "system-";
+pub const SYSTEM: &str = "system-";
 
 /// The kind.
 pub static PRIORITY_CLASS: Kind = Kind {
@@ -27,6 +28,7 @@ pub static PRIORITY_CLASS: Kind = Kind {
     definition: "io.k8s.api.scheduling.v1.PriorityClass",
     ways: Ways { generation: Generation::One, ..Ways::PLAIN },
     defaults: |object| fill(object, "preemptionPolicy", "PreemptLowerPriority"),
+    complete: check_global,
     validate,
     columns: &[
         Column::NAME,
@@ -43,8 +45,12 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
     let mut causes = Vec::new();
     let value = object.number("value").unwrap_or(0);
     if object.name().starts_with(SYSTEM) && old.is_none() {
-        let why = "priority class names with 'system-' prefix are reserved for system use only";
-        causes.push(Cause::forbidden("metadata.name", why));
+        let why = format!(
+            "priority class names with 'system-' prefix are reserved for system use only. error: {} is not a known \
+             system priority class",
+            object.name()
+        );
+        causes.push(Cause::forbidden("metadata.name", &why));
     } else if value > HIGHEST && !object.name().starts_with(SYSTEM) {
         let why = format!("maximum allowed value of a user defined priority is {HIGHEST}");
         causes.push(Cause::forbidden("value", &why));

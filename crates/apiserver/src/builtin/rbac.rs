@@ -103,7 +103,12 @@ fn judge_cluster_role(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause
             ));
         }
         for (at, selector) in selectors.iter().enumerate() {
-            causes.extend(judge_selector(Some(selector), &format!("{field}[{at}]")));
+            let problems = judge_selector(Some(selector), &format!("{field}[{at}]"));
+            let is_readable = problems.is_empty();
+            causes.extend(problems);
+            if !is_readable {
+                causes.push(Cause::invalid(format!("{field}[{at}]"), &Value::Null, "invalid label selector."));
+            }
         }
     }
     causes
@@ -171,6 +176,11 @@ fn judge_binding(object: &Object, old: Option<&Object>, is_namespaced: bool) -> 
         let group = subject.text("apiGroup");
         match subject.text("kind") {
             "ServiceAccount" => {
+                if !subject.text("name").is_empty() {
+                    let name = subject.text("name");
+                    let problems = names::dns_subdomain(name);
+                    causes.extend(problems.iter().map(|why| Cause::invalid(field("name"), name, why)));
+                }
                 if !group.is_empty() {
                     causes.push(Cause::not_supported(field("apiGroup"), group, &[""]));
                 }
@@ -191,7 +201,7 @@ fn judge_binding(object: &Object, old: Option<&Object>, is_namespaced: bool) -> 
         }
     }
     if old.is_some_and(|old| old.get("roleRef") != object.get("roleRef")) {
-        causes.push(Cause::invalid("roleRef", reference, "cannot change roleRef"));
+        causes.push(Cause::invalid("roleRef", reference, "field is immutable"));
     }
     causes
 }

@@ -38,6 +38,8 @@ pub static SELF_SUBJECT_REVIEW: Kind = Kind {
     kind: "SelfSubjectReview",
     definition: "io.k8s.api.authentication.v1.SelfSubjectReview",
     review: Some(|call, mut review| {
+        // The answer repeats nothing of the question.
+        review.insert("metadata".to_owned(), json!({}));
         review.set_meta("creationTimestamp", clock::written(call.server.world().now()));
         Ok(answered(review, json!({"userInfo": call.identity.to_json()})))
     }),
@@ -120,7 +122,7 @@ fn whose_token(call: &Call, review: Object) -> Result<Object, Failure> {
         Some(Accepted { identity, audiences }) => {
             json!({"authenticated": true, "user": identity.to_json(), "audiences": audiences})
         }
-        None => json!({"user": {}, "error": "the token belongs to nobody"}),
+        None => json!({"user": {}, "error": "invalid bearer token"}),
     };
     Ok(answered(review, status))
 }
@@ -141,7 +143,12 @@ fn judge_subject(review: &Object) -> Option<Cause> {
 }
 
 /// Whether somebody may do what the review asks: the given one, or the one that it names.
-fn decided(call: &Call, review: Object, causes: Vec<Cause>, who: Option<&Identity>) -> Result<Object, Failure> {
+fn decided(call: &Call, review: Object, mut causes: Vec<Cause>, who: Option<&Identity>) -> Result<Object, Failure> {
+    // A question has no name.
+    if review.metadata().keys().any(|key| !matches!(key.as_str(), "managedFields" | "namespace")) {
+        let shown = review.get("metadata").unwrap_or(&Value::Null);
+        causes.push(Cause::invalid("metadata", shown, "must be empty"));
+    }
     if !causes.is_empty() {
         return Err(Failure::invalid(Named { group: AUTHORIZATION, word: "" }, "", causes));
     }
@@ -171,8 +178,35 @@ fn decided(call: &Call, review: Object, causes: Vec<Cause>, who: Option<&Identit
         // Judged above.
         (None, None) => Action::default(),
     };
-    let allowed = call.server.policy().allows(who, &action);
-    Ok(answered(review, json!({"allowed": allowed})))
+    let (allowed, reason) = call.server.policy().decision(who, &action);
+    let mut status = json!({"allowed": allowed});
+    if let Some(reason) = reason {
+        status["reason"] = reason.into();
+    }
+    let odd = odd_selectors(&review);
+    if !odd.is_empty() {
+        status["evaluationError"] = odd.join("; ").into();
+    }
+    Ok(answered(review, status))
+}
+
+/// Selectors that cannot be read, which are as good as none.
+fn odd_selectors(review: &Object) -> Vec<String> {
+    let mut odd = Vec::new();
+    for key in ["fieldSelector", "labelSelector"] {
+        let Some(selector) = review.at(&format!("spec.resourceAttributes.{key}")) else { continue };
+        let raw = selector.text("rawSelector");
+        let is_odd_text = match key {
+            "labelSelector" => crate::selector::LabelSelector::parse(raw).is_err(),
+            _ => crate::selector::FieldSelector::parse(raw).is_err(),
+        };
+        let known = ["In", "NotIn", "Exists", "DoesNotExist"];
+        let is_odd = |wanted: &Value| !known.contains(&wanted.text("operator"));
+        if is_odd_text || selector.list("requirements").iter().any(is_odd) {
+            odd.push(format!("spec.resourceAttributes.{key} ignored due to parse error"));
+        }
+    }
+    odd
 }
 
 fn rules(call: &Call, review: Object) -> Result<Object, Failure> {
@@ -190,6 +224,11 @@ fn rules(call: &Call, review: Object) -> Result<Object, Failure> {
     status.insert("resourceRules".to_owned(), resources.into());
     status.insert("nonResourceRules".to_owned(), paths.into());
     status.insert("incomplete".to_owned(), false.into());
+    // The answer repeats nothing of the question.
+    let mut review = review;
+    review.remove("metadata");
+    review.insert("metadata".to_owned(), json!({}));
+    review.insert("spec".to_owned(), json!({}));
     Ok(answered(review, status.into()))
 }
 

@@ -6,8 +6,12 @@ use serde_json::Value;
 
 use crate::kind::{Column, Kind, Part, Ways};
 use crate::object::{Metadata, Object};
+use crate::quantity::Quantity;
 use crate::reach::Reach;
 use crate::table;
+
+use super::placement_rules::judge_toleration;
+use super::pod_rules::labels;
 
 /// The kind.
 pub static RUNTIME_CLASS: Kind = Kind {
@@ -31,7 +35,23 @@ fn validate(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
         name => names::dns_label(name).iter().map(|why| Cause::invalid("handler", name, why)).collect(),
     };
     if old.is_some_and(|old| old.text("handler") != handler) {
-        causes.push(Cause::invalid("handler", handler, "field is immutable"));
+        causes.push(Cause::invalid("handler", &Value::Null, "field is immutable"));
+    }
+    for (name, amount) in object.map("overhead.podFixed").into_iter().flatten() {
+        if amount.as_str().and_then(Quantity::parse).is_some_and(Quantity::is_negative) {
+            // The real server judges it as the limits of a container.
+            let why = "must be greater than or equal to 0";
+            causes.push(Cause::invalid(format!("overhead.limits[{name}]"), amount, why));
+        }
+    }
+    causes.extend(labels("scheduling.nodeSelector", object.map("scheduling.nodeSelector")));
+    let tolerations = object.list("scheduling.tolerations");
+    for (at, toleration) in tolerations.iter().enumerate() {
+        let field = format!("scheduling.tolerations[{at}]");
+        judge_toleration(toleration, &field, &mut causes);
+        if tolerations[..at].contains(toleration) {
+            causes.push(Cause::duplicate(field, toleration));
+        }
     }
     causes
 }

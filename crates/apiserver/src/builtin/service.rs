@@ -11,7 +11,9 @@ use crate::object::{Metadata, Object};
 use crate::reach::{Reach, each_mut, fill, map_mut};
 use crate::table::{self, NONE};
 
+use super::container_rules::port_or_name;
 use super::pod_rules::{one_of, port};
+use super::service_rules::{judge_balancer, judge_reach};
 
 /// The kind.
 pub static SERVICE: Kind = Kind {
@@ -53,6 +55,9 @@ fn defaults(object: &mut Object) {
         if spec.text(key).is_empty() {
             spec.insert(key.to_owned(), value.into());
         }
+    }
+    if spec.text("sessionAffinity") == "None" {
+        spec.remove("sessionAffinityConfig");
     }
     if spec.text("sessionAffinity") == "ClientIP" {
         fill(spec, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10800}}));
@@ -96,12 +101,44 @@ fn leave_behind(spec: &mut Object, old: &Object) {
     }
 }
 
+/// One address has an old and a new name; who changes only the one means both. A service that becomes a mere name
+/// leaves all of them behind.
+fn follow_address(spec: &mut Object, old: &Object) {
+    if spec.text("type") == "ExternalName" && old.text("type") != "ExternalName" {
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            if spec.get(key) == old.get(key) {
+                spec.remove(key);
+            }
+        }
+        return;
+    }
+    let (is_same_first, is_same_list) =
+        (spec.text("clusterIP") == old.text("clusterIP"), spec.get("clusterIPs") == old.get("clusterIPs"));
+    match spec.text("clusterIP").to_owned() {
+        first if !is_same_first && is_same_list && !first.is_empty() => {
+            spec.insert("clusterIPs".to_owned(), json!([first]));
+        }
+        first if first.is_empty() && !old.text("clusterIP").is_empty() => {
+            // Who clears it keeps it.
+            for key in ["clusterIP", "clusterIPs"] {
+                if let Some(value) = old.get(key) {
+                    spec.insert(key.to_owned(), value.clone());
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Says which addresses the service has.
 fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
     keep_parts_apart_from_the_start(object, old, part);
     let Some(spec) = map_mut(object, "spec") else { return };
     if let Some(old) = old.and_then(|old| old.map("spec")) {
         leave_behind(spec, old);
+    }
+    if let Some(old) = old.and_then(|old| old.map("spec")) {
+        follow_address(spec, old);
     }
     if spec.text("type") == "ExternalName" {
         return;
@@ -131,7 +168,7 @@ fn prepare(object: &mut Object, old: Option<&Object>, part: Part) {
 
 fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
     if part == Part::Status {
-        return Vec::new();
+        return judge_balancer(object);
     }
     let mut causes = Vec::new();
     let kind = object.text("spec.type");
@@ -155,9 +192,7 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
         let number = own.number("port").unwrap_or(0);
         causes.extend(port(&field("port"), number));
         causes.extend(one_of(&field("protocol"), own.text("protocol"), &["SCTP", "TCP", "UDP"]));
-        if let Some(number) = own.number("targetPort") {
-            causes.extend(port(&field("targetPort"), number));
-        }
+        causes.extend(port_or_name(&field("targetPort"), own.get("targetPort")));
         if !numbered.insert((number, own.text("protocol"))) {
             causes.push(Cause::duplicate(format!("spec.ports[{at}]"), own));
         }
@@ -181,6 +216,7 @@ fn validate(object: &Object, old: Option<&Object>, part: Part) -> Vec<Cause> {
             causes.extend(problems.iter().map(|why| Cause::invalid("spec.externalName", name, why)));
         }
     }
+    causes.extend(judge_reach(object));
     if let Some(old) = old {
         let (had, has) = (old.text("spec.clusterIP"), object.text("spec.clusterIP"));
         let keeps = kind != "ExternalName" && old.text("spec.type") != "ExternalName";

@@ -22,10 +22,15 @@ pub fn fill_template(object: &mut Object) {
 pub fn judge_template(object: &Object) -> Vec<Cause> {
     let mut causes = Vec::new();
     let labels = object.at("spec.template.metadata.labels");
-    let is_selected = object.at("spec.selector").and_then(LabelSelector::of_object).is_some_and(|selector| {
+    let selector = object.at("spec.selector");
+    let is_readable = judge_selector(selector, "").is_empty();
+    let is_selected = selector.and_then(LabelSelector::of_object).is_some_and(|selector| {
         selector.matches(|key| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str))
     });
-    if !is_selected {
+    if !is_readable {
+        let shown = selector.unwrap_or(&Value::Null);
+        causes.push(Cause::invalid("spec.selector", shown, "invalid label selector"));
+    } else if !is_selected {
         let why = "`selector` does not match template `labels`";
         causes.push(Cause::invalid("spec.template.metadata.labels", labels.unwrap_or(&Value::Null), why));
     }
@@ -36,7 +41,27 @@ pub fn judge_template(object: &Object) -> Vec<Cause> {
 /// The rules of the template's pod.
 pub fn judge_pod(object: &Object) -> Vec<Cause> {
     let nothing = Object::new();
-    judge_spec(object.map("spec.template.spec").unwrap_or(&nothing), "spec.template.spec")
+    let mut causes = super::pod_rules::labels("spec.template.labels", object.map("spec.template.metadata.labels"));
+    for key in object.map("spec.template.metadata.annotations").into_iter().flatten().map(|(key, _)| key) {
+        // Upper case is allowed here, and only here.
+        let problems = names::qualified_name(&key.to_lowercase());
+        causes.extend(problems.iter().map(|why| Cause::invalid("spec.template.annotations", key, why)));
+    }
+    let mut spec = judge_spec(object.map("spec.template.spec").unwrap_or(&nothing), "spec.template.spec");
+    // The account of a pod is settled when it is made.
+    spec.retain(|cause| !cause.field.ends_with(".serviceAccountToken"));
+    causes.extend(spec);
+    if !object.list("spec.template.spec.ephemeralContainers").is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        causes.push(Cause::forbidden("spec.template.spec.ephemeralContainers", why));
+    }
+    causes
+}
+
+/// Counts in a status, none of which is less than nothing.
+pub fn judge_counts(object: &Object, keys: &[&str]) -> Vec<Cause> {
+    let each = keys.iter().map(|key| format!("status.{key}"));
+    each.filter_map(|field| super::pod_rules::not_negative(&field, object.number(&field))).collect()
 }
 
 /// A template whose pods must run for ever.

@@ -85,10 +85,13 @@ pub const ZEROS: &[(&str, &[&str])] = &[
 ];
 
 /// Numbers that are always there, though the schema does not call them required, by definition.
-pub const ALWAYS: &[(&str, &[&str])] = &[(
-    "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",
-    &["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"],
-)];
+pub const ALWAYS: &[(&str, &[&str])] = &[
+    (
+        "io.k8s.api.policy.v1.PodDisruptionBudgetStatus",
+        &["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"],
+    ),
+    ("io.k8s.api.scheduling.v1.PriorityClass", &["value"]),
+];
 
 /// Fields that the schema calls required, though objects may lack them, by definition.
 pub const OPTIONAL: &[(&str, &[&str])] =
@@ -103,5 +106,9 @@ pub const KEPT: &[(&str, &[&str])] = &[
     ("io.k8s.api.core.v1.GRPCAction", &["service"]),
     ("io.k8s.api.core.v1.ServiceSpec", &["loadBalancerClass"]),
     ("io.k8s.api.coordination.v1.LeaseSpec", &["holderIdentity"]),
+    (
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion",
+        &["deprecationWarning"],
+    ),
     ("io.k8s.api.discovery.v1.EndpointPort", &["appProtocol", "name", "protocol"]),
 ];

@@ -1,6 +1,6 @@
 //! Cluster roles made of others: one with an aggregation rule has the rules of all that its selectors match.
 
-use seaworthy_store::{Body as Stored, Change, Expect};
+use seaworthy_store::{Body as Stored, Change, CommitError, Expect};
 use serde_json::Value;
 use tracing::warn;
 
@@ -15,7 +15,7 @@ const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
 /// A role that is made of others may be part of a third. More steps than this, and they go in a circle.
 const STEPS: usize = 8;
 
-/// Brings all such roles up to date.
+/// Brings all such roles up to date, and what is known of them.
 pub async fn settle(server: &Server) {
     for _ in 0..STEPS {
         let records = server.store().list(CLUSTER_ROLES, None).records;
@@ -34,10 +34,11 @@ pub async fn settle(server: &Server) {
         if changes.is_empty() {
             return;
         }
-        if let Err(error) = server.store().commit(changes).await {
-            // Whoever changed one in between settles it again.
-            warn!(%error, "cluster roles are not made of others as they should");
-            return;
+        match server.store().commit(changes).await {
+            Ok(committed) => committed.records.iter().for_each(|record| _ = server.refresh_policy_of(&record.key)),
+            // Somebody changed one in between: what follows from that is seen the next time.
+            Err(CommitError::Conflict { .. }) => {}
+            Err(error) => return warn!(%error, "cluster roles are not made of others as they should"),
         }
     }
 }

@@ -15,6 +15,9 @@ const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+/// What the label begins with by which a role becomes part of another.
+const PART_OF: &str = "rbac.authorization.k8s.io/aggregate-to-";
+
 /// Namespaces that are always there.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -40,6 +43,19 @@ fn cluster_binding(name: &str, role: &str, groups: &[&str]) -> Default {
     Default { resource: "clusterrolebindings", object }
 }
 
+/// The classes of pods without which a cluster does not work.
+fn priority_classes() -> [Value; 2] {
+    let class = |name: &str, value: i64, description: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name, "generation": 1},
+            "value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority",
+        })
+    };
+    let all = "For pods that the cluster cannot do without; they may move to another node.";
+    let node = "For pods that their node cannot do without; they stay there.";
+    [class("system-cluster-critical", 2_000_000_000, all), class("system-node-critical", 2_000_001_000, node)]
+}
+
 fn metadata(name: &str) -> Value {
     json!({
         "name": name, "annotations": {AUTO_UPDATE: "true"},
@@ -47,35 +63,62 @@ fn metadata(name: &str) -> Value {
     })
 }
 
-/// The rules of `view`, `edit` and `admin` for the kinds that are stored here.
+/// A cluster role that is made of others: of those with the label that names it.
+fn made_of_others(name: &str, part_of: Option<&str>) -> Default {
+    let mut object = json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": metadata(name), "rules": null,
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {format!("{PART_OF}{name}"): "true"}}]},
+    });
+    if let Some(whole) = part_of {
+        object["metadata"]["labels"][format!("{PART_OF}{whole}")] = "true".into();
+    }
+    Default { resource: "clusterroles", object }
+}
+
+/// A cluster role whose rules become those of another one.
+fn part_of(whole: &str, rules: Value) -> Default {
+    let mut part = cluster_role(&format!("system:aggregate-to-{whole}"), rules);
+    part.object["metadata"]["labels"][format!("{PART_OF}{whole}")] = "true".into();
+    part
+}
+
+/// The rules of `view` for the kinds that are stored here.
 fn readable() -> Value {
+    let verbs = json!(["get", "list", "watch"]);
     json!([
-        {"apiGroups": [""], "resources": ["configmaps", "endpoints", "events", "namespaces", "pods", "pods/log",
-            "pods/status", "serviceaccounts", "services", "services/status"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["apps"], "resources": ["daemonsets", "daemonsets/status", "deployments", "deployments/scale",
-            "deployments/status"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["batch"], "resources": ["jobs", "jobs/status"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets", "poddisruptionbudgets/status"],
-            "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]}
+        {"verbs": verbs, "apiGroups": [""], "resources": ["configmaps", "endpoints", "pods", "serviceaccounts",
+            "services", "services/status"]},
+        {"verbs": verbs, "apiGroups": [""], "resources": ["bindings", "namespaces/status", "pods/log", "pods/status"]},
+        {"verbs": verbs, "apiGroups": [""], "resources": ["namespaces"]},
+        {"verbs": verbs, "apiGroups": ["", "events.k8s.io"], "resources": ["events"]},
+        {"verbs": verbs, "apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"]},
+        {"verbs": verbs, "apiGroups": ["apps"], "resources": ["daemonsets", "daemonsets/status", "deployments",
+            "deployments/scale", "deployments/status"]},
+        {"verbs": verbs, "apiGroups": ["batch"], "resources": ["jobs", "jobs/status"]},
+        {"verbs": verbs, "apiGroups": ["policy"], "resources": ["poddisruptionbudgets", "poddisruptionbudgets/status"]}
     ])
 }
 
+/// What `edit` has beside those of `view`.
 fn writable() -> Value {
-    let verbs = json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]);
+    let changes = json!(["create", "delete", "deletecollection", "patch", "update"]);
     json!([
-        {"apiGroups": [""], "resources": ["configmaps", "events", "pods", "secrets", "serviceaccounts", "services"],
-            "verbs": verbs},
-        {"apiGroups": [""], "resources": ["pods/eviction", "serviceaccounts/token"], "verbs": ["create"]},
-        {"apiGroups": ["apps"], "resources": ["daemonsets", "deployments", "deployments/scale"], "verbs": verbs},
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": verbs},
-        {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": verbs},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}
+        {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["pods/attach", "pods/exec",
+            "pods/portforward", "pods/proxy", "secrets", "services/proxy"]},
+        {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["serviceaccounts"]},
+        {"verbs": changes, "apiGroups": [""], "resources": ["pods", "pods/attach", "pods/exec", "pods/portforward",
+            "pods/proxy"]},
+        {"verbs": ["create"], "apiGroups": [""], "resources": ["pods/eviction"]},
+        {"verbs": changes, "apiGroups": [""], "resources": ["configmaps", "events", "secrets", "serviceaccounts",
+            "services", "services/proxy"]},
+        {"verbs": ["create"], "apiGroups": [""], "resources": ["serviceaccounts/token"]},
+        {"verbs": changes, "apiGroups": ["apps"], "resources": ["daemonsets", "deployments", "deployments/rollback",
+            "deployments/scale"]},
+        {"verbs": changes, "apiGroups": ["batch"], "resources": ["jobs"]},
+        {"verbs": changes, "apiGroups": ["policy"], "resources": ["poddisruptionbudgets"]},
+        {"verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     ])
-}
-
-fn together(lists: &[Value]) -> Value {
-    lists.iter().filter_map(Value::as_array).flatten().cloned().collect()
 }
 
 fn roles() -> Vec<Default> {
@@ -128,9 +171,12 @@ fn roles() -> Vec<Default> {
                 {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]}
             ]),
         ),
-        cluster_role("view", readable()),
-        cluster_role("edit", together(&[readable(), writable()])),
-        cluster_role("admin", together(&[readable(), writable(), administration])),
+        made_of_others("view", Some("edit")),
+        made_of_others("edit", Some("admin")),
+        made_of_others("admin", None),
+        part_of("view", readable()),
+        part_of("edit", writable()),
+        part_of("admin", administration),
         cluster_role("system:node", node),
         cluster_role(
             "system:auth-delegator",
@@ -164,6 +210,9 @@ pub async fn ensure(server: &Server) -> Result<(), CommitError> {
     for Default { resource, object } in roles() {
         changes.extend(missing(server, &format!("{RBAC}/{resource}"), &object));
     }
+    for class in priority_classes() {
+        changes.extend(missing(server, "scheduling.k8s.io/priorityclasses", &class));
+    }
     match changes.is_empty() {
         true => Ok(()),
         false => server.store().commit(changes).await.map(|_| ()),
@@ -195,6 +244,14 @@ fn restored(object: &Object, wanted: &Object) -> Option<Object> {
         return None;
     }
     let mut next = object.clone();
+    if let Some(rule) = wanted.get("aggregationRule") {
+        // Its rules are those of its parts.
+        next.insert("aggregationRule".to_owned(), rule.clone());
+    }
+    let labels = wanted.metadata().get("labels").and_then(Value::as_object).cloned().unwrap_or_default();
+    if let Some(own) = next.metadata_mut().entry("labels").or_insert_with(|| json!({})).as_object_mut() {
+        own.extend(labels);
+    }
     for list in ["rules", "subjects"] {
         let Some(wanted) = wanted.get(list).and_then(Value::as_array) else { continue };
         let mut have = object.get(list).and_then(Value::as_array).cloned().unwrap_or_default();

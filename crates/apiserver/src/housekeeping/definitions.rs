@@ -1,22 +1,29 @@
 //! Definitions come into force: their names are accepted if nobody has them, and then they are served. Deleted ones
-//! take their objects along.
+//! wait for their objects to go.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use seaworthy_store::{Body as Stored, Change, Expect, Record};
+use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Record};
 use serde_json::{Value, json};
 use tracing::warn;
 
-use crate::builtin::definition::FINALIZER;
+use crate::builtin::definition::{FINALIZER, set_terminating};
 use crate::clock;
+use crate::custom;
 use crate::object::{self, Metadata, Object};
+use crate::reach::Reach;
 use crate::server::{Server, decode};
+use crate::verb::deletion;
+use crate::write::own_reported;
 
 use super::DEFINITIONS;
 
 /// Objects that are removed in one commit.
 const BATCH: usize = 256;
+
+/// How often the removal of objects is tried while others change them.
+const TRIES: usize = 64;
 
 /// Whether the names of a definition are free, and which it gets.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +35,7 @@ pub struct Verdict {
 }
 
 /// Judges the names of a definition against those that others of its group have.
-pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
+pub fn names_verdict<'o>(definition: &Object, others: impl IntoIterator<Item = &'o Object>) -> Verdict {
     let wanted = definition.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();
     let mut accepted = definition
         .get("status")
@@ -52,7 +59,7 @@ pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
     let mut take = |key: &'static str, reason: &'static str, taken: &BTreeSet<String>| {
         let name = text(&wanted, key);
         if !name.is_empty() && taken.contains(&name) {
-            conflict.get_or_insert((reason, format!("{name:?} is already in use")));
+            conflict = Some((reason, format!("{name:?} is already in use")));
         } else if !name.is_empty() {
             accepted[key] = name.into();
         }
@@ -63,7 +70,7 @@ pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
     let taken: Vec<&String> = short.iter().filter(|name| resources.contains(*name)).collect();
     match taken.first() {
         Some(name) => {
-            conflict.get_or_insert(("ShortNamesConflict", format!("{name:?} is already in use")));
+            conflict = Some(("ShortNamesConflict", format!("{name:?} is already in use")));
         }
         None if short.is_empty() => {
             if let Some(names) = accepted.as_object_mut() {
@@ -74,14 +81,19 @@ pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
     }
     let mut take = |key: &'static str, reason: &'static str| {
         let name = text(&wanted, key);
-        if kinds.contains(&name) {
-            conflict.get_or_insert((reason, format!("{name:?} is already in use")));
+        if !name.is_empty() && kinds.contains(&name) {
+            conflict = Some((reason, format!("{name:?} is already in use")));
         } else if !name.is_empty() {
             accepted[key] = name.into();
         }
     };
     take("kind", "KindConflict");
     take("listKind", "ListKindConflict");
+    if let Some(names) = accepted.as_object_mut() {
+        for key in ["kind", "plural"] {
+            names.entry(key).or_insert_with(|| "".into());
+        }
+    }
     let categories = texts(&wanted, "categories");
     match categories.is_empty() {
         false => accepted["categories"] = categories.into(),
@@ -95,7 +107,7 @@ pub fn names_verdict(definition: &Object, others: &[Object]) -> Verdict {
 }
 
 /// The definition with the status that follows from its names.
-fn with_status(definition: &Object, others: &[Object], now: &str) -> Object {
+fn with_status<'o>(definition: &Object, others: impl IntoIterator<Item = &'o Object>, now: &str) -> Object {
     let verdict = names_verdict(definition, others);
     let mut next = definition.clone();
     let old = definition.get("status").cloned().unwrap_or_else(|| json!({}));
@@ -161,23 +173,35 @@ fn set_condition(status: &mut Value, kind: &str, value: (&str, &str, String), no
     status["conditions"] = conditions.into();
 }
 
-/// Brings every definition into the state that follows from all of them.
+/// Brings every definition into the state that follows from all of them. One that goes leaves its names to others.
 pub async fn settle(server: &Server) {
+    // One after the other: of two definitions that want one name, the second must see that the first has it.
+    let _turn = server.settling().lock().await;
+    while settle_once(server).await {}
+}
+
+/// Returns whether one went.
+async fn settle_once(server: &Server) -> bool {
+    let mut has_one_gone = false;
     let records = server.store().list(DEFINITIONS, None).records;
-    let objects: Vec<Object> = records.iter().map(|record| decode(record)).collect();
+    let mut objects: Vec<Object> = records.iter().map(|record| decode(record)).collect();
     for (at, record) in records.iter().enumerate() {
         let definition = &objects[at];
         let result = if definition.is_deleting() {
-            clear(server, record, definition).await
+            clear(server, record, definition).await.map(|is_gone| has_one_gone |= is_gone)
         } else {
-            let group = |object: &Object| object.get("spec").and_then(|spec| spec.get("group")).cloned();
-            let others = objects.iter().enumerate();
-            let others = others.filter(|(other, object)| *other != at && group(object) == group(definition));
-            let others: Vec<Object> = others.map(|(_, object)| object.clone()).collect();
-            let next = with_status(definition, &others, &clock::written(server.world().now()));
+            let group = |object: &Object| object.text("spec.group").to_owned();
+            let own = group(definition);
+            let others = objects.iter().enumerate().filter(|(other, object)| *other != at && group(object) == own);
+            let others = others.map(|(_, object)| object);
+            let next = with_status(definition, others, &clock::written(server.world().now()));
             match next == *definition {
                 true => Ok(()),
-                false => put(server, record, &next).await,
+                false => {
+                    let result = put(server, record, &next).await.map(|_| ());
+                    objects[at] = next;
+                    result
+                }
             }
         };
         // Whoever changed it in between settles it again.
@@ -185,43 +209,90 @@ pub async fn settle(server: &Server) {
             warn!(definition = %record.key.name, %error, "a definition is not settled");
         }
     }
+    has_one_gone
 }
 
-async fn put(server: &Server, record: &Arc<Record>, next: &Object) -> Result<(), seaworthy_store::CommitError> {
-    let encoded = object::encode(next);
+async fn put(server: &Server, record: &Arc<Record>, next: &Object) -> Result<Arc<Record>, CommitError> {
+    let time = clock::written(server.world().now());
+    let registry = server.registry();
+    let next = match registry.of_storage(DEFINITIONS) {
+        Some(resource) => {
+            let mut live = decode(record);
+            // The real server writes the list from the start, empty.
+            if let Some(status) = live.get_mut("status").and_then(Value::as_object_mut) {
+                status.entry("conditions").or_insert_with(|| json!([]));
+            }
+            own_reported(resource, &live, next.clone(), &time)
+        }
+        None => next.clone(),
+    };
+    let encoded = object::encode(&next);
     let body = Stored::new(encoded.bytes, encoded.hole);
     let change = Change::Put { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
-    server.store().commit(vec![change]).await.map(|_| ())
+    // One change has one record.
+    server.store().commit(vec![change]).await.map(|committed| committed.records[0].clone())
 }
 
-/// Removes a deleted definition's objects, and then the definition, unless something else holds it.
-async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Result<(), seaworthy_store::CommitError> {
+/// Deletes the objects of a definition that is on its way out, and lets it go once none is left. Returns whether it is
+/// gone.
+async fn clear(server: &Server, record: &Arc<Record>, definition: &Object) -> Result<bool, CommitError> {
     if definition.finalizers().all(|name| name != FINALIZER) {
-        return Ok(());
+        return Ok(false);
     }
-    let spec = definition.get("spec").unwrap_or(&Value::Null);
-    let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let storage = format!("{}/{}", text("/group"), text("/names/plural"));
-    let objects = server.store().list(&storage, None).records;
-    for batch in objects.chunks(BATCH) {
-        let changes = batch.iter().map(|record| {
-            let encoded = object::encode(&decode(record));
-            let body = Stored::new(encoded.bytes, encoded.hole);
-            Change::Delete { key: record.key.clone(), expected: Expect::Any, body }
-        });
-        server.store().commit(changes.collect()).await?;
+    let (mut record, mut definition) = (record.clone(), definition.clone());
+    let mut next = definition.clone();
+    let now = clock::written(server.world().now());
+    set_terminating(&mut next, "InstanceDeletionInProgress", "CustomResource deletion is in progress", &now);
+    if next != definition {
+        record = put(server, &record, &next).await?;
+        definition = decode(&record);
+        // Before its objects are listed: whoever creates one from now on is refused, or sees that it must go again.
+        server.refresh_registry();
+    }
+    let storage = format!("{}/{}", definition.text("spec.group"), definition.text("spec.names.plural"));
+    delete_all(server, &storage, &definition).await?;
+    if server.store().count(&storage) > 0 {
+        return Ok(false);
     }
     let mut last = definition.clone();
     let left: Vec<Value> = definition.finalizers().filter(|name| *name != FINALIZER).map(Value::from).collect();
     let is_free = left.is_empty();
     last.set_meta("finalizers", left);
     if !is_free {
-        return put(server, record, &last).await;
+        return put(server, &record, &last).await.map(|_| false);
     }
     let encoded = object::encode(&last);
     let body = Stored::new(encoded.bytes, encoded.hole);
     let change = Change::Delete { key: record.key.clone(), expected: Expect::Revision(record.revision), body };
-    server.store().commit(vec![change]).await.map(|_| ())
+    server.store().commit(vec![change]).await.map(|_| true)
+}
+
+/// Deletes all objects that are stored there. What something holds is only marked.
+async fn delete_all(server: &Server, storage: &str, definition: &Object) -> Result<(), CommitError> {
+    let registry = server.registry();
+    let served = registry.sharing(storage).iter().find(|resource| resource.is_stored_version()).cloned();
+    // A version that nobody is served any more may have objects all the same.
+    let Some(resource) = served.or_else(|| custom::stored_resource(definition)) else { return Ok(()) };
+    for attempt in 1.. {
+        let mut is_disturbed = false;
+        for records in server.store().list(storage, None).records.chunks(BATCH) {
+            let changes: Vec<Change> =
+                records.iter().filter_map(|record| deletion(server, &resource, record)).collect();
+            if changes.is_empty() {
+                continue;
+            }
+            match server.store().commit(changes).await {
+                Ok(_) => {}
+                // Somebody changes them at the same time, and is refused nothing for that.
+                Err(CommitError::Conflict { .. }) if attempt < TRIES => is_disturbed = true,
+                Err(error) => return Err(error),
+            }
+        }
+        if !is_disturbed {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -236,7 +307,7 @@ mod tests {
     }
 
     fn accepted(definition: &Object) -> Object {
-        with_status(definition, &[], "2026-01-01T00:00:00Z")
+        with_status(definition, [], "2026-01-01T00:00:00Z")
     }
 
     #[test]
@@ -253,7 +324,7 @@ mod tests {
         let mut second = definition("gizmos", "Widget", &[]);
         second["spec"]["names"]["singular"] = "gizmo".into();
         let next = with_status(&second, &others, "2026-01-01T00:00:00Z");
-        assert_eq!(condition(&next["status"], "NamesAccepted"), Some(("False", "KindConflict")));
+        assert_eq!(condition(&next["status"], "NamesAccepted"), Some(("False", "ListKindConflict")));
         assert_eq!(condition(&next["status"], "Established"), Some(("False", "NotAccepted")));
     }
 
@@ -268,6 +339,6 @@ mod tests {
     #[test]
     fn settled_definition_stays_as_it_is() {
         let once = accepted(&definition("widgets", "Widget", &[]));
-        assert_eq!(with_status(&once, &[], "2030-01-01T00:00:00Z"), once);
+        assert_eq!(with_status(&once, [], "2030-01-01T00:00:00Z"), once);
     }
 }

@@ -340,23 +340,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::authentication::{Keys, StaticTokens};
     use crate::clock::Still;
     use crate::object;
     use crate::options::DeleteOptions;
-    use crate::server::{Place, Settings};
+    use crate::server::Settings;
     use crate::verb::delete_object;
 
     const COUNT: u64 = 5_000;
 
     async fn server() -> Server {
-        let settings = Settings {
-            place: Place::Memory,
-            world: Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap())),
-            tokens: StaticTokens::default(),
-            keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
-        };
-        let server = Server::open(settings).unwrap();
+        let world = Arc::new(Still::at("2026-01-02T03:04:05Z".parse().unwrap()));
+        let server = Server::open(Settings::in_memory(world).unwrap()).unwrap();
         server.prepare().await.unwrap();
         server
     }

@@ -26,10 +26,10 @@ pub use keeper::Keeper;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use seaworthy_store::{Watch, WatchError};
+use seaworthy_store::{Key, Watch, WatchError};
 use tokio::task::JoinHandle;
 
-use crate::server::Server;
+use crate::server::{RBAC, Server};
 
 use keeper::Closed;
 
@@ -70,19 +70,28 @@ impl Server {
         definitions::settle(self).await;
         aggregation::settle(self).await;
         self.refresh_registry();
+        self.index_custom().await;
         self.refresh_policy();
         self.refresh_admission();
         Ok(())
     }
 
     /// Follows a write to a resource, before it is answered: who reads the answer can rely on its consequences.
-    pub(crate) async fn follow_up(&self, resource: &str) {
-        if resource == DEFINITIONS {
+    pub(crate) async fn follow_up(&self, key: &Key) {
+        let resource = &*key.resource;
+        // A definition on its way out goes with the last of its objects.
+        let is_last = || {
+            let registry = self.registry();
+            let is_terminating = registry.of_storage(resource).is_some_and(|resource| resource.is_terminating());
+            is_terminating && self.store().count(resource) == 0
+        };
+        if resource == DEFINITIONS || is_last() {
             definitions::settle(self).await;
-            self.refresh_registry();
-        } else if resource.starts_with("rbac.authorization.k8s.io/") {
-            aggregation::settle(self).await;
-            self.refresh_policy();
+            self.renew_registry().await;
+        } else if resource.starts_with(RBAC) {
+            if self.refresh_policy_of(key) {
+                aggregation::settle(self).await;
+            }
         } else if resource.starts_with("admissionregistration.k8s.io/") {
             self.refresh_admission();
         }

@@ -3,6 +3,7 @@
 use seaworthy_schema::Cause;
 use serde_json::Value;
 
+use crate::decode;
 use crate::status::Failure;
 
 use super::write::dry_run;
@@ -44,6 +45,10 @@ pub struct DeleteOptions {
 impl DeleteOptions {
     /// Reads the options from the query and, where the client sent one, from the body, which wins.
     pub fn read(query: &Query, body: Option<&Value>) -> Result<DeleteOptions, Failure> {
+        // What cannot be understood must not be passed over: a precondition may be all that protects an object.
+        if let Some(why) = body.and_then(misfit) {
+            return Err(Failure::bad_request(why));
+        }
         let mut causes = Vec::new();
         let text = |key: &str| body.and_then(|body| body.get(key)).and_then(Value::as_str);
         let words: Vec<&str> = match body.and_then(|body| body.get("dryRun")).and_then(Value::as_array) {
@@ -87,6 +92,34 @@ impl DeleteOptions {
     }
 }
 
+/// The first field of the options that has another type than it should.
+fn misfit(body: &Value) -> Option<String> {
+    type Fits = fn(&Value) -> bool;
+    let fields: [(&str, &str, Fits, &str); 7] = [
+        ("DeleteOptions.", "gracePeriodSeconds", Value::is_i64, "int64"),
+        ("DeleteOptions.", "preconditions", Value::is_object, "v1.Preconditions"),
+        ("Preconditions.", "preconditions.uid", Value::is_string, "types.UID"),
+        ("Preconditions.", "preconditions.resourceVersion", Value::is_string, "string"),
+        ("DeleteOptions.", "orphanDependents", Value::is_boolean, "bool"),
+        ("DeleteOptions.", "propagationPolicy", Value::is_string, "v1.DeletionPropagation"),
+        ("DeleteOptions.", "dryRun", Value::is_array, "[]string"),
+    ];
+    let told = |found: &Value, kind: &str, path: &str, wanted: &str| {
+        // A number that does not fit is named; any other value may be long.
+        let number = if found.is_number() && wanted == "int64" { format!(" {found}") } else { String::new() };
+        let word = decode::word(found);
+        format!("json: cannot unmarshal {word}{number} into Go struct field {kind}{path} of type {wanted}")
+    };
+    for (kind, path, fits, wanted) in fields {
+        let found = path.split('.').try_fold(body, |value, key| value.get(key));
+        if let Some(odd) = found.filter(|found| !found.is_null() && !fits(found)) {
+            return Some(told(odd, kind, path, wanted));
+        }
+    }
+    let words = body.get("dryRun").and_then(Value::as_array).into_iter().flatten();
+    words.into_iter().find(|word| !word.is_string()).map(|odd| told(odd, "DeleteOptions.", "dryRun", "string"))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -101,6 +134,34 @@ mod tests {
         assert_eq!(options.propagation, Some(Propagation::Orphan));
         assert_eq!(options.grace_seconds, Some(0));
         assert_eq!(options.preconditions.uid.as_deref(), Some("u"));
+    }
+
+    #[test]
+    fn precondition_of_another_type_is_refused_and_not_passed_over() {
+        for (body, wanted) in [
+            (
+                json!({"preconditions": {"uid": 5}}),
+                "number into Go struct field Preconditions.preconditions.uid of type types.UID",
+            ),
+            (
+                json!({"preconditions": 5}),
+                "number into Go struct field DeleteOptions.preconditions of type v1.Preconditions",
+            ),
+            (
+                json!({"gracePeriodSeconds": 1.5}),
+                "number 1.5 into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+            ),
+            (
+                json!({"gracePeriodSeconds": "x"}),
+                "string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+            ),
+            (json!({"dryRun": "All"}), "string into Go struct field DeleteOptions.dryRun of type []string"),
+            (json!({"dryRun": [1]}), "number into Go struct field DeleteOptions.dryRun of type string"),
+        ] {
+            let failure = DeleteOptions::read(&Query::default(), Some(&body)).unwrap_err();
+            assert_eq!((failure.code, failure.message), (400, format!("json: cannot unmarshal {wanted}")));
+        }
+        assert!(DeleteOptions::read(&Query::default(), Some(&json!({"preconditions": null, "other": 1}))).is_ok());
     }
 
     #[test]

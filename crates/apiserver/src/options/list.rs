@@ -57,8 +57,15 @@ impl ListOptions {
         let revision = match version {
             "" => None,
             digits => Some(digits.parse().map_err(|_| {
-                let why = format!("strconv.ParseUint: parsing {digits:?}: invalid syntax");
-                invalid("ListOptions", vec![Cause::invalid("resourceVersion", digits, &why)])
+                let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+                let why = if is_number { "value out of range" } else { "invalid syntax" };
+                let why =
+                    format!("resourceVersion: Invalid value: {digits:?}: strconv.ParseUint: parsing {digits:?}: {why}");
+                match is_watch {
+                    // Compat: the real server takes it for a fault of its own.
+                    true => Failure::unexplained(why),
+                    false => Failure::bad_request(format!("invalid resource version: {why}")),
+                }
             })?),
         };
         Ok(ListOptions {
@@ -78,6 +85,8 @@ impl ListOptions {
         })
     }
 }
+
+const NOT_CONTINUED: &str = "resourceVersionMatch is forbidden when continue is provided";
 
 /// The combinations that make no sense, in the order in which the real server looks at them.
 fn judge(
@@ -101,6 +110,12 @@ fn judge(
                 FIELD,
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             ));
+            if !match_word.is_empty() {
+                causes.push(Cause::not_supported(FIELD, match_word, &["NotOlderThan"]));
+            }
+        }
+        if is_continued {
+            causes.push(Cause::forbidden(FIELD, NOT_CONTINUED));
         }
         return causes;
     }
@@ -110,11 +125,11 @@ fn judge(
     if match_word.is_empty() {
         return causes;
     }
-    if is_continued {
-        causes.push(Cause::forbidden(FIELD, "resourceVersionMatch is forbidden when continue is provided"));
-    }
     if version.is_empty() {
         causes.push(Cause::forbidden(FIELD, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+    }
+    if is_continued {
+        causes.push(Cause::forbidden(FIELD, NOT_CONTINUED));
     }
     match match_word {
         "Exact" if version == "0" => {
@@ -146,7 +161,8 @@ mod tests {
     #[case("sendInitialEvents=true", true, 422)]
     #[case("timeoutSeconds=soon", true, 400)]
     #[case("labelSelector=a+in+b", true, 400)]
-    #[case("resourceVersion=new", false, 422)]
+    #[case("resourceVersion=new", false, 400)]
+    #[case("resourceVersion=new", true, 500)]
     fn combination_without_a_meaning_is_refused(#[case] query: &str, #[case] is_watch: bool, #[case] code: u16) {
         assert_eq!(read(query, is_watch).unwrap_err().code, code);
     }

@@ -69,7 +69,7 @@ impl WriteOptions {
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
             other => {
-                causes.push(Cause::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]));
+                causes.push(Cause::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]));
                 FieldValidation::Warn
             }
         };
@@ -104,8 +104,8 @@ fn judge_manager(manager: &str) -> Option<Cause> {
     if manager.len() > MANAGER_LENGTH {
         return Some(Cause::too_long("fieldManager", MANAGER_LENGTH as i64));
     }
-    let bad = manager.chars().position(char::is_control)?;
-    let why = format!("invalid character at position {bad}: should only contain printable characters");
+    let (at, bad) = manager.chars().enumerate().find(|(_, letter)| letter.is_control())?;
+    let why = format!("invalid character U+{:04X} (at position {at})", u32::from(bad));
     Some(Cause::invalid("fieldManager", manager, &why))
 }
 

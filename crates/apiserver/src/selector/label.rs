@@ -43,7 +43,7 @@ impl LabelSelector {
                     match parser.next() {
                         Token::End => return Ok(LabelSelector { requirements }),
                         Token::Comma if matches!(parser.peek(), Token::Word(_) | Token::Not) => {}
-                        Token::Comma => return Err(found(parser.peek(), "identifier after ','")),
+                        Token::Comma => return Err(found_comma(parser.peek(), "identifier after ','")),
                         other => return Err(found_comma(&other, "',' or 'end of string'")),
                     }
                 }
@@ -192,7 +192,7 @@ impl Parser {
             Token::Word(word) => word,
             other => return Err(found_comma(&other, "identifier")),
         };
-        checked(names::qualified_name(&key), "key", &key)?;
+        checked(names::qualified_name(&key), "<nil>", &key)?;
         if is_missing || matches!(self.peek(), Token::End | Token::Comma) {
             let operator = if is_missing { Operator::Missing } else { Operator::Exists };
             return Ok(Requirement { key, operator });
@@ -318,7 +318,7 @@ mod tests {
     #[rstest]
     #[case("env in prod", "unable to parse requirement: found 'prod' expected: '('")]
     #[case("env=a b", "found 'b', expected: ',' or 'end of string'")]
-    #[case("env,", "found '' expected: identifier after ','")]
+    #[case("env,", "found '', expected: identifier after ','")]
     fn what_is_no_selector_is_refused_as_clients_know_it(#[case] selector: &str, #[case] message: &str) {
         assert_eq!(LabelSelector::parse(selector).unwrap_err().to_string(), message);
     }

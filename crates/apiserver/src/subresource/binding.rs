@@ -64,10 +64,7 @@ pub async fn bind(call: &Call) -> Result<Answer, Failure> {
                 own.extend(added.clone());
             }
         }
-        let generation = pod.generation();
-        let condition = json!({
-            "type": "PodScheduled", "status": "True", "observedGeneration": generation, "lastProbeTime": null,
-        });
+        let condition = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null});
         set_condition(pod, condition, &now);
         Ok(())
     };

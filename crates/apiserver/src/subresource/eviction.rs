@@ -15,7 +15,7 @@ use crate::status::{Cause, Failure};
 use crate::verb::delete_object;
 use crate::write;
 
-use super::{amend, done, sent, set_condition};
+use super::{TRIES, amend, done, sent, set_condition};
 
 const BUDGETS: &str = "policy/poddisruptionbudgets";
 
@@ -31,29 +31,46 @@ pub async fn evict(call: &Call) -> Result<Answer, Failure> {
     if !eviction.name().is_empty() && eviction.name() != name {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
-    let options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
+    let mut options = DeleteOptions::read(&call.query, eviction.get("deleteOptions"))?;
     let warnings = admission::review_deed(call, &eviction, options.is_dry_run)?;
     let key = write::own_key(call, name);
-    let pod = call.server.store().get(&key).map(|record| decode(&record));
-    let pod = pod.ok_or_else(|| Failure::not_found(call.resource.named(), name))?;
-    if !is_dispensable(&pod) {
-        claim(call, &pod, &options).await?;
-    }
-    if !options.is_dry_run && !pod.is_deleting() {
-        let now = clock::written(call.server.world().now());
-        amend(&call.server, &call.resource, &key, |pod| {
-            let generation = pod.generation();
-            let condition = json!({
-                "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
-                "message": "Eviction API: evicting", "observedGeneration": generation, "lastProbeTime": null,
-            });
-            set_condition(pod, condition, &now);
-            Ok(())
-        })
-        .await?;
+    for attempt in 1.. {
+        let pod = call.server.store().get(&key).map(|record| decode(&record));
+        let pod = pod.ok_or_else(|| Failure::not_found(call.resource.named(), name))?;
+        let claimed = match is_dispensable(&pod) {
+            true => Claimed::Nothing,
+            false => claim(call, &pod, &options).await?,
+        };
+        if !options.is_dry_run && !pod.is_deleting() {
+            match announce(call, &key, &pod, claimed).await {
+                // It works by now, or nearly: then it counts.
+                Err(failure) if failure.code == 409 && attempt < TRIES => continue,
+                announced => announced?,
+            }
+        }
+        // What was looked at is what goes: another pod by that name was promised to somebody else.
+        options.preconditions.uid.get_or_insert_with(|| pod.uid().to_owned());
+        break;
     }
     delete_object(&call.server, &call.resource, &key, &options).await?;
     Ok(Answer { warnings, ..done(call) })
+}
+
+/// Says in the pod why it goes. One that may go because it does not work must be as it was when that was seen.
+async fn announce(call: &Call, key: &Key, seen: &Object, claimed: Claimed) -> Result<(), Failure> {
+    let now = clock::written(call.server.world().now());
+    let announced = amend(&call.server, &call.resource, key, |pod| {
+        if claimed == Claimed::Unready && pod.revision_text() != seen.revision_text() {
+            return Err(Failure::modified(call.resource.named(), pod.name()));
+        }
+        let condition = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastProbeTime": null,
+        });
+        set_condition(pod, condition, &now);
+        Ok(())
+    });
+    announced.await.map(|_| ())
 }
 
 /// A pod that serves nobody: no budget counts it.
@@ -66,13 +83,24 @@ fn is_ready(pod: &Object) -> bool {
     conditions.iter().any(|condition| condition.text("type") == "Ready" && condition.text("status") == "True")
 }
 
+/// On what grounds a pod may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claimed {
+    /// No budget is about it.
+    Nothing,
+    /// A budget is, and the pod does not work as it is now.
+    Unready,
+    /// A budget counted it.
+    Disruption,
+}
+
 /// Takes one disruption from the pod's budget, if it has one.
-async fn claim(call: &Call, pod: &Object, options: &DeleteOptions) -> Result<(), Failure> {
+async fn claim(call: &Call, pod: &Object, options: &DeleteOptions) -> Result<Claimed, Failure> {
     let server = &call.server;
     let records = server.store().list(BUDGETS, Some(&call.path.namespace)).records;
     let budgets: Vec<Object> = records.iter().map(|record: &std::sync::Arc<Record>| decode(record)).collect();
     let mut budgets = budgets.iter().filter(|budget| concerns(budget, pod));
-    let Some(budget) = budgets.next() else { return Ok(()) };
+    let Some(budget) = budgets.next() else { return Ok(Claimed::Nothing) };
     if budgets.next().is_some() {
         return Err(Failure::internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
@@ -83,7 +111,7 @@ async fn claim(call: &Call, pod: &Object, options: &DeleteOptions) -> Result<(),
         let (healthy, wanted) = (count(budget, "currentHealthy"), count(budget, "desiredHealthy"));
         let policy = budget.text("spec.unhealthyPodEvictionPolicy");
         if policy == "AlwaysAllow" || (healthy >= wanted && wanted > 0) {
-            return Ok(());
+            return Ok(Claimed::Unready);
         }
     }
     let registry = server.registry();
@@ -91,9 +119,9 @@ async fn claim(call: &Call, pod: &Object, options: &DeleteOptions) -> Result<(),
     let key = Key::new(BUDGETS, call.path.namespace.as_str(), budget.name());
     let now = clock::written(server.world().now());
     if options.is_dry_run {
-        return spend(&mut budget.clone(), pod.name(), &now);
+        return spend(&mut budget.clone(), pod.name(), &now).map(|()| Claimed::Disruption);
     }
-    amend(server, resource, &key, |budget| spend(budget, pod.name(), &now)).await.map(|_| ())
+    amend(server, resource, &key, |budget| spend(budget, pod.name(), &now)).await.map(|_| Claimed::Disruption)
 }
 
 fn concerns(budget: &Object, pod: &Object) -> bool {

@@ -106,13 +106,19 @@ async fn amend(
 
 /// Sets a condition in a status, with the time of its last change.
 fn set_condition(object: &mut Object, condition: Value, now: &str) {
-    use crate::reach::Reach;
+    use crate::object::Metadata as _;
+    use crate::reach::Reach as _;
+    // Only who reports on generations at all says which one a condition is about.
+    let generation = object.number("status.observedGeneration").filter(|seen| *seen > 0).map(|_| object.generation());
     let status = object.entry("status").or_insert_with(|| json!({}));
     let Some(status) = status.as_object_mut() else { return };
     let list = status.entry("conditions").or_insert_with(|| json!([]));
     let Some(list) = list.as_array_mut() else { return };
     let mut condition = condition;
     condition["lastTransitionTime"] = now.into();
+    if let Some(generation) = generation {
+        condition["observedGeneration"] = generation.into();
+    }
     match list.iter_mut().find(|own| own.text("type") == condition.text("type")) {
         Some(own) => {
             if own.text("status") == condition.text("status") {

@@ -15,8 +15,8 @@ use crate::options::{WriteKind, WriteOptions};
 use crate::present;
 use crate::reach::Reach;
 use crate::status::{Failure, Named};
-use crate::verb::{Changed, Outcome, change_and_show, in_version};
-use crate::write;
+use crate::verb::{Changed, Outcome, as_invalid_patch, change_and_show, in_version, refused};
+use crate::write::{self, Conformed, ScaleWrite};
 
 use super::sent;
 
@@ -57,8 +57,42 @@ pub fn get(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
 /// Replaces the scale.
 pub async fn update(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
     let options = WriteOptions::read(&call.query, &call.headers, WriteKind::Update)?;
-    let scale = Value::Object(sent(call, "Scale", &["autoscaling/v1"])?);
-    set(call, paths, &options, |_| Ok(scale.clone())).await
+    let sent = sent(call, "Scale", &["autoscaling/v1"])?;
+    let Conformed { object, unknown } = write::conform_scale(sent)?;
+    let warnings = write::judge_oddities_of("Scale", "v1", &options, &unknown, &[])?;
+    check_name(call, &object)?;
+    let scale = Value::Object(object);
+    set(call, paths, &options, |old| {
+        let (uid, own) = (scale.text("metadata.uid"), old.text("metadata.uid"));
+        if !uid.is_empty() && uid != own {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
+            return Err(Failure::conflict(call.resource.named(), &call.path.name, &why));
+        }
+        Ok((ScaleWrite::Written(scale.clone()), warnings.clone()))
+    })
+    .await
+}
+
+/// A scale is about the object that the path names.
+fn check_name(call: &Call, scale: &Object) -> Result<(), Failure> {
+    let (name, namespace) = (scale.name(), scale.namespace());
+    if name.is_empty() {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.path.name
+        )));
+    }
+    if name != call.path.name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.path.name
+        )));
+    }
+    if !namespace.is_empty() && namespace != call.path.namespace {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(why));
+    }
+    Ok(())
 }
 
 /// Patches the scale.
@@ -72,24 +106,31 @@ pub async fn patch(call: &Call, paths: &Replicas) -> Result<Answer, Failure> {
     let patch = decode::read(&call.body, format).map_err(|_| Failure::bad_request("invalid JSON patch"))?.value;
     set(call, paths, &options, |old| {
         let patched = match kind {
+            PatchKind::Apply => return Ok((ScaleWrite::Applied(&patch, options.force), Vec::new())),
             PatchKind::Json => json_patch(old, &patch),
-            // Differs: an apply takes the number from whoever had it, because a scale has one field to own.
-            PatchKind::Merge | PatchKind::Strategic | PatchKind::Apply => merge_patch(old, patch.clone()),
+            PatchKind::Merge | PatchKind::Strategic => merge_patch(old, patch.clone()),
         };
-        patched.map_err(|error| Failure::unprocessable(error.to_string()))
+        let Value::Object(patched) = patched.map_err(refused)? else {
+            return Err(as_invalid_patch(Failure::bad_request("the patch leaves no object")));
+        };
+        let Conformed { object, unknown } = write::conform_scale(patched).map_err(as_invalid_patch)?;
+        let warnings = write::judge_oddities_of("Scale", "v1", &options, &unknown, &[]).map_err(as_invalid_patch)?;
+        check_name(call, &object)?;
+        Ok((ScaleWrite::Written(Value::Object(object)), warnings))
     })
     .await
 }
 
-async fn set(
+async fn set<'p>(
     call: &Call,
     paths: &Replicas,
     options: &WriteOptions,
-    make: impl Fn(Value) -> Result<Value, Failure>,
+    make: impl Fn(Value) -> Result<(ScaleWrite<'p>, Vec<String>), Failure>,
 ) -> Result<Answer, Failure> {
     let change = |old: &Object| {
         let before = shown(old, paths);
-        let scale = make(before.clone())?;
+        let (write, mut warnings) = make(before.clone())?;
+        let (scale, owners) = write::own_scale(call, old, &before, write, &options.manager)?;
         let wanted = scale.number("spec.replicas").unwrap_or(0);
         if wanted < 0 {
             return Err(negative(call, paths, wanted));
@@ -104,11 +145,17 @@ async fn set(
             object.set_meta("resourceVersion", old.revision_text());
         }
         put(&mut object, &paths.wanted, wanted.into());
-        let warnings = match (&scale, &before) {
-            (Value::Object(scale), Value::Object(before)) => admission::review(call, scale, Some(before))?,
+        match owners {
+            Value::Null => object.metadata_mut().remove("managedFields"),
+            owners => object.metadata_mut().insert("managedFields".to_owned(), owners),
+        };
+        match (&scale, &before) {
+            (Value::Object(scale), Value::Object(before)) => {
+                warnings.extend(admission::review(call, scale, Some(before))?);
+            }
             _ => return Err(Failure::bad_request("a Scale is an object")),
         };
-        Ok(Changed { object, is_owned: false, warnings })
+        Ok(Changed { object, is_owned: true, warnings })
     };
     change_and_show(call, options, change, |outcome| {
         let object = match outcome {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key, Record};
 use serde_json::{Value, json};
 
@@ -21,8 +21,7 @@ use crate::server::{Server, decode as decode_record};
 use crate::status::Failure;
 use crate::write;
 
-use super::list::list;
-use super::update::may_go;
+use super::list::list_of;
 
 /// How often a deletion is tried on an object that others keep changing.
 const TRIES: usize = 64;
@@ -57,11 +56,11 @@ pub async fn delete(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer { warnings, ..Answer::ok(call.accepted.format, body) })
 }
 
-/// Removes everything that the selectors mean, and answers the list as it was.
+/// Removes everything that a list with the same options shows, and answers that list.
 pub async fn delete_collection(call: &Call) -> Result<Answer, Failure> {
     let options = read_options(call)?;
-    let mut answer = list(call)?;
-    for record in super::list::selected(call)? {
+    let (mut answer, records) = list_of(call)?;
+    for record in records {
         let check = |object: &Object| {
             answer.warnings.extend(admission::review_deletion(call, object, &options)?);
             Ok(())
@@ -83,15 +82,17 @@ fn read_options(call: &Call) -> Result<DeleteOptions, Failure> {
     let format = Format::of_body(&call.headers)?;
     let decoded = decode::read(&call.body, format)
         .map_err(|why| Failure::bad_request(format!("the options of the deletion cannot be read: {why}")))?;
+    let options = decode::in_an_object(decoded.value)
+        .map_err(|why| Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}")))?;
     // Whoever sends an object to a deletion means something else. The version does not matter: every group has options.
-    let text = |key: &str| decoded.value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = |key: &str| options.get(key).and_then(Value::as_str).unwrap_or_default();
     let kind = text("kind");
     if !kind.is_empty() && kind != "DeleteOptions" {
         let version = text("apiVersion");
         let why = format!("no kind {kind:?} is registered for version {version:?} that a deletion takes");
         return Err(Failure::bad_request(format!("{why}; send DeleteOptions or no body")));
     }
-    DeleteOptions::read(&call.query, Some(&decoded.value))
+    DeleteOptions::read(&call.query, Some(&Value::Object(options)))
 }
 
 fn success(resource: &Resource, object: &Object) -> Value {
@@ -120,16 +121,21 @@ async fn delete_checked(
     options: &DeleteOptions,
     mut check: impl FnMut(&Object) -> Result<(), Failure>,
 ) -> Result<Deleted, Failure> {
-    let mut is_under_way = false;
+    let mut under_way: Option<String> = None;
     for attempt in 1.. {
         let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
         let object = served(resource, &found);
-        if !is_under_way {
-            check_preconditions(resource, &object, options)?;
-            check(&object)?;
+        match &under_way {
+            None => {
+                check_preconditions(resource, &object, options)?;
+                check(&object)?;
+            }
+            // Somebody else finished it, and made another one by that name: that one was not meant.
+            Some(uid) if uid != object.uid() => return Err(Failure::not_found(resource.named(), &key.name)),
+            Some(_) => {}
         }
         let next = marked(server, resource, &object, options);
-        let is_gone = may_go(&next);
+        let is_gone = resource.may_go(&next);
         if !is_gone && next == object {
             return Ok(Deleted::Held(object));
         }
@@ -152,7 +158,7 @@ async fn delete_checked(
             false => Change::Put { key: key.clone(), expected, body },
         };
         match server.commit(change).await {
-            Ok(_) if is_marked_first => is_under_way = true,
+            Ok(_) if is_marked_first => under_way = Some(object.uid().to_owned()),
             Ok(record) if is_removed => return Ok(Deleted::Gone(served(resource, &record))),
             Ok(record) => return Ok(Deleted::Held(served(resource, &record))),
             Err(CommitError::Conflict { found: Some(_), .. }) if attempt < TRIES => {}
@@ -166,6 +172,22 @@ async fn delete_checked(
     Err(Failure::internal("the object changes too fast"))
 }
 
+/// The change that deletes an object of a kind that is given no time: it goes, or it is marked if something holds it.
+/// None if it is marked already.
+pub fn deletion(server: &Server, resource: &Resource, record: &Record) -> Option<Change> {
+    let object = served(resource, record);
+    let next = marked(server, resource, &object, &DeleteOptions::default());
+    let (key, expected) = (record.key.clone(), Expect::Revision(record.revision));
+    let stored = |object: &Object| {
+        let encoded = resource.encode(object);
+        Stored::new(encoded.bytes, encoded.hole)
+    };
+    match resource.may_go(&next) {
+        true => Some(Change::Delete { key, expected, body: stored(&object) }),
+        false => (next != object).then(|| Change::Put { key, expected, body: stored(&next) }),
+    }
+}
+
 fn served(resource: &Resource, record: &Record) -> Object {
     let bytes = present::in_version(resource, &record.body);
     serde_json::from_slice(&bytes).unwrap_or_else(|_| decode_record(record))
@@ -173,9 +195,10 @@ fn served(resource: &Resource, record: &Record) -> Object {
 
 fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Result<(), Failure> {
     let failed = |what: &str, wanted: &str, found: &str| {
+        let fate = if what == "UID" { "deleted and then recreated" } else { "modified" };
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might \
-             have been deleted and then recreated"
+             have been {fate}"
         );
         Err(Failure::conflict(resource.named_kind(), object.name(), &why))
     };
@@ -192,7 +215,7 @@ fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOpt
 }
 
 /// The object as the deletion leaves it: marked with a time, and with the finalizer of its propagation.
-fn marked(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
+pub fn marked(server: &Server, resource: &Resource, object: &Object, options: &DeleteOptions) -> Object {
     let mut next = object.clone();
     let wanted: Vec<&str> = match options.propagation {
         Some(Propagation::Orphan) => vec![ORPHAN],
@@ -207,19 +230,13 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
         true => next.metadata_mut().remove("finalizers"),
         false => next.metadata_mut().insert("finalizers".to_owned(), finalizers.into()),
     };
-    let grace = grace(resource, object, options);
-    let is_shorter = object
-        .metadata()
-        .get("deletionGracePeriodSeconds")
-        .and_then(Value::as_i64)
-        .is_none_or(|granted| grace < granted);
-    if !object.is_deleting() || is_shorter {
-        let time = server.world().now() + SignedDuration::from_secs(grace);
-        next.set_meta("deletionTimestamp", clock::written(time));
+    if let Some((time, grace)) = deadline(server.world().now(), resource, object, options) {
+        next.set_meta("deletionTimestamp", time);
         next.set_meta("deletionGracePeriodSeconds", grace);
     }
     if !object.is_deleting() {
-        if matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels) {
+        let counts = matches!(resource.ways().generation, Generation::Wishes | Generation::WishesAndLabels);
+        if counts && resource.ways().counts_deletion {
             next.set_meta("generation", object.generation() + 1);
         }
         resource.begin_deletion(&mut next);
@@ -227,18 +244,41 @@ fn marked(server: &Server, resource: &Resource, object: &Object, options: &Delet
     next
 }
 
+/// When an object is to be gone, and the seconds that it is given until then; none if it was told already.
+fn deadline(now: Timestamp, resource: &Resource, object: &Object, options: &DeleteOptions) -> Option<(String, i64)> {
+    if !object.is_deleting() {
+        let grace = grace(resource, object, options);
+        return Some((clock::written(later(now, grace)), grace));
+    }
+    // A time that was given is only ever shortened, by who says to what, and counts from when it was given.
+    let before = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64)?;
+    let grace = options.grace_seconds.map(granted)?;
+    if !resource.ways().is_graceful || grace >= before {
+        return None;
+    }
+    let end = match object.meta_text("deletionTimestamp").parse() {
+        Ok(end) if later(now, before) < Timestamp::MAX => later(end, grace - before),
+        // It had all the time in the world, which does not tell when it was given.
+        _ => later(now, grace),
+    };
+    Some((clock::written(end), grace))
+}
+
+/// So many seconds later, or as late as can be.
+//
+// Differs: a time that cannot be written is the last one that can, because the real server's time goes round there and
+// comes out in the past.
+fn later(time: Timestamp, seconds: i64) -> Timestamp {
+    let limit = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(limit)
+}
+
+/// The seconds that were asked for. Less than none is one, as for the real server.
+fn granted(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
+}
+
 /// The seconds that an object is given.
 fn grace(resource: &Resource, object: &Object, options: &DeleteOptions) -> i64 {
-    if !resource.ways().is_graceful {
-        return 0;
-    }
-    let text = |path: &str| Value::Object(object.clone()).pointer(path).and_then(Value::as_str).map(str::to_owned);
-    // A pod that never reached a node, or that has ended, has nothing to wind up.
-    let is_placed = text("/spec/nodeName").is_some_and(|node| !node.is_empty());
-    let has_ended = matches!(text("/status/phase").as_deref(), Some("Succeeded" | "Failed"));
-    if !is_placed || has_ended {
-        return 0;
-    }
-    let own = object.get("spec").and_then(|spec| spec.get("terminationGracePeriodSeconds")).and_then(Value::as_i64);
-    options.grace_seconds.or(own).unwrap_or(0).max(0)
+    resource.winding_up(object).map_or(0, |own| granted(options.grace_seconds.unwrap_or(own)))
 }

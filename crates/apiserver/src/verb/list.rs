@@ -15,18 +15,14 @@ use crate::object::Object;
 use crate::options::{ListOptions, Match};
 use crate::present::{self, Include, Tabling};
 use crate::resource::Resource;
-use crate::selector::FieldSelector;
 use crate::status::Failure;
-
-/// Objects per read of the store when not all of them are wanted: enough that a selector finds some, few enough that
-/// the store is not held up.
-const STRIDE: usize = 500;
 
 /// Pieces of an answer are about this large: a few per thousand objects, and never the whole list at once.
 const PIECE: usize = 64 * 1024;
 
 /// Which records a request means.
 pub struct Wanted<'c> {
+    resource: &'c Resource,
     options: &'c ListOptions,
     namespace: &'c str,
     name: Option<&'c str>,
@@ -38,7 +34,11 @@ impl<'c> Wanted<'c> {
         let resource = &*call.resource;
         let offered = resource.selectable_labels();
         for field in options.fields.fields() {
-            let known = matches!(field, "metadata.name" | "metadata.namespace") || offered.contains(&field);
+            let known = match field {
+                "metadata.name" => true,
+                "metadata.namespace" => resource.ways().selects_namespace,
+                field => offered.contains(&field),
+            };
             if !known {
                 return Err(Failure::bad_request(if offered.is_empty() && !resource.is_custom() {
                     let only = "only \"metadata.name\", \"metadata.namespace\"";
@@ -57,7 +57,7 @@ impl<'c> Wanted<'c> {
             "" => options.fields.required("metadata.name"),
             name => Some(name),
         };
-        Wanted { options, namespace: &call.path.namespace, name }
+        Wanted { resource: &call.resource, options, namespace: &call.path.namespace, name }
     }
 
     /// Whether every object of the namespace is wanted.
@@ -75,16 +75,29 @@ impl<'c> Wanted<'c> {
         (self.namespace.is_empty() || *record.key.namespace == *self.namespace)
             && self.name.is_none_or(|name| *record.key.name == *name)
             && self.options.labels.matches(|label| record.tags.label(label))
-            && matches_fields(&self.options.fields, record)
+            && self.has_fields(record)
     }
-}
 
-fn matches_fields(selector: &FieldSelector, record: &Record) -> bool {
-    selector.matches(|field| match field {
-        "metadata.name" => Some(&record.key.name),
-        "metadata.namespace" => Some(&record.key.namespace),
-        field => record.tags.field(field),
-    })
+    fn has_fields(&self, record: &Record) -> bool {
+        let selector = &self.options.fields;
+        if selector.is_everything() {
+            return true;
+        }
+        // What was written by other schemas was indexed by them.
+        let fresh: Option<Vec<(&str, String)>> = (self.resource.is_custom() && !self.resource.is_ready(&record.body))
+            .then(|| {
+                // What was stored is JSON.
+                let served = present::in_version(self.resource, &record.body);
+                let object: Object = serde_json::from_slice(&served).unwrap_or_default();
+                selector.fields().filter_map(|field| Some((field, self.resource.selectable(&object, field)?))).collect()
+            });
+        selector.matches(|field| match (field, &fresh) {
+            ("metadata.name", _) => Some(&*record.key.name),
+            ("metadata.namespace", _) => Some(&*record.key.namespace),
+            (field, Some(fresh)) => fresh.iter().find(|(own, _)| *own == field).map(|(_, value)| value.as_str()),
+            (field, None) => record.tags.field(field),
+        })
+    }
 }
 
 /// What was found, and where the next page begins.
@@ -97,26 +110,32 @@ struct Found {
 
 /// Answers a list.
 pub fn list(call: &Call) -> Result<Answer, Failure> {
+    shown(call, found(call)?)
+}
+
+/// Answers a list, and says which objects are in it.
+pub fn list_of(call: &Call) -> Result<(Answer, Vec<Arc<Record>>), Failure> {
+    let found = found(call)?;
+    let records = found.records.clone();
+    Ok((shown(call, found)?, records))
+}
+
+fn found(call: &Call) -> Result<Found, Failure> {
     let options = ListOptions::read(&call.query, false)?;
     let wanted = Wanted::new(call, &options)?;
-    let found = find(call, &options, &wanted)?;
+    find(call, &options, &wanted)
+}
+
+fn shown(call: &Call, found: Found) -> Result<Answer, Failure> {
     let mut metadata = json!({"resourceVersion": found.revision.to_string()});
     if let Some(next) = &found.next {
-        metadata["continue"] = Token { revision: found.revision, after: next.clone() }.written().into();
+        let token = Token { revision: Some(found.revision), after: next.clone() };
+        metadata["continue"] = token.written(&call.path.namespace).into();
     }
     if let Some(remaining) = found.remaining {
         metadata["remainingItemCount"] = remaining.into();
     }
     present(call, found.records, metadata)
-}
-
-/// Everything that a request means, as it is now.
-pub fn selected(call: &Call) -> Result<Vec<Arc<Record>>, Failure> {
-    let options = ListOptions::read(&call.query, false)?;
-    let wanted = Wanted::new(call, &options)?;
-    let mut records = call.server.store().list(&call.resource.storage, wanted.namespace()).records;
-    records.retain(|record| wanted.takes(record));
-    Ok(records)
 }
 
 fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found, Failure> {
@@ -128,11 +147,13 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
             return Err(Failure::bad_request(why));
         }
         (Some(token), _, _) => {
-            let token = Token::parse(token, &call.resource.storage)
-                .ok_or_else(|| Failure::bad_request("continue key is not valid: malformed value"))?;
-            (Some(token.revision), Some(token.after))
+            let token = Token::parse(token, &call.resource.storage, &call.path.namespace)
+                .ok_or_else(|| Failure::bad_request("invalid continue token: continue key is not valid"))?;
+            (token.revision, Some(token.after))
         }
         (None, Some(asked), Some(Match::Exact)) => (Some(asked), None),
+        // A page is the first of many that must fit together.
+        (None, Some(asked), None) if asked != 0 && options.limit.is_some() => (Some(asked), None),
         (None, Some(asked), _) if asked > newest => return Err(Failure::revision_too_large(asked, newest)),
         _ => (None, None),
     };
@@ -146,43 +167,33 @@ fn find(call: &Call, options: &ListOptions, wanted: &Wanted<'_>) -> Result<Found
     }
     let revision = at.unwrap_or(newest);
     let limit = options.limit.unwrap_or(usize::MAX);
-    let mut found = Found { records: Vec::new(), revision, next: None, remaining: None };
-    let mut after = after;
-    loop {
-        let stride = if wanted.is_all() { limit } else { STRIDE };
-        let page = store
-            .list_at(&call.resource.storage, wanted.namespace(), revision, after.as_ref(), stride)
-            .map_err(|error| read_failure(error, revision))?;
-        after = page.records.last().map(|record| record.key.clone());
-        for record in page.records {
-            if !wanted.takes(&record) {
-                continue;
-            }
-            if found.records.len() == limit {
-                found.next = found.records.last().map(|record| record.key.clone());
-                return Ok(found);
-            }
-            found.records.push(record);
-        }
-        if wanted.is_all() && page.remaining > 0 {
-            // Only without selectors is the rest of the keys the rest of the list.
-            found.remaining = Some(page.remaining);
-            found.next = after;
-            return Ok(found);
-        }
-        if page.remaining == 0 {
-            return Ok(found);
-        }
-    }
+    // With selectors the rest has to be looked through anyway: once, and not part by part, each of which would count it.
+    let most = if wanted.is_all() { limit } else { usize::MAX };
+    let page = store
+        .list_at(&call.resource.storage, wanted.namespace(), revision, after.as_ref(), most)
+        .map_err(|error| read_failure(call, error, revision, after.as_ref()))?;
+    let mut taken = page.records.into_iter().filter(|record| wanted.takes(record));
+    let records: Vec<Arc<Record>> = taken.by_ref().take(limit).collect();
+    let is_more = page.remaining > 0 || taken.next().is_some();
+    let next = records.last().filter(|_| is_more).map(|record| record.key.clone());
+    // Only without selectors is the rest of the keys the rest of the list.
+    let remaining = Some(page.remaining).filter(|remaining| *remaining > 0);
+    Ok(Found { records, revision, next, remaining })
 }
 
-fn read_failure(error: ReadError, asked: u64) -> Failure {
-    match error {
-        ReadError::Expired { .. } => Failure::expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new list \
-             without the continue parameter.",
-        ),
-        ReadError::Future { newest } => Failure::revision_too_large(asked, newest),
+fn read_failure(call: &Call, error: ReadError, asked: u64, after: Option<&Key>) -> Failure {
+    match (error, after) {
+        (ReadError::Expired { .. }, None) => Failure::expired("The resourceVersion for the provided list is too old."),
+        (ReadError::Expired { .. }, Some(after)) => {
+            let token = Token { revision: None, after: after.clone() }.written(&call.path.namespace);
+            let why = "The provided continue parameter is too old to display a consistent list result. You can start a \
+                       new list without the continue parameter, or use the continue token in this response to \
+                       retrieve the remainder of the results. Continuing with the provided token results in an \
+                       inconsistent list - objects that were created, modified, or deleted between the time the \
+                       first chunk was returned and now may show up in the list.";
+            Failure { continue_token: Some(token), ..Failure::expired(why) }
+        }
+        (ReadError::Future { newest }, _) => Failure::revision_too_large(asked, newest),
     }
 }
 
@@ -271,10 +282,7 @@ impl Iterator for Joined {
             if !std::mem::take(&mut is_first) {
                 piece.put_u8(b',');
             }
-            let rest = match self.resource.kept_as() {
-                Some(_) => present::after_kind(&present::in_version(&self.resource, &record.body)),
-                None => present::after_kind(&record.body),
-            };
+            let rest = present::after_kind(&present::in_version(&self.resource, &record.body));
             if self.resource.is_custom() {
                 piece.put_slice(&self.resource.prefix);
             } else {
@@ -286,24 +294,35 @@ impl Iterator for Joined {
     }
 }
 
-/// Where a list goes on: at a revision, after a key.
+/// Where a list goes on: at a revision, after a key. It has the form that the real server gives it.
 struct Token {
-    revision: u64,
+    /// None for the newest: the client takes what it gets.
+    revision: Option<u64>,
     after: Key,
 }
 
+/// What the form of tokens is called.
+const FORM: &str = "meta.k8s.io/v1";
+
 impl Token {
-    fn written(&self) -> String {
-        let json = json!({
-            "v": "seaworthy.dev/v1", "rv": self.revision, "ns": &*self.after.namespace, "name": &*self.after.name,
-        });
-        URL_SAFE_NO_PAD.encode(json.to_string())
+    /// The token for a list of this namespace, or of all.
+    fn written(&self, namespace: &str) -> String {
+        let Key { namespace: own, name, .. } = &self.after;
+        let is_across = namespace.is_empty() && !own.is_empty();
+        let start = if is_across { format!("{own}/{name}\0") } else { format!("{name}\0") };
+        let revision = self.revision.map_or(Value::from(-1), Value::from);
+        URL_SAFE_NO_PAD.encode(json!({"v": FORM, "rv": revision, "start": start}).to_string())
     }
 
-    fn parse(text: &str, storage: &Arc<str>) -> Option<Token> {
+    fn parse(text: &str, storage: &Arc<str>, namespace: &str) -> Option<Token> {
         let json: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-        let part = |key: &str| json.get(key)?.as_str();
-        let after = Key::new(storage.clone(), part("ns")?, part("name")?);
-        Some(Token { revision: json.get("rv")?.as_u64()?, after })
+        let start = json.get("start")?.as_str()?.trim_end_matches('\0');
+        let (own, name) = start.split_once('/').unwrap_or((namespace, start));
+        let is_known = json.get("v")?.as_str()? == FORM && (namespace.is_empty() || own == namespace);
+        let revision = match json.get("rv")?.as_i64()? {
+            -1 => None,
+            number => Some(u64::try_from(number).ok()?),
+        };
+        is_known.then(|| Token { revision, after: Key::new(storage.clone(), own, name) })
     }
 }

@@ -9,9 +9,9 @@ mod update;
 mod watch;
 
 pub use create::create;
-pub use delete::{delete, delete_collection, delete_object};
+pub use delete::{delete, delete_collection, delete_object, deletion};
 pub use get::get;
 pub use list::list;
-pub use patch::patch;
+pub use patch::{as_invalid_patch, patch, refused};
 pub use update::{Changed, Outcome, change, change_and_show, in_version, update};
 pub use watch::watch;

@@ -8,7 +8,7 @@ use crate::decode;
 use crate::media::{Format, PatchKind};
 use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
-use crate::status::{Failure, Named};
+use crate::status::{ALREADY_EXISTS, Failure, Named};
 use crate::write::{self, Conformed};
 
 use super::create::create_object;
@@ -21,15 +21,34 @@ pub async fn patch(call: &Call) -> Result<Answer, Failure> {
     if kind == PatchKind::Apply {
         return apply(call, &options).await;
     }
-    let patch = decode::read(&call.body, Format::Json).map_err(|_| Failure::bad_request("invalid JSON patch"))?.value;
-    change(call, &options, |old| {
-        let patched = patched(call, kind, old, &patch)?;
-        check_kind(call, &patched)?;
+    let patch = decode::read(&call.body, Format::Json).map_err(|_| Failure::bad_request("invalid JSON patch"))?;
+    let odd = oddities(kind, &patch);
+    let mut said = Vec::new();
+    let changed = change(call, &options, |old| {
+        let patched = patched(call, kind, old, &patch.value)?;
+        let patched = with_kind(call, kind, patched)?;
         let Conformed { object, unknown } = write::conform(&call.resource, patched).map_err(as_invalid_patch)?;
-        let warnings = write::judge_oddities(&call.resource, &options, &unknown, &[]).map_err(as_invalid_patch)?;
+        let warnings = write::judge_oddities(&call.resource, &options, &unknown, &odd).map_err(as_invalid_patch)?;
+        said.clone_from(&warnings);
         Ok(Changed { object, is_owned: false, warnings })
     })
-    .await
+    .await;
+    changed.map_err(|failure| failure.warned(&said))
+}
+
+/// What is odd about the patch itself: keys that come twice, and operations with keys that none has.
+fn oddities(kind: PatchKind, patch: &decode::Decoded) -> Vec<String> {
+    if kind != PatchKind::Json {
+        return patch.duplicates.clone();
+    }
+    let twice = patch.duplicates.iter().map(|said| format!("json patch {said}"));
+    let operations = patch.value.as_array().map(Vec::as_slice).unwrap_or_default();
+    let unknown = operations.iter().enumerate().flat_map(|(at, operation)| {
+        let keys = operation.as_object().into_iter().flat_map(Object::keys);
+        let unknown = keys.filter(|key| !matches!(key.as_str(), "op" | "path" | "from" | "value"));
+        unknown.map(move |key| format!("json patch {}", seaworthy_schema::unknown_field(&format!("[{at}].{key}"))))
+    });
+    twice.chain(unknown).collect()
 }
 
 /// The formats of patches for custom resources.
@@ -49,39 +68,49 @@ fn patched(call: &Call, kind: PatchKind, old: &Object, patch: &Value) -> Result<
     let result = result.map_err(|error| write::discreet(&call.resource, refused(error)))?;
     match result {
         Value::Object(object) => Ok(object),
-        _ => Err(Failure::bad_request("the patch leaves no object")),
+        _ => Err(as_invalid_patch(Failure::bad_request("the patch leaves no object"))),
     }
 }
 
 /// The answer to a patch that cannot be applied.
-fn refused(error: PatchError) -> Failure {
+pub fn refused(error: PatchError) -> Failure {
     match error {
         PatchError::BadRequest(why) => Failure::bad_request(why),
         PatchError::TooLarge(why) => Failure { message: why, ..Failure::too_large(0) },
-        PatchError::Unprocessable(why) => Failure::unprocessable(why),
-        // Differs: the real server calls it its own fault, because a patch that does not fit is the sender's.
-        PatchError::Internal(why) => Failure::unprocessable(why),
+        // What exactly does not fit is left out, as by the real server.
+        PatchError::Unprocessable(_) => {
+            Failure::unprocessable("the server rejected our request due to an error in our request")
+        }
+        PatchError::Internal(why) => Failure::unexplained(why),
     }
 }
 
-/// No patch makes another kind of an object.
-fn check_kind(call: &Call, object: &Object) -> Result<(), Failure> {
+/// The patched object with its kind. No patch makes another kind of an object, and none needs to say which it is.
+fn with_kind(call: &Call, kind: PatchKind, mut object: Object) -> Result<Object, Failure> {
     let resource = &call.resource;
-    let mut causes = Vec::new();
-    for (key, wanted) in [("kind", &resource.kind), ("apiVersion", &resource.api_version)] {
-        let found = object.get(key).and_then(Value::as_str).unwrap_or_default();
-        if *found != **wanted {
-            causes.push(seaworthy_schema::Cause::invalid(key, found, &format!("must be {wanted}")));
+    let text = |object: &Object, key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (found, version) = (text(&object, "kind"), text(&object, "apiVersion"));
+    if resource.is_custom() {
+        if let Some(missing) = [("Kind", &found), ("apiVersion", &version)].iter().find(|(_, text)| text.is_empty()) {
+            return Err(as_invalid_patch(Failure::bad_request(format!("Object '{}' is missing", missing.0))));
         }
+        decode::check_custom_kind(&object, resource)?;
+        return Ok(object);
     }
-    match causes.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::invalid(resource.named_kind(), &call.path.name, causes)),
+    let is_own =
+        (found.is_empty() || *found == *resource.kind) && (version.is_empty() || *version == *resource.api_version);
+    // A strategic patch changes fields of a structure, and the kind is none of them.
+    if !is_own && kind != PatchKind::Strategic {
+        let why = format!("no kind {found:?} is registered for version {version:?}");
+        return Err(as_invalid_patch(Failure::bad_request(why)));
     }
+    object.insert("kind".to_owned(), (*resource.kind).into());
+    object.insert("apiVersion".to_owned(), (*resource.api_version).into());
+    Ok(object)
 }
 
 /// What a patch makes of an object is the patch's fault: 422, with the field `patch`.
-fn as_invalid_patch(failure: Failure) -> Failure {
+pub fn as_invalid_patch(failure: Failure) -> Failure {
     if failure.code != 400 {
         return failure;
     }
@@ -94,17 +123,17 @@ fn as_invalid_patch(failure: Failure) -> Failure {
     Failure::invalid(Named { group: "", word: "" }, "", vec![cause])
 }
 
-/// A configuration is about the object that the path names.
-fn check_identity(call: &Call, config: &mut Object) -> Result<(), Failure> {
+/// A configuration is about the object that the path names. Only where there is one already may it leave that out.
+fn check_identity(call: &Call, config: &mut Object, exists: bool) -> Result<(), Failure> {
     match config.name() {
-        "" if !config.meta_text("generateName").is_empty() => Err(Failure::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            call.path.name
-        ))),
-        "" => {
+        "" if exists && config.meta_text("generateName").is_empty() => {
             config.set_meta("name", call.path.name.as_str());
             Ok(())
         }
+        "" => Err(Failure::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.path.name
+        ))),
         name if name == call.path.name => Ok(()),
         name => Err(Failure::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
@@ -113,33 +142,69 @@ fn check_identity(call: &Call, config: &mut Object) -> Result<(), Failure> {
     }
 }
 
+/// The configuration in the body of an apply, of the kind that the path names.
+fn configuration(call: &Call) -> Result<(Object, Vec<String>), Failure> {
+    let decoded = decode::read(&call.body, Format::Yaml)
+        .map_err(|why| Failure::bad_request(format!("error decoding patch: error converting YAML to JSON: {why}")))?;
+    let config = match decoded.value {
+        Value::Object(config) => config,
+        // Nothing at all is an object without anything.
+        Value::Null => Object::new(),
+        other => {
+            let why = format!(
+                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                decode::word(&other)
+            );
+            let before = "error decoding patch: error unmarshaling JSON: while decoding JSON";
+            return Err(Failure::bad_request(format!("{before}: {why}")));
+        }
+    };
+    let text = |key: &str| config.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if *kind != *call.resource.kind || *version != *call.resource.api_version {
+        let version = if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+        return Err(Failure::bad_request(format!("invalid object type: {version}, Kind={kind}")));
+    }
+    Ok((config, decoded.duplicates))
+}
+
 /// Server-side apply.
 async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
-    let decoded = decode::read(&call.body, Format::Yaml)
-        .map_err(|why| Failure::bad_request(format!("error decoding YAML: {why}")))?;
-    let Value::Object(mut config) = decoded.value else {
-        return Err(Failure::bad_request("error decoding YAML: the configuration is no object"));
-    };
-    let is_named = |key: &str| config.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-    if !is_named("kind") || !is_named("apiVersion") {
-        return Err(Failure::bad_request("invalid object type: a configuration names its apiVersion and kind"));
-    }
-    decode::check_kind(&mut config, &call.resource)?;
-    check_identity(call, &mut config)?;
-    let Conformed { object, unknown } = write::conform(&call.resource, config)?;
-    let warnings = write::judge_oddities(&call.resource, options, &unknown, &decoded.duplicates)?;
-    let config = Value::Object(object);
+    let (config, duplicates) = configuration(call)?;
+    let config = write::check_applied(call, config)?;
     let key = write::own_key(call, &call.path.name);
-    if call.server.store().get(&key).is_none() && call.path.subresource.is_empty() {
-        let object = write::own_applied(call, None, &config, &options.manager, options.force)?;
-        call.check_creation()?;
-        let mut answer = create_object(call, object, options, true).await?;
-        answer.warnings.extend(warnings);
-        return Ok(answer);
+    let exists = call.server.store().get(&key).is_some();
+    let mut config = config;
+    check_identity(call, &mut config, exists || !call.path.subresource.is_empty())?;
+    let Conformed { object, unknown } = write::conform(&call.resource, config)?;
+    let warnings = write::judge_oddities(&call.resource, options, &unknown, &duplicates)?;
+    let config = Value::Object(object);
+    if !exists && call.path.subresource.is_empty() {
+        match applied_anew(call, options, &config, &warnings).await {
+            // Somebody else was faster: then there is something to apply to.
+            Err(failure) if failure.reason == ALREADY_EXISTS => {}
+            created => return created.map_err(|failure| failure.warned(&warnings)),
+        }
     }
-    change(call, options, |old| {
+    let changed = change(call, options, |old| {
         let object = write::own_applied(call, Some(old), &config, &options.manager, options.force)?;
         Ok(Changed { object, is_owned: true, warnings: warnings.clone() })
-    })
-    .await
+    });
+    changed.await.map_err(|failure| failure.warned(&warnings))
+}
+
+/// Creates an object by applying to nothing.
+async fn applied_anew(
+    call: &Call,
+    options: &WriteOptions,
+    config: &Value,
+    warnings: &[String],
+) -> Result<Answer, Failure> {
+    let mut object = write::own_applied(call, None, config, &options.manager, options.force)?;
+    call.check_creation()?;
+    write::check_no_uid(call, &object)?;
+    object.metadata_mut().remove("resourceVersion");
+    let mut answer = create_object(call, object, options, true).await?;
+    answer.warnings.extend_from_slice(warnings);
+    Ok(answer)
 }

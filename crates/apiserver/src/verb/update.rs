@@ -13,7 +13,7 @@ use crate::object::{Metadata, Object};
 use crate::options::{WriteKind, WriteOptions};
 use crate::present;
 use crate::server::decode as decode_record;
-use crate::status::{Failure, Named};
+use crate::status::{ALREADY_EXISTS, Failure, Named};
 use crate::write::{self, Conformed};
 
 use super::create::create_object;
@@ -38,26 +38,46 @@ pub async fn update(call: &Call) -> Result<Answer, Failure> {
     let (object, duplicates) = decode::object(&call.body, format, &call.resource)?;
     let Conformed { object, unknown } = write::conform(&call.resource, object)?;
     let warnings = write::judge_oddities(&call.resource, &options, &unknown, &duplicates)?;
+    check_name(call, &object)?;
+    let key = write::own_key(call, &call.path.name);
+    if call.server.store().get(&key).is_none() && call.resource.ways().creates_on_update {
+        call.check_creation()?;
+        // Whoever knows an identity does not mean a new object.
+        check_uid(call, &object, "")?;
+        let mut fresh = object.clone();
+        fresh.metadata_mut().remove("resourceVersion");
+        match create_object(call, fresh, &options, false).await {
+            // Somebody else was faster: then there is something to update.
+            Err(failure) if failure.reason == ALREADY_EXISTS => {}
+            Err(failure) => return Err(failure.warned(&warnings)),
+            Ok(answer) => return Ok(answer.warning(warnings)),
+        }
+    }
+    let changed = change(call, &options, |old| {
+        check_uid(call, &object, old.uid())?;
+        Ok(Changed { object: object.clone(), is_owned: false, warnings: warnings.clone() })
+    });
+    changed.await.map_err(|failure| failure.warned(&warnings))
+}
+
+/// Whoever sends a whole object with its uid means that one and no other.
+fn check_uid(call: &Call, object: &Object, found: &str) -> Result<(), Failure> {
+    let wanted = object.uid();
+    if wanted.is_empty() || wanted == found {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+    Err(Failure::conflict(call.resource.named(), &call.path.name, &why))
+}
+
+/// Whether the object is the one that the path names.
+fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
     if object.name().is_empty() {
         return Err(Failure::bad_request(format!(
             "the name of the object ({} based on URL) was undeterminable: name must be provided",
             call.path.name
         )));
     }
-    check_name(call, &object)?;
-    let key = write::own_key(call, &call.path.name);
-    if call.server.store().get(&key).is_none() && call.resource.ways().creates_on_update {
-        call.check_creation()?;
-        let mut answer = create_object(call, object, &options, false).await?;
-        answer.warnings.extend(warnings);
-        return Ok(answer);
-    }
-    change(call, &options, |_| Ok(Changed { object: object.clone(), is_owned: false, warnings: warnings.clone() }))
-        .await
-}
-
-/// Whether the object is the one that the path names.
-fn check_name(call: &Call, object: &Object) -> Result<(), Failure> {
     if object.name() != call.path.name {
         return Err(Failure::bad_request(format!(
             "the name of the object ({}) does not match the name on the URL ({})",
@@ -110,7 +130,9 @@ pub async fn change_and_show(
         let is_unconditional =
             changed.object.revision_text() == old.revision_text() || changed.object.revision_text().is_empty();
         let old = Value::Object(old);
-        let (next, is_same) = next_state(call, options, &old, changed.object, changed.is_owned)?;
+        let (next, is_same, said) = next_state(call, options, &old, changed.object, changed.is_owned)?;
+        changed.warnings.extend(said);
+        let is_same = resource.is_stored_already(&next, &found.body).unwrap_or(is_same);
         // A deed on an object is reviewed where it is done.
         if matches!(call.path.subresource.as_str(), "" | "status" | "finalize") {
             changed.warnings.extend(admission::review(call, &next, old.as_object())?);
@@ -123,9 +145,9 @@ pub async fn change_and_show(
         if is_same {
             return answer(&found);
         }
-        let is_released = next.is_deleting() && may_go(&next);
+        let is_released = next.is_deleting() && resource.may_go(&next);
         if options.is_dry_run {
-            let body = show(Outcome::Unstored(next))?;
+            let body = show(Outcome::Unstored(resource.as_if_stored(next)))?;
             let warnings = changed.warnings;
             return Ok(Answer { status: StatusCode::OK, format: call.accepted.format, body: body.into(), warnings });
         }
@@ -164,27 +186,15 @@ pub fn in_version(call: &Call, record: &Record) -> Object {
     serde_json::from_slice(&served).unwrap_or_else(|_| decode_record(record))
 }
 
-/// Whether nothing holds an object that is on its way out.
-pub fn may_go(object: &Object) -> bool {
-    let is_held_inside = object.get("kind").and_then(Value::as_str) == Some("Namespace")
-        && object
-            .get("spec")
-            .and_then(|spec| spec.get("finalizers"))
-            .and_then(Value::as_array)
-            .is_some_and(|list| !list.is_empty());
-    let is_graceful = object.metadata().get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
-    object.finalizers().next().is_none() && !is_held_inside && !is_graceful
-}
-
-/// The state after a change, and whether it is the one before. `live` is the object before, not copied for the sake of
-/// its type: every write comes through here.
+/// The state after a change, whether it is the one before, and what the client should know. `live` is the object
+/// before, not copied for the sake of its type: every write comes through here.
 fn next_state(
     call: &Call,
     options: &WriteOptions,
     live: &Value,
     mut object: Object,
     is_owned: bool,
-) -> Result<(Object, bool), Failure> {
+) -> Result<(Object, bool, Vec<String>), Failure> {
     let Value::Object(old) = live else { return Err(Failure::internal("what is stored is no object")) };
     let resource = &*call.resource;
     check_name(call, &object)?;
@@ -194,11 +204,6 @@ fn next_state(
         let cause = seaworthy_schema::Cause::invalid("metadata.resourceVersion", 0, "must be specified for an update");
         let named = Named { group: &resource.group, word: &resource.plural };
         return Err(Failure::invalid(named, &call.path.name, vec![cause]));
-    }
-    if !object.uid().is_empty() && object.uid() != old.uid() {
-        let why =
-            format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", object.uid(), old.uid());
-        return Err(Failure::conflict(resource.named(), &call.path.name, &why));
     }
     if !sent.is_empty() && sent != old.revision_text() {
         return Err(Failure::modified(resource.named(), &call.path.name));
@@ -210,10 +215,11 @@ fn next_state(
     if !is_owned {
         object = write::own_written(call, Some(live), object, &options.manager);
     }
+    admission::complete(call, &mut object, Some(old))?;
     resource.prepare(&mut object, Some(old), part);
     write::count_wish(resource, &mut object, old);
     let (object, is_same) = write::settled(live, object);
     admission::admit(call, &object, Some(old))?;
-    write::judge(resource, &object, Some(old), part)?;
-    Ok((object, is_same))
+    let said = write::judge(resource, &object, Some(old), part)?;
+    Ok((object, is_same, said))
 }

@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use seaworthy_store::{Event, EventKind, ReadError, Record, Watch, WatchError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::body::Body;
 use crate::call::{Answer, Call};
@@ -24,6 +24,10 @@ use super::list::Wanted;
 
 /// Lines that may wait for a client before its watch waits for it. The position in the events stays where it is.
 const WAITING: usize = 64;
+
+/// How long a client may take to make room for one more line. A client that takes nothing holds on to everything that
+/// it has not got yet, long after the store has forgotten it.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// How often a client that asked for bookmarks gets one.
 const BOOKMARK: Duration = Duration::from_secs(60);
@@ -43,9 +47,6 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
     };
     let store = call.server.store();
     let newest = store.revision();
-    if let Some(asked) = options.revision.filter(|asked| *asked > newest) {
-        return Err(Failure::revision_too_large(asked, newest));
-    }
     // Taken before the answer begins: whatever the client writes once it has seen the answer is an event to it.
     let (initial, position) = match begins_with_state {
         true => {
@@ -53,15 +54,20 @@ pub fn watch(call: Call) -> Result<Answer, Failure> {
             let snapshot = store.list(&call.resource.storage, namespace);
             (snapshot.records, snapshot.revision)
         }
-        false => (Vec::new(), options.revision.unwrap_or(newest)),
+        // Who asks for what is yet to come waits for it.
+        false => (Vec::new(), options.revision.unwrap_or(newest).min(newest)),
     };
-    let watch = open(&call, position);
+    let watch = match options.revision.filter(|asked| begins_with_state && *asked > newest) {
+        Some(asked) => Err(Failure::revision_too_large(asked, newest)),
+        None => open(&call, position),
+    };
+
     let format = call.accepted.format;
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut stream = Stream { call, options, sender, include, has_columns: false };
     tokio::spawn(async move {
         // Either way it ends, the answer ends: the sender is dropped with the task.
-        let _ = stream.follow(begins_with_state.then_some(initial), position, watch).await;
+        let _ = stream.follow((begins_with_state && watch.is_ok()).then_some(initial), position, watch).await;
     });
     Ok(Answer::ok(format, Body::stream(receiver)))
 }
@@ -114,9 +120,12 @@ impl Stream {
         let end = Instant::now() + self.lifetime();
         let mut next_bookmark = Instant::now() + BOOKMARK;
         let mut told = position;
+        let server = self.call.server.clone();
+        let mut ending = std::pin::pin!(server.ended());
         loop {
             let batch = tokio::select! {
                 batch = watch.next() => batch,
+                () = &mut ending => return Ok(()),
                 () = self.sender.closed() => return Err(Ended),
                 () = sleep_until(end) => {
                     let newest = watch.progress();
@@ -135,6 +144,9 @@ impl Stream {
             match batch {
                 Ok(batch) => {
                     for event in &batch.events {
+                        if self.options.revision.is_some_and(|asked| event.revision() <= asked) {
+                            continue;
+                        }
                         self.event(event).await?;
                         told = event.revision();
                     }
@@ -172,7 +184,8 @@ impl Stream {
             // It left the view: the client gets what it last saw, at the revision at which it went.
             (true, false) => match &event.previous {
                 Some(previous) => {
-                    let body = present::at_revision(&previous.body, event.record.revision);
+                    let body = present::in_version(&self.call.resource, &previous.body);
+                    let body = present::at_revision(&body, event.record.revision);
                     self.encoded("DELETED", &body)
                 }
                 None => return Ok(()),
@@ -186,7 +199,7 @@ impl Stream {
         let is_plain = self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json;
         let is_own_kind = event.is_some_and(|event| kind == own_kind(event.kind));
         match event {
-            Some(event) if is_plain && is_own_kind && record.body.starts_with(&self.call.resource.prefix) => {
+            Some(event) if is_plain && is_own_kind && self.call.resource.is_ready(&record.body) => {
                 event.line(|event| plain_line(kind, &event.record.body)).clone()
             }
             _ => self.encoded(kind, &record.body),
@@ -251,7 +264,10 @@ impl Stream {
     }
 
     async fn send(&self, line: Bytes) -> Result<(), Ended> {
-        self.sender.send(line).await.map_err(|_| Ended)
+        match timeout(STALLED, self.sender.send(line)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Ended),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The real server reads built-in kinds into typed structures and writes them out again. That leaves marks which
 //! clients see: a value of the wrong type is refused at once, and what is empty and optional disappears.
 
-use seaworthy_schema::{Additional, Pruning, Schema, Type};
+use seaworthy_schema::{Additional, Pruning, Schema, Type, undecodable_metadata, undecodable_resource};
 use serde_json::Value;
 
 use crate::builtin::definitions::{self, Marks};
@@ -29,18 +29,35 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
         (_, None) => {}
         (Origin::Custom(_), Some(schema)) => {
             let metadata = definitions::object_meta();
+            if let Some(why) = metadata.and_then(|metadata| undecodable(schema, metadata, &value)) {
+                let (kind, version) = (&resource.kind, &resource.version);
+                return Err(Failure::bad_request(format!(
+                    "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+                )));
+            }
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
-                typed_metadata(metadata, own).map_err(|mismatch| refused(resource, &mismatch))?;
+                let mut typing = Typing::new(definitions::marks("", "v1"));
+                let typed = typing.value(metadata, own, &mut "metadata".to_owned());
+                typed.map_err(|mismatch| refused(resource, &mismatch))?;
+                unknown = typing.unknown;
+                // Here an empty list of owners is none: only one with an empty entry forgets them all.
+                let is_empty = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
+                if let Value::Object(own) = own {
+                    own.retain(|key, value| key != "managedFields" || !is_empty(value));
+                }
             }
+            let mut embedded = Typing::new(definitions::marks("", "v1"));
             if let Some(metadata) = metadata {
-                typed_embedded(schema, metadata, &mut value, true).map_err(|mismatch| refused(resource, &mismatch))?;
+                let typed = embedded.heads(schema, metadata, &mut value, &mut String::new());
+                typed.map_err(|mismatch| refused(resource, &mismatch))?;
             }
-            unknown = Pruning { metadata }.object(schema, &mut value);
+            unknown.extend(Pruning { metadata }.object(schema, &mut value));
+            unknown.extend(embedded.unknown);
         }
         (Origin::BuiltIn(_), Some(schema)) => {
             let marks = definitions::marks(&resource.group, &resource.version);
-            let mut typing = Typing { marks, unknown };
+            let mut typing = Typing::new(marks);
             let typed = typing.value(schema, &mut value, &mut String::new());
             typed.map_err(|mismatch| refused(resource, &mismatch))?;
             unknown = typing.unknown;
@@ -53,30 +70,27 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
     }
 }
 
-/// Checks the metadata of an object whose kind users defined.
-fn typed_metadata(schema: Schema<'_>, metadata: &mut Value) -> Result<(), Mismatch> {
-    let mut typing = Typing { marks: definitions::marks("", "v1"), unknown: Vec::new() };
-    typing.value(schema, metadata, &mut "metadata".to_owned())
+/// Why the head of an object, or of one inside it, cannot be read at all.
+fn undecodable(schema: Schema<'_>, metadata: Schema<'_>, value: &Value) -> Option<String> {
+    if let Some(why) = value.get("metadata").and_then(|own| undecodable_metadata(metadata, own)) {
+        return Some(why);
+    }
+    let cause = undecodable_resource(schema, metadata, value)?;
+    Some(format!("{}: {}", cause.field, cause.message))
 }
 
-/// Checks the metadata of objects inside an object.
-fn typed_embedded(schema: Schema<'_>, metadata: Schema<'_>, value: &mut Value, is_root: bool) -> Result<(), Mismatch> {
-    if schema.is_embedded
-        && !is_root
-        && let Some(own) = value.get_mut("metadata")
-    {
-        typed_metadata(metadata, own)?;
+/// Brings a `Scale` into its form.
+pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
+    let mut value = Value::Object(scale);
+    let mut typing = Typing::new(definitions::marks("apps", "v1"));
+    if let Some(schema) = definitions::scale() {
+        let typed = typing.value(schema, &mut value, &mut String::new());
+        typed.map_err(|mismatch| refused_as("Scale", "v1", &mismatch))?;
     }
     match value {
-        Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| match schema.field(key) {
-            Some(field) => typed_embedded(field, metadata, value, false),
-            None => Ok(()),
-        }),
-        Value::Array(items) => match schema.items() {
-            Some(each) => items.iter_mut().try_for_each(|item| typed_embedded(each, metadata, item, false)),
-            None => Ok(()),
-        },
-        _ => Ok(()),
+        Value::Object(object) => Ok(Conformed { object, unknown: typing.unknown }),
+        // Typing changes what is inside an object, never the object.
+        _ => Err(Failure::internal("an object became something else")),
     }
 }
 
@@ -88,8 +102,11 @@ struct Mismatch {
 }
 
 fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
+    refused_as(&resource.kind, &resource.version, mismatch)
+}
+
+fn refused_as(kind: &str, version: &str, mismatch: &Mismatch) -> Failure {
     let Mismatch { path, found, wanted } = mismatch;
-    let kind = &resource.kind;
     let why = match *found {
         "base64" => format!("illegal base64 data in {kind}.{path}"),
         "time" => format!("parsing time in {kind}.{path} as RFC 3339 failed"),
@@ -97,17 +114,73 @@ fn refused(resource: &Resource, mismatch: &Mismatch) -> Failure {
         "quantity" => quantity::MISTAKE.to_owned(),
         found => format!("json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"),
     };
-    Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version))
+    Failure::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", version))
 }
+
+/// How many unknown fields are named, and how much is said about them, in bytes: a map's key may be as long as the body.
+const MOST_NAMED: usize = 1000;
+const MOST_SAID: usize = 1 << 20;
 
 /// Reads values as typed structures would.
 struct Typing<'m> {
     marks: Option<&'m Marks>,
     /// The paths of what was dropped because the kind does not have it.
     unknown: Vec<String>,
+    /// How much that is, in bytes.
+    said: usize,
 }
 
-impl Typing<'_> {
+impl<'m> Typing<'m> {
+    fn new(marks: Option<&'m Marks>) -> Typing<'m> {
+        Typing { marks, unknown: Vec::new(), said: 0 }
+    }
+
+    /// Checks and cleans the heads of objects inside an object.
+    fn heads(
+        &mut self,
+        schema: Schema<'_>,
+        metadata: Schema<'_>,
+        value: &mut Value,
+        path: &mut String,
+    ) -> Result<(), Mismatch> {
+        if !schema.has_embedded {
+            return Ok(());
+        }
+        let length = path.len();
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map.iter_mut() {
+                    let is_head = schema.is_embedded && length > 0 && key == "metadata";
+                    let field = schema.field(key);
+                    if !is_head && field.is_none() {
+                        continue;
+                    }
+                    if length > 0 {
+                        path.push('.');
+                    }
+                    path.push_str(key);
+                    if is_head {
+                        self.value(metadata, value, path)?;
+                    }
+                    if let Some(field) = field {
+                        self.heads(field, metadata, value, path)?;
+                    }
+                    path.truncate(length);
+                }
+            }
+            Value::Array(items) => {
+                let Some(each) = schema.items() else { return Ok(()) };
+                for (at, item) in items.iter_mut().enumerate() {
+                    path.push_str(&format!("[{at}]"));
+                    self.heads(each, metadata, item, path)?;
+                    path.truncate(length);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Checks and cleans a value.
     fn value(&mut self, schema: Schema<'_>, value: &mut Value, path: &mut String) -> Result<(), Mismatch> {
         if value.is_null() {
@@ -175,7 +248,11 @@ impl Typing<'_> {
             path.push_str(key);
             let is_kept = match schema.field(key) {
                 None => {
-                    self.unknown.push(path.clone());
+                    // More than anybody reads is dropped without a word.
+                    if self.unknown.len() < MOST_NAMED && self.said < MOST_SAID {
+                        self.said += path.len();
+                        self.unknown.push(path.clone());
+                    }
                     false
                 }
                 Some(field) => {
@@ -188,6 +265,10 @@ impl Typing<'_> {
                     let is_declared = schema.property(key).is_some();
                     let is_required = schema.required.iter().any(|required| **required == **key);
                     let is_certain = !is_declared || is_required;
+                    if !is_declared && value.is_null() && field.kind == Some(Type::String) && field.format.is_none() {
+                        // No text is the empty one where a key promises some.
+                        *value = Value::from("");
+                    }
                     if is_certain { !value.is_null() } else { !self.is_empty(field, value) }
                 }
             };
@@ -261,5 +342,45 @@ fn wanted(kind: Type) -> &'static str {
         Type::Integer => "int64",
         Type::Number => "float64",
         Type::Boolean => "bool",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::custom;
+
+    /// A kind with lists of whole objects in a map.
+    fn fleets() -> std::sync::Arc<Resource> {
+        let boat = json!({"type": "object", "x-kubernetes-embedded-resource": true});
+        let fleets = json!({"type": "object", "additionalProperties": {"type": "array", "items": boat}});
+        let schema = json!({"type": "object", "properties": {"fleets": fleets}});
+        let definition = json!({"spec": {"group": "example.com", "names": {"plural": "fleets", "kind": "Fleet"},
+            "versions": [{"name": "v1", "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+        custom::stored_resource(definition.as_object().unwrap()).unwrap()
+    }
+
+    fn fleet(key: &str, boats: Vec<Value>) -> Object {
+        json!({"metadata": {"name": "a"}, "fleets": {key: boats}}).as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn long_key_above_many_objects_costs_no_more_than_its_length() {
+        let (key, boats) = ("k".repeat(1 << 20), vec![json!({"kind": "Boat"}); 1 << 17]);
+        // With a copy of the path for each object it would copy a hundred thousand times a million bytes.
+        let conformed = conform(&fleets(), fleet(&key, boats.clone())).unwrap();
+        assert_eq!(conformed.object["fleets"][&key], Value::from(boats));
+    }
+
+    #[test]
+    fn unknown_fields_of_objects_behind_a_long_key_are_named_within_bounds() {
+        let boats = || vec![json!({"kind": "Boat", "metadata": {"name": "b", "colour": "red"}}); 900];
+        let few = conform(&fleets(), fleet("k", boats())).unwrap();
+        assert_eq!(few.unknown.len(), 900);
+        let many = conform(&fleets(), fleet(&"k".repeat(1 << 20), boats())).unwrap();
+        assert!(many.unknown.iter().map(String::len).sum::<usize>() < 4 << 20, "{}", many.unknown.len());
+        assert_eq!(many.object["fleets"]["k".repeat(1 << 20)][899]["metadata"], json!({"name": "b"}));
     }
 }

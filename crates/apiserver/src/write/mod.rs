@@ -1,16 +1,17 @@
 //! What all writes have in common: from the body that was sent to the bytes that are stored.
 //!
 //! ```text
-//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ defaults ─▶ prepare (what this write may touch)
-//!      ─▶ owners of fields ─▶ rules ─▶ admission ─▶ commit
+//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ defaults ─▶ owners of fields
+//!      ─▶ complete (what follows from other objects) ─▶ prepare (what this write may touch) ─▶ rules ─▶ admission ─▶ commit
 //! ```
 
 mod conform;
 mod ownership;
 
-pub use conform::{Conformed, conform};
-pub use ownership::{own_applied, own_written, settled};
+pub use conform::{Conformed, conform, conform_scale};
+pub use ownership::{ScaleWrite, check_applied, own_applied, own_reported, own_scale, own_written, settled};
 
+use seaworthy_schema::Verdict;
 use serde_json::Value;
 
 use crate::call::Call;
@@ -43,18 +44,25 @@ pub fn judge_oddities(
     unknown: &[String],
     duplicates: &[String],
 ) -> Result<Vec<String>, Failure> {
+    judge_oddities_of(&resource.kind, &resource.version, options, unknown, duplicates)
+}
+
+/// The same for any kind and version.
+pub fn judge_oddities_of(
+    kind: &str,
+    version: &str,
+    options: &WriteOptions,
+    unknown: &[String],
+    duplicates: &[String],
+) -> Result<Vec<String>, Failure> {
     let unknown = unknown.iter().map(|path| seaworthy_schema::unknown_field(path));
-    let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-    let said: Vec<String> = duplicates.chain(unknown).collect();
+    let said: Vec<String> = duplicates.iter().cloned().chain(unknown).collect();
     match options.validation {
         FieldValidation::Ignore => Ok(Vec::new()),
         FieldValidation::Warn => Ok(said),
         FieldValidation::Strict if said.is_empty() => Ok(said),
         FieldValidation::Strict => Err(Failure::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-            resource.kind,
-            resource.version,
-            resource.kind,
+            "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
             said.join(", ")
         ))),
     }
@@ -74,7 +82,7 @@ pub fn discreet(resource: &Resource, failure: Failure) -> Failure {
 pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
     let resource = &call.resource;
     if !object.revision_text().is_empty() {
-        return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(Failure::unexplained("resourceVersion should not be set on objects to be created"));
     }
     place(call, object)?;
     let metadata = object.metadata_mut();
@@ -89,6 +97,16 @@ pub fn identify(call: &Call, object: &mut Object) -> Result<(), Failure> {
         object.set_meta("generation", 1);
     }
     Ok(())
+}
+
+/// Refuses to create an object that is said to exist already.
+pub fn check_no_uid(call: &Call, object: &Object) -> Result<(), Failure> {
+    if object.uid().is_empty() {
+        return Ok(());
+    }
+    let why =
+        format!("uid mismatch: the provided object specified uid {}, and no existing object was found", object.uid());
+    Err(Failure::conflict(call.resource.named(), &call.path.name, &why))
 }
 
 /// Puts an object into the namespace of its path, or refuses if it says another one.
@@ -111,8 +129,21 @@ pub fn place(call: &Call, object: &mut Object) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A namespace must be there before anything in it, and must not be on its way out.
-pub fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
+/// What an object is to be created in must be there, and must not be on its way out: its definition and its namespace.
+pub fn check_place(call: &Call, name: &str) -> Result<(), Failure> {
+    let resource = &call.resource;
+    if resource.is_custom() {
+        let registry = call.server.registry();
+        let served = registry.find(&resource.group, &resource.version, &resource.plural);
+        if served.ok_or_else(Failure::unknown_path)?.is_terminating() {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Failure::forbidden(resource.named(), name, why));
+        }
+    }
+    check_namespace(call, name)
+}
+
+fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
     let Call { server, resource, path, .. } = call;
     if !resource.is_namespaced || path.namespace.is_empty() {
         return Ok(());
@@ -141,9 +172,22 @@ pub fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
 pub fn keep_identity(object: &mut Object, old: &Object) {
     let metadata = object.metadata_mut();
     for field in SERVER_FIELDS {
+        // Who says what the deletion of an object is like is refused where it is not so.
+        if field.starts_with("deletion") && metadata.get(field).is_some_and(|own| !own.is_null()) {
+            continue;
+        }
         match old.metadata().get(field) {
-            Some(value) => metadata.insert(field.to_owned(), value.clone()),
-            None => metadata.remove(field),
+            // Only the server gives a uid or begins a deletion, but who says otherwise is told so.
+            Some(value) if matches!(field, "uid" | "deletionGracePeriodSeconds") => {
+                metadata.entry(field).or_insert_with(|| value.clone());
+            }
+            Some(value) => {
+                metadata.insert(field.to_owned(), value.clone());
+            }
+            None if matches!(field, "deletionTimestamp" | "deletionGracePeriodSeconds") => {}
+            None => {
+                metadata.remove(field);
+            }
         };
     }
     for field in ["name", "namespace"] {
@@ -169,17 +213,18 @@ pub fn count_wish(resource: &Resource, object: &mut Object, old: &Object) {
     }
 }
 
-/// All rules: metadata, schema, kind.
-pub fn judge(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<(), Failure> {
+/// All rules: metadata, schema, kind. Returns what the client should know beside.
+pub fn judge(resource: &Resource, object: &Object, old: Option<&Object>, part: Part) -> Result<Vec<String>, Failure> {
     let mut metadata = meta::judge(object, resource);
     if let Some(old) = old {
         metadata.extend(meta::judge_change(object, old));
     }
-    let causes = resource.judge(object, old, part, metadata);
-    match causes.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::invalid(resource.named_kind(), object.name(), causes)),
+    let Verdict { mistakes, mut warnings } = resource.judge(object, old, part, metadata);
+    if !mistakes.is_empty() {
+        return Err(Failure::invalid(resource.named_kind(), object.name(), mistakes).warned(&warnings));
     }
+    warnings.extend(resource.advice(object, old, part));
+    Ok(warnings)
 }
 
 /// Where the object of a call is stored.

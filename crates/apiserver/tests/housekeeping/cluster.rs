@@ -1,14 +1,15 @@
 //! A server in memory or in a folder, and requests to it.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, World};
+use seaworthy_apiserver::{Folder, Identity, Place, Server, Settings, World};
 use serde_json::{Value, json};
 
 /// Where the config maps of the default namespace are.
@@ -16,21 +17,46 @@ pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Where its secrets are.
 pub const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-static KEYS: LazyLock<Arc<Keys>> = LazyLock::new(|| Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()));
-
 /// A clock that the test turns.
-#[derive(Debug)]
 pub struct Clock {
     seconds: AtomicI64,
     drawn: AtomicU64,
+    next: Mutex<Option<(Moment, Happening)>>,
+}
+
+type Happening = Box<dyn FnOnce() + Send>;
+
+/// When something happens in the middle of a request: when it asks for chance or for the time, which it does after it
+/// has looked around and before it changes anything.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Moment {
+    Chance,
+    Time,
+}
+
+impl Clock {
+    fn reached(&self, moment: Moment) {
+        let next = self.next.lock().unwrap().take_if(|(at, _)| *at == moment);
+        if let Some((_, happen)) = next {
+            happen();
+        }
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").finish_non_exhaustive()
+    }
 }
 
 impl World for Clock {
     fn now(&self) -> Timestamp {
+        self.reached(Moment::Time);
         Timestamp::from_second(self.seconds.load(Ordering::Relaxed)).unwrap()
     }
 
     fn entropy(&self, buffer: &mut [u8]) {
+        self.reached(Moment::Chance);
         for chunk in buffer.chunks_mut(8) {
             let number = self.drawn.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             chunk.copy_from_slice(&number.to_be_bytes()[..chunk.len()]);
@@ -51,12 +77,16 @@ impl Cluster {
 
     /// A server on what is in a folder. Runs on the same folder draw different identities.
     pub async fn in_folder(folder: &Path, run: u64) -> Cluster {
-        Cluster::at(Place::Folder(folder.to_owned()), run << 32).await
+        Cluster::at(Place::Folder(Folder::open(folder).unwrap()), run << 32).await
     }
 
     async fn at(place: Place, drawn: u64) -> Cluster {
-        let clock = Arc::new(Clock { seconds: AtomicI64::new(1_800_000_000), drawn: AtomicU64::new(drawn) });
-        let settings = Settings { place, world: clock.clone(), tokens: StaticTokens::default(), keys: KEYS.clone() };
+        let clock = Arc::new(Clock {
+            seconds: AtomicI64::new(1_800_000_000),
+            drawn: AtomicU64::new(drawn),
+            next: Mutex::default(),
+        });
+        let settings = Settings { place, ..Settings::in_memory(clock.clone()).unwrap() };
         let server = Server::open(settings).unwrap();
         server.prepare().await.unwrap();
         Cluster { server, clock }
@@ -66,9 +96,28 @@ impl Cluster {
         self.clock.seconds.fetch_add(by.as_secs(), Ordering::Relaxed);
     }
 
+    /// Sends a request in the middle of the next one, and puts everything in order before that one goes on.
+    pub fn send_amid(&self, moment: Moment, method: Method, path: &str, body: Value) {
+        let (cluster, path) = (Cluster { server: self.server.clone(), clock: self.clock.clone() }, path.to_owned());
+        // A thread with a runtime of its own: the one of the test waits meanwhile.
+        let send = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let (code, answer) = cluster.send(method, &path, body).await;
+                assert!(code < 300, "{answer}");
+                cluster.server.settle().await;
+            });
+        };
+        *self.clock.next.lock().unwrap() = Some((moment, Box::new(|| std::thread::spawn(send).join().unwrap())));
+    }
+
     pub async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
         let bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-        let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let kind = match method {
+            Method::PATCH if path.contains("fieldManager=") => "application/apply-patch+yaml",
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
         let request = Request::builder().method(method).uri(path).header("content-type", kind);
         let mut request = request.header("user-agent", "test/1").body(Full::new(bytes)).unwrap();
         request.extensions_mut().insert(Identity::authenticated("admin", ["system:masters".to_owned()]));

@@ -4,6 +4,9 @@
 
 mod background;
 mod cluster;
+mod creation;
+mod definitions;
+mod eviction;
 mod garbage;
 mod graph;
 mod namespace;

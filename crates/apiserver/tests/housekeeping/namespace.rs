@@ -4,7 +4,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, config_map};
+use crate::cluster::{Cluster, Moment, config_map};
 
 const ROOM: &str = "/api/v1/namespaces/room";
 
@@ -108,4 +108,17 @@ async fn namespace_without_which_nothing_works_stays(#[case] name: &str) {
     cluster.server.settle().await;
     let kept = cluster.get(&format!("/api/v1/namespaces/{name}")).await.unwrap();
     assert_eq!((kept["metadata"].get("deletionTimestamp"), &kept["status"]["phase"]), (None, &json!("Active")));
+}
+
+#[tokio::test]
+async fn object_whose_namespace_goes_while_it_is_created_goes_too() {
+    let cluster = Cluster::start().await;
+    let namespace = json!({"metadata": {"name": "brief"}});
+    cluster.create("/api/v1/namespaces", namespace.clone()).await;
+    cluster.send_amid(Moment::Chance, Method::DELETE, "/api/v1/namespaces/brief", Value::Null);
+    let path = "/api/v1/namespaces/brief/configmaps";
+    let (code, _) = cluster.send(Method::POST, path, config_map("late", &[])).await;
+    assert_eq!(code, 404);
+    cluster.create("/api/v1/namespaces", namespace).await;
+    assert_eq!(cluster.get(&format!("{path}/late")).await, None);
 }

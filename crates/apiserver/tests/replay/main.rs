@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seaworthy_apiserver::{Keys, Machine, Server, Settings, StaticTokens};
+use seaworthy_apiserver::{Machine, Server, Settings};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -90,13 +90,7 @@ async fn scenarios_in_process_pass_unless_they_are_pending() {
         let patience = if pending.contains(&scenario.name) { IMPATIENT } else { PATIENT };
         let name = scenario.name.clone();
         let task = tokio::spawn(async move {
-            let server = Server::open(Settings {
-                place: seaworthy_apiserver::Place::Memory,
-                world: Arc::new(Machine),
-                tokens: StaticTokens::default(),
-                keys: Arc::new(Keys::read(&Keys::generate().unwrap()).unwrap()),
-            });
-            let server = server.unwrap();
+            let server = Server::open(Settings::in_memory(Arc::new(Machine)).unwrap()).unwrap();
             server.prepare().await.unwrap();
             let _housekeeping = server.start();
             let (transport, token) = (Arc::new(InProcess(server)), InProcess::TOKEN.to_owned());

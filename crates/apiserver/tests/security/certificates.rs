@@ -101,11 +101,11 @@ async fn certificate_for_servers_is_none_for_clients() {
 }
 
 #[tokio::test]
-async fn wrong_token_is_refused_even_beside_a_good_certificate() {
+async fn good_certificate_counts_whatever_token_is_beside_it() {
     let socket = listen().await;
     let admin = socket.pki.client("root", "system:masters", Machine.now()).unwrap();
     let answer = ask(&socket, Some(&admin), "authorization: Bearer wrong\r\n").await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use jiff::{SignedDuration, Timestamp};
-use seaworthy_apiserver::{Identity, Keys, Place, Server, Settings, StaticTokens, Still, World};
+use seaworthy_apiserver::{Identity, Keys, Server, Settings, StaticTokens, Still, World};
 use serde_json::{Value, json};
 
 /// The token of the administrator.
@@ -86,7 +86,7 @@ impl House {
         let mut tokens = StaticTokens::default();
         tokens.add(ADMIN, Identity::authenticated("admin", ["system:masters".to_owned()]));
         tokens.add(ANN, Identity::authenticated("ann", []));
-        let settings = Settings { place: Place::Memory, world: clock.clone(), tokens, keys };
+        let settings = Settings { tokens, keys, ..Settings::in_memory(clock.clone()).unwrap() };
         let server = Server::open(settings).unwrap();
         server.prepare().await.unwrap();
         House { server, clock }

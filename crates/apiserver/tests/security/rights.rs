@@ -141,3 +141,61 @@ async fn namespace_that_the_server_needs_stays(#[case] name: &str) {
     assert_eq!(reply.message(), format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted"));
     assert_eq!(house.get(ADMIN, &path).await.is(200).body["metadata"].get("deletionTimestamp"), None);
 }
+
+#[rstest]
+#[case("fieldSelector=metadata.name%3Done", 200)]
+#[case("fieldSelector=metadata.name%3D%3Done,metadata.namespace%3Ddefault", 200)]
+#[case("fieldSelector=metadata.name%3Done&watch=1", 200)]
+#[case("fieldSelector=metadata.name%3Dtwo", 403)]
+#[case("fieldSelector=metadata.name%21%3Done", 403)]
+#[case("labelSelector=metadata.name%3Done", 403)]
+#[tokio::test]
+async fn right_to_one_name_is_a_right_to_list_and_watch_that_one(#[case] query: &str, #[case] code: u16) {
+    let house = House::open().await;
+    let verbs = json!(["list", "watch", "deletecollection"]);
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["one"], "verbs": verbs}]);
+    house.allow("reader", "ann", rules).await;
+    let request = Request::get(format!("{CONFIG_MAPS}?{query}")).header("authorization", format!("Bearer {ANN}"));
+    // Only the head of the answer: a watch goes on.
+    let answer = house.server.answer(request.body(Full::new(Bytes::new())).unwrap()).await;
+    assert_eq!(answer.status(), code);
+    house.send(ANN, "DELETE", &format!("{CONFIG_MAPS}?{query}"), Value::Null).await.is(403);
+}
+
+#[tokio::test]
+async fn nothing_is_written_on_the_old_way_to_watch() {
+    let house = House::open().await;
+    let path = "/api/v1/watch/namespaces/default/configmaps";
+    house.send(ADMIN, "POST", path, config_map("x")).await.is(405);
+    let refused = house.send(ANN, "POST", path, config_map("x")).await.is(403);
+    assert!(refused.message().contains("cannot watch resource"), "{}", refused.text);
+    house.get(ADMIN, &format!("{CONFIG_MAPS}/x")).await.is(404);
+}
+
+#[tokio::test]
+async fn who_may_escalate_one_role_may_not_make_it() {
+    let house = House::open().await;
+    let of = |names: Value, verbs: Value| {
+        let groups = json!(["rbac.authorization.k8s.io"]);
+        json!({"apiGroups": groups, "resources": ["clusterroles"], "resourceNames": names, "verbs": verbs})
+    };
+    let rules = json!([of(json!([]), json!(["create", "update"])), of(json!(["x"]), json!(["escalate"]))]);
+    house.allow("escalator", "ann", rules).await;
+    let roles = format!("{RBAC}/clusterroles");
+    let everything = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let role = |rules: Value| json!({"metadata": {"name": "x"}, "rules": rules});
+    house.send(ANN, "POST", &roles, role(everything.clone())).await.is(403);
+    house.create(&roles, role(json!([]))).await;
+    house.send(ANN, "PUT", &format!("{roles}/x"), role(everything)).await.is(200);
+}
+
+#[tokio::test]
+async fn right_that_did_not_change_is_not_read_again() {
+    let house = House::open().await;
+    let rules = || house.server.policy().role(true, "", "cluster-admin").unwrap().rules().as_ptr();
+    let before = rules();
+    house.allow("other", "ann", json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}])).await;
+    assert_eq!(rules(), before);
+    house.patch(ADMIN, &format!("{RBAC}/clusterroles/cluster-admin"), json!({"rules": []})).await.is(200);
+    assert!(house.server.policy().role(true, "", "cluster-admin").unwrap().rules().is_empty());
+}

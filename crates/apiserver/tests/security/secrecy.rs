@@ -227,7 +227,10 @@ async fn secret_data_is_in_no_failed_answer_and_in_no_log_line() {
         let shown = format!("{method} {path} {kind} {}", &body[..body.len().min(300)]);
         for (token, code) in [(ADMIN, 0), (ANN, 403), ("", 403), ("wrong", 401)] {
             let reply = send(&house, token, request).await;
-            let is_refused = (400..500).contains(&reply.code) && (code == 0 || reply.code == code);
+            // The point is that nothing is told, not which refusal it is. Some get the real server's 500, which has no
+            // reason, such as a patch that does not fit the type; a fault of this server would name one.
+            let is_misfit = reply.code == 500 && !reply.text.contains("\"reason\"");
+            let is_refused = ((400..500).contains(&reply.code) || is_misfit) && (code == 0 || reply.code == code);
             if !is_refused || tells(&reply.text) {
                 wrong.push(format!("{shown} as {token:?}: {}", reply.text));
             }

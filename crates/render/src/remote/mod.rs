@@ -4,6 +4,7 @@
 //! snapshot or from the network), answers, and asks again until nothing is wanted any more. The same answers give the
 //! same result, so a snapshot taken once gives the same rendered name for ever.
 
+mod embedded;
 mod resolve;
 
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use seaworthy_ignition::node::{Node, quote};
 
 use crate::prepare::Prepared;
 
-pub use resolve::Embedded;
+pub use embedded::Embedded;
 
 /// Makes remote content part of the inputs that refer to it.
 #[derive(Debug)]

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use seaworthy_fetch::{Accept, Compression, Digest, Proxy, Request, Settings, Snapshot, SnapshotKey};
 use seaworthy_ignition::merge::Event;
 use seaworthy_ignition::node::{Map, Node, Origin, Value};
 use seaworthy_ignition::{Path, Severity, data_url, gzip, merge, parse};
 
-use super::{Unavailable, Wanted, has_source, is_embedded, shown, why_never};
+use super::{Embedded, Unavailable, Wanted, has_source, is_embedded, shown, why_never};
 use crate::finding::{Finding, Place, as_written};
 use crate::keys;
 use crate::machine_config::MachineConfig;
@@ -22,28 +22,6 @@ const DEEPEST: usize = 8;
 const MOST_REFERENCES: usize = 1000;
 /// How much all that one MachineConfig refers to may hold, unpacked and counted as often as it is referred to.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
-
-/// Something that became part of a config: for the record on the rendered object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Embedded {
-    /// Where it came from, without credentials.
-    pub url: String,
-    /// The digest of its bytes.
-    pub digest: String,
-    /// When it was fetched.
-    pub fetched_at: SystemTime,
-    /// Who refers to it.
-    pub place: Place,
-    /// The reference: the body that took its place in the result has the same origin.
-    pub origin: Origin,
-}
-
-impl Embedded {
-    /// When it was fetched, for people: UTC, to the second.
-    pub fn fetched_at_utc(&self) -> String {
-        seaworthy_fetch::utc(self.fetched_at)
-    }
-}
 
 /// One pass over an input that refers to something.
 pub(super) fn resolve(resolver: &mut super::Resolver, input: &mut Prepared<'_>) -> Vec<Wanted> {

@@ -8,7 +8,7 @@ use super::Requirements;
 use super::props::Props;
 use super::spec::one_of;
 use crate::cause::Cause;
-use crate::names::dns_1035_label;
+use crate::names::{dns_1035_label, dns_subdomain};
 use crate::path::Path;
 
 /// Whether a definition's webhook, if it has one, understands a known version of the review.
@@ -103,5 +103,23 @@ fn webhook_service(service: Props<'_>, path: &Path<'_>, found: &mut Vec<Cause>) 
     if !(1..=65535).contains(&port) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
         found.push(Cause::invalid(path.name("port"), port, detail));
+    }
+    let url = service.text("path").unwrap_or_default();
+    if matches!(url, "" | "/") {
+        return;
+    }
+    let mut refuse = |detail: &str| found.push(Cause::invalid(path.name("path"), url, detail));
+    if !url.starts_with('/') {
+        refuse("must start with a '/'");
+    }
+    // Whatever the first character is, the segments begin behind it.
+    let mut letters = url.chars();
+    letters.next();
+    let segments = letters.as_str();
+    for (index, segment) in segments.strip_suffix('/').unwrap_or(segments).split('/').enumerate() {
+        match segment {
+            "" => refuse(&format!("segment[{index}] may not be empty")),
+            segment => dns_subdomain(segment).iter().for_each(|why| refuse(&format!("segment[{index}]: {why}"))),
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use seaworthy_apiserver::{Listening, Machine, Pki, Place, Server, Settings, StaticTokens, World as _};
+use seaworthy_apiserver::{Folder, Listening, Machine, Pki, Place, Server, Settings, StaticTokens, World as _};
 
 use crate::cli::Apiserver;
 use crate::failure::{Failure, OK};
@@ -34,42 +34,43 @@ async fn serve(options: &Apiserver) -> Result<u8, Failure> {
         Some(file) => StaticTokens::load(file).map_err(Failure::unreadable)?,
         None => StaticTokens::default(),
     };
-    if options.data.exists() && !options.data.is_dir() {
-        let data = options.data.display();
-        let why = format!("{data} is a file; --data takes a folder, which is made if it is not there");
-        return Err(Failure::unreadable(why));
-    }
+    // Before anything is written there: the folder may be somebody else's.
+    let folder = Folder::open(&options.data).map_err(Failure::unreadable)?;
     let pki = Pki::load(&options.data.join("pki"), now).map_err(Failure::unreadable)?;
     let keys = pki.keys.clone();
-    let settings = Settings { place: Place::Folder(options.data.clone()), world, tokens, keys };
+    let settings = Settings { place: Place::Folder(folder), world, tokens, keys };
     let server = Server::open(settings).map_err(Failure::unreadable)?;
     server.prepare().await.map_err(Failure::unreadable)?;
     let listening = Listening::bind(server.clone(), &pki, options.listen).await.map_err(Failure::unreadable)?;
     let address = listening.address();
     let file = options.kubeconfig_out.clone().unwrap_or_else(|| options.data.join("admin.kubeconfig"));
     write_kubeconfig(&file, &kubeconfig(&pki, address, now)?)?;
+    // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
+    let stopped = stopped();
     println!("https://{address}");
     paint::note(&format!("kubectl --kubeconfig {} get namespaces", file.display()));
     let housekeeping = server.start();
-    listening.serve(stopped()).await;
+    listening.serve(stopped).await;
     housekeeping.stop().await;
     server.store().close().await;
     Ok(OK)
 }
 
-/// Waits for Ctrl-C or a request to end.
-async fn stopped() {
+/// Hears Ctrl-C and requests to end from now on; done when there was one.
+fn stopped() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    match (interrupt, terminate) {
-        (Ok(mut interrupt), Ok(mut terminate)) => {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+    async move {
+        match (interrupt, terminate) {
+            (Ok(mut interrupt), Ok(mut terminate)) => {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
             }
+            // A process that cannot hear signals ends by them.
+            _ => std::future::pending().await,
         }
-        // A process that cannot hear signals ends by them.
-        _ => std::future::pending().await,
     }
 }
 
@@ -96,7 +97,12 @@ fn kubeconfig(pki: &Pki, address: SocketAddr, now: jiff::Timestamp) -> Result<St
 
 /// Writes the file so that its owner alone can read it.
 fn write_kubeconfig(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error| Failure::unreadable(format!("cannot write the kubeconfig {}: {error}", path.display()));
+    let failed = |error| {
+        Failure::unreadable(format!(
+            "cannot write the kubeconfig {}: {error}; --kubeconfig-out takes a file in a folder that is there",
+            path.display()
+        ))
+    };
     let mut file =
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).map_err(failed)?;
     // A file that was there before keeps the mode that it had.

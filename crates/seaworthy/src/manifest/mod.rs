@@ -2,6 +2,7 @@
 
 mod complaint;
 mod document;
+mod file_place;
 mod fleet;
 mod items;
 mod read;

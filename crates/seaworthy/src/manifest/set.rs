@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 
 use seaworthy_ignition::node::{Node, Origin, Value};
 use seaworthy_ignition::path::Path;
@@ -10,6 +9,7 @@ use seaworthy_ignition::{Severity, spelling};
 use seaworthy_render::{ControllerConfig, Finding, MachineConfig, OsImageStreams, Place, Pool, keys};
 
 use super::document::{Part, Text, is_object};
+use super::file_place::FilePlace;
 use crate::failure::Failure;
 use crate::{paint, parallel};
 
@@ -489,23 +489,6 @@ fn misspelt_role(role: &str, near: &str, machine_configs: &[&MachineConfig<'_>])
         subject: format!("role {role}"),
         places: places.map(|machine_config| Place::machine_config(machine_config.name(), &path)).collect(),
         message: format!("there is no MachineConfigPool {role} in the input; did you mean the role {near:?}?"),
-    }
-}
-
-/// A place in a file.
-pub struct FilePlace<'t> {
-    /// The file.
-    pub file: &'t str,
-    /// Line and column, counted from 1.
-    pub position: Option<(usize, usize)>,
-}
-
-impl fmt::Display for FilePlace<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.position {
-            Some((line, column)) => write!(f, "{}:{line}:{column}", self.file),
-            None => f.write_str(self.file),
-        }
     }
 }
 

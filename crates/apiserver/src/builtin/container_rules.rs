@@ -1,0 +1,517 @@
+//! What a container may say: its probes, hooks, variables, mounts and resources.
+
+use std::collections::HashSet;
+
+use seaworthy_schema::{Cause, names};
+use serde_json::Value;
+
+use crate::quantity::Quantity;
+use crate::reach::Reach;
+
+use super::config_map::data_key;
+use super::pod_rules::{broken, not_negative, one_of, port, port_name};
+use super::security_rules::judge_container_security;
+use super::volume_rules::relative_path;
+
+/// What is known about the pod around a container.
+pub struct Around<'p> {
+    /// The volumes that are fine.
+    pub volumes: &'p HashSet<&'p str>,
+    /// How long the pod has to end.
+    pub grace: i64,
+    /// Whether it uses the node's network.
+    pub is_on_host: bool,
+    /// The claims that it names.
+    pub claims: Vec<&'p str>,
+}
+
+/// What kind of container it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It does the pod's work.
+    Main,
+    /// It runs before the others.
+    Init,
+    /// It was added to a running pod.
+    Ephemeral,
+}
+
+/// Fields of a pod that a variable may name.
+const FIELDS: [&str; 9] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+
+/// Amounts that a variable may name.
+const AMOUNTS: [&str; 6] = [
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
+const ONE_HANDLER: &str = "may not specify more than 1 handler type";
+
+/// The rules of one container.
+pub fn judge_container(container: &Value, field: &str, role: Role, around: &Around<'_>, causes: &mut Vec<Cause>) {
+    let name = container.text("name");
+    if name.is_empty() {
+        causes.push(Cause::required(format!("{field}.name"), ""));
+    } else {
+        causes.extend(broken(format!("{field}.name"), name, names::dns_label));
+    }
+    let image = container.text("image");
+    if image.is_empty() {
+        causes.push(Cause::required(format!("{field}.image"), ""));
+    } else if image.trim() != image {
+        causes.push(Cause::invalid(format!("{field}.image"), image, "must not have leading or trailing whitespace"));
+    }
+    let messages = ["File", "FallbackToLogsOnError"];
+    let policy = container.text("terminationMessagePolicy");
+    causes.extend(one_of(&format!("{field}.terminationMessagePolicy"), policy, &messages));
+    judge_ports(container, field, around, causes);
+    judge_variables(container, field, causes);
+    judge_sources(container, field, causes);
+    judge_mounts(container, field, around, causes);
+    for (at, device) in container.list("volumeDevices").iter().enumerate() {
+        let name = device.text("name");
+        if name.is_empty() {
+            causes.push(Cause::required(format!("{field}.volumeDevices[{at}].name"), ""));
+        } else if !around.volumes.contains(name) {
+            causes.push(Cause::not_found(format!("{field}.volumeDevices[{at}].name"), name));
+        }
+    }
+    let pulls = ["Always", "IfNotPresent", "Never"];
+    causes.extend(one_of(&format!("{field}.imagePullPolicy"), container.text("imagePullPolicy"), &pulls));
+    judge_resources(container, &format!("{field}.resources"), around, causes);
+    for policy in container.list("resizePolicy") {
+        let known = ["NotRequired", "RestartContainer"];
+        causes.extend(one_of(&format!("{field}.resizePolicy"), policy.text("restartPolicy"), &known));
+    }
+    judge_container_security(container, &format!("{field}.securityContext"), causes);
+    let policies = ["Always", "Never", "OnFailure"];
+    let restart = container.text("restartPolicy");
+    if !restart.is_empty() {
+        causes.extend(one_of(&format!("{field}.restartPolicy"), restart, &policies));
+    }
+    judge_life(container, field, role, around, causes);
+}
+
+/// Hooks and probes. A container that ends before the others begin has none.
+fn judge_life(container: &Value, field: &str, role: Role, around: &Around<'_>, causes: &mut Vec<Cause>) {
+    let is_lasting = role == Role::Main || (role == Role::Init && container.text("restartPolicy") == "Always");
+    for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+        let Some(own) = container.get(key) else { continue };
+        let field = format!("{field}.{key}");
+        if !is_lasting {
+            if role == Role::Init {
+                let why = "may not be set for init containers without restartPolicy=Always";
+                causes.push(Cause::forbidden(field, why));
+            }
+            continue;
+        }
+        if key == "lifecycle" {
+            for hook in ["postStart", "preStop"] {
+                if let Some(handler) = own.get(hook) {
+                    judge_handler(handler, &format!("{field}.{hook}"), around.grace, causes);
+                }
+            }
+            continue;
+        }
+        judge_handler(own, &field, around.grace, causes);
+        for key in ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] {
+            causes.extend(not_negative(&format!("{field}.{key}"), own.number(key)));
+        }
+        let grace = own.number("terminationGracePeriodSeconds");
+        match key {
+            "readinessProbe" => {
+                if let Some(grace) = grace {
+                    let why = "must not be set for readinessProbes";
+                    causes.push(Cause::invalid(format!("{field}.terminationGracePeriodSeconds"), grace, why));
+                }
+            }
+            _ => {
+                if let Some(grace) = grace.filter(|grace| *grace <= 0) {
+                    let why = "must be greater than 0";
+                    causes.push(Cause::invalid(format!("{field}.terminationGracePeriodSeconds"), grace, why));
+                }
+                if let Some(times) = own.number("successThreshold").filter(|times| *times > 1) {
+                    causes.push(Cause::invalid(format!("{field}.successThreshold"), times, "must be 1"));
+                }
+            }
+        }
+    }
+}
+
+fn judge_handler(handler: &Value, field: &str, grace: i64, causes: &mut Vec<Cause>) {
+    let mut found = 0;
+    for key in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
+        let Some(own) = handler.get(key).filter(|own| !own.is_null()) else { continue };
+        let field = format!("{field}.{key}");
+        found += 1;
+        if found > 1 {
+            causes.push(Cause::forbidden(field, ONE_HANDLER));
+            continue;
+        }
+        match key {
+            "exec" if own.list("command").is_empty() => causes.push(Cause::required(format!("{field}.command"), "")),
+            "httpGet" => {
+                if own.text("path").is_empty() {
+                    causes.push(Cause::required(format!("{field}.path"), ""));
+                }
+                causes.extend(port_or_name(&format!("{field}.port"), own.get("port")));
+                causes.extend(one_of(&format!("{field}.scheme"), own.text("scheme"), &["HTTP", "HTTPS"]));
+                for header in own.list("httpHeaders") {
+                    let name = header.text("name");
+                    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+                        let why = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. \
+                                   'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+                        causes.push(Cause::invalid(format!("{field}.httpHeaders"), name, why));
+                    }
+                }
+            }
+            "tcpSocket" => causes.extend(port_or_name(&format!("{field}.port"), own.get("port"))),
+            "grpc" => causes.extend(port(&format!("{field}.port"), own.number("port").unwrap_or(0))),
+            "sleep" => {
+                let seconds = own.number("seconds").unwrap_or(0);
+                if seconds < 0 || seconds > grace {
+                    let why = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+                    causes.push(Cause::invalid(field, seconds, &why));
+                }
+            }
+            _ => {}
+        }
+    }
+    if found == 0 {
+        causes.push(Cause::required(field, "must specify a handler type"));
+    }
+}
+
+/// A port by its number, or by its name.
+pub fn port_or_name(field: &str, value: Option<&Value>) -> Vec<Cause> {
+    match value {
+        Some(Value::String(name)) => {
+            port_name(name).iter().map(|why| Cause::invalid(field, name.as_str(), why)).collect()
+        }
+        other => port(field, other.and_then(Value::as_i64).unwrap_or(0)).into_iter().collect(),
+    }
+}
+
+fn judge_ports(container: &Value, field: &str, around: &Around<'_>, causes: &mut Vec<Cause>) {
+    let mut taken = HashSet::new();
+    for (index, own) in container.list("ports").iter().enumerate() {
+        let field = format!("{field}.ports[{index}]");
+        let name = own.text("name");
+        if !name.is_empty() {
+            causes.extend(port_name(name).iter().map(|why| Cause::invalid(format!("{field}.name"), name, why)));
+            if !taken.insert(name) {
+                causes.push(Cause::duplicate(format!("{field}.name"), name));
+            }
+        }
+        match own.number("containerPort").unwrap_or(0) {
+            0 => causes.push(Cause::required(format!("{field}.containerPort"), "")),
+            number => causes.extend(port(&format!("{field}.containerPort"), number)),
+        }
+        if let Some(number) = own.number("hostPort").filter(|number| *number != 0) {
+            causes.extend(port(&format!("{field}.hostPort"), number));
+            if around.is_on_host && own.number("containerPort") != Some(number) {
+                let why = "must match `containerPort` when `hostNetwork` is true";
+                causes.push(Cause::invalid(format!("{field}.hostPort"), number, why));
+            }
+        }
+        causes.extend(one_of(&format!("{field}.protocol"), own.text("protocol"), &["SCTP", "TCP", "UDP"]));
+    }
+}
+
+fn judge_variables(container: &Value, field: &str, causes: &mut Vec<Cause>) {
+    for (index, variable) in container.list("env").iter().enumerate() {
+        let field = format!("{field}.env[{index}]");
+        match variable.text("name") {
+            "" => causes.push(Cause::required(format!("{field}.name"), "")),
+            name => causes.extend(variable_name(&format!("{field}.name"), name)),
+        }
+        let Some(from) = variable.get("valueFrom").filter(|from| !from.is_null()) else { continue };
+        let field = format!("{field}.valueFrom");
+        let given = from.as_object().map_or(0, |from| from.values().filter(|value| !value.is_null()).count());
+        if !variable.text("value").is_empty() && given > 0 {
+            causes.push(Cause::invalid(&field, "", "may not be specified when `value` is not empty"));
+        } else if given == 0 {
+            let why = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or \
+                       `fileKeyRef`";
+            causes.push(Cause::invalid(&field, "", why));
+        } else if given > 1 {
+            causes.push(Cause::invalid(&field, "", "may not have more than one field specified at a time"));
+        }
+        if let Some(reference) = from.get("fieldRef") {
+            causes.extend(judge_field_reference(reference, &format!("{field}.fieldRef"), &FIELDS));
+        }
+        if let Some(reference) = from.get("resourceFieldRef") {
+            causes.extend(judge_amount_reference(reference, &format!("{field}.resourceFieldRef"), false));
+        }
+        for key in ["configMapKeyRef", "secretKeyRef"] {
+            let Some(reference) = from.get(key) else { continue };
+            let field = format!("{field}.{key}");
+            causes.extend(broken(format!("{field}.name"), reference.text("name"), names::dns_subdomain));
+            match reference.text("key") {
+                "" => causes.push(Cause::required(format!("{field}.key"), "")),
+                name => causes.extend(data_key(name).map(|why| Cause::invalid(format!("{field}.key"), name, &why))),
+            }
+        }
+    }
+}
+
+fn judge_sources(container: &Value, field: &str, causes: &mut Vec<Cause>) {
+    for (index, source) in container.list("envFrom").iter().enumerate() {
+        let prefix = source.text("prefix");
+        if !prefix.is_empty() {
+            causes.extend(variable_name(&format!("{field}.envFrom[{index}].prefix"), prefix));
+        }
+        let mut found = 0;
+        for key in ["configMapRef", "secretRef"] {
+            let Some(reference) = source.get(key) else { continue };
+            found += 1;
+            if found > 1 {
+                continue;
+            }
+            let field = format!("{field}.envFrom[{index}].{key}.name");
+            match reference.text("name") {
+                "" => causes.push(Cause::required(field, "")),
+                name => causes.extend(broken(field, name, names::dns_subdomain)),
+            }
+        }
+        let field = format!("{field}.envFrom");
+        match found {
+            0 => causes.push(Cause::invalid(field, "", "must specify one of: `configMapRef` or `secretRef`")),
+            1 => {}
+            _ => causes.push(Cause::invalid(field, "", "may not have more than one field specified at a time")),
+        }
+    }
+}
+
+fn variable_name(field: &str, name: &str) -> Option<Cause> {
+    let is_fine = name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=');
+    let why = "a valid environment variable name must consist only of printable ASCII characters other than '='";
+    (!is_fine).then(|| Cause::invalid(field, name, why))
+}
+
+/// A reference to a field of the pod, one of those that are known here, or to one label or annotation.
+pub fn judge_field_reference(reference: &Value, field: &str, known: &[&str]) -> Vec<Cause> {
+    let path = reference.text("fieldPath");
+    let at = format!("{field}.fieldPath");
+    if path.is_empty() {
+        return vec![Cause::required(at, "")];
+    }
+    let version = reference.text("apiVersion");
+    if !matches!(version, "" | "v1") {
+        let why = format!("error converting fieldPath: unsupported pod version: {version}");
+        return vec![Cause::invalid(at, path, &why)];
+    }
+    if let Some((map, key)) = path.strip_suffix("']").and_then(|path| path.split_once("['")) {
+        return match map {
+            "metadata.labels" => broken(field, key, names::qualified_name),
+            "metadata.annotations" => broken(field, &key.to_lowercase(), names::qualified_name),
+            _ => {
+                let why = format!("error converting fieldPath: field label does not support subscript: {path}");
+                vec![Cause::invalid(at, path, &why)]
+            }
+        };
+    }
+    let exists = FIELDS.contains(&path)
+        || matches!(
+            path,
+            "metadata.annotations"
+                | "metadata.labels"
+                | "spec.restartPolicy"
+                | "spec.schedulerName"
+                | "spec.hostNetwork"
+                | "status.phase"
+                | "status.nominatedNodeName"
+        );
+    match () {
+        () if !exists => {
+            let why = format!("error converting fieldPath: field label not supported: {path}");
+            vec![Cause::invalid(at, path, &why)]
+        }
+        () if !known.contains(&path) => vec![Cause::not_supported(at, path, known)],
+        () => Vec::new(),
+    }
+}
+
+/// A reference to what a container asks for or may have at most.
+pub fn judge_amount_reference(reference: &Value, field: &str, is_in_volume: bool) -> Vec<Cause> {
+    let resource = reference.text("resource");
+    if is_in_volume && reference.text("containerName").is_empty() {
+        return vec![Cause::required(format!("{field}.containerName"), "")];
+    }
+    if resource.is_empty() {
+        return vec![Cause::required(format!("{field}.resource"), "")];
+    }
+    let is_huge = resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");
+    if !AMOUNTS.contains(&resource) && !is_huge {
+        return vec![Cause::not_supported(format!("{field}.resource"), resource, &AMOUNTS)];
+    }
+    let divisor = Quantity::parse(reference.text("divisor")).filter(|divisor| !divisor.is_zero());
+    let Some(divisor) = divisor.map(|divisor| divisor.canonical()) else { return Vec::new() };
+    let (kind, allowed): (&str, &[&str]) = match resource.split_once('.').map(|(_, kind)| kind) {
+        Some("cpu") => ("cpu", &["1m", "1"]),
+        Some("memory") => ("memory", MEMORY_DIVISORS),
+        Some("ephemeral-storage") => ("local ephemeral storage", MEMORY_DIVISORS),
+        _ => ("hugepages", MEMORY_DIVISORS),
+    };
+    if allowed.contains(&divisor.as_str()) {
+        return Vec::new();
+    }
+    let why = match kind {
+        "cpu" => "only divisor's values 1m and 1 are supported with the cpu resource".to_owned(),
+        kind => format!(
+            "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the \
+             {kind} resource"
+        ),
+    };
+    vec![Cause::invalid(format!("{field}.divisor"), resource, &why)]
+}
+
+const MEMORY_DIVISORS: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
+
+fn judge_mounts(container: &Value, field: &str, around: &Around<'_>, causes: &mut Vec<Cause>) {
+    let mut paths = HashSet::new();
+    // Some mistakes are named without saying in which mount.
+    let all = format!("{field}.volumeMounts");
+    for (index, mount) in container.list("volumeMounts").iter().enumerate() {
+        let field = format!("{field}.volumeMounts[{index}]");
+        let name = mount.text("name");
+        if name.is_empty() {
+            causes.push(Cause::required(format!("{field}.name"), ""));
+        } else if !around.volumes.contains(name) {
+            causes.push(Cause::not_found(format!("{field}.name"), name));
+        }
+        let path = mount.text("mountPath");
+        if path.is_empty() {
+            causes.push(Cause::required(format!("{field}.mountPath"), ""));
+        } else if !paths.insert(path) {
+            causes.push(Cause::invalid(format!("{field}.mountPath"), path, "must be unique"));
+        }
+        let (part, expression) = (mount.text("subPath"), mount.text("subPathExpr"));
+        if !part.is_empty() {
+            causes.extend(relative_path(&format!("{all}.subPath"), part));
+        }
+        if !expression.is_empty() {
+            if part.is_empty() {
+                causes.extend(relative_path(&format!("{all}.subPathExpr"), expression));
+            } else {
+                let why = "subPathExpr and subPath are mutually exclusive";
+                causes.push(Cause::invalid(format!("{field}.subPathExpr"), expression, why));
+            }
+        }
+        match mount.text("mountPropagation") {
+            "" | "None" | "HostToContainer" => {}
+            "Bidirectional" => {
+                if !container.flag("securityContext.privileged") {
+                    let why = "Bidirectional mount propagation is available only to privileged containers";
+                    causes.push(Cause::forbidden(format!("{all}.mountPropagation"), why));
+                }
+            }
+            other => {
+                let known = ["Bidirectional", "HostToContainer", "None"];
+                causes.push(Cause::not_supported(format!("{all}.mountPropagation"), other, &known));
+            }
+        }
+        match mount.text("recursiveReadOnly") {
+            "" | "Disabled" => {}
+            "Enabled" | "IfPossible" => {
+                if !mount.flag("readOnly") {
+                    let why = "may only be specified when readOnly is true";
+                    causes.push(Cause::forbidden(format!("{all}.recursiveReadOnly"), why));
+                }
+            }
+            other => {
+                let known = ["Disabled", "Enabled", "IfPossible"];
+                causes.push(Cause::not_supported(format!("{all}.recursiveReadOnly"), other, &known));
+            }
+        }
+    }
+}
+
+/// Whether a resource is one of those that a container has on every node.
+pub fn is_standard(name: &str) -> bool {
+    matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-")
+}
+
+/// Whether a resource is one that somebody brought to the cluster.
+pub fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/")
+}
+
+fn judge_resources(container: &Value, field: &str, around: &Around<'_>, causes: &mut Vec<Cause>) {
+    let quantity = |value: &Value| value.as_str().and_then(Quantity::parse);
+    let resources = container.get("resources").unwrap_or(&Value::Null);
+    let amounts = |part: &str| resources.map(part).into_iter().flatten();
+    for part in ["limits", "requests"] {
+        for (name, value) in amounts(part) {
+            let field = format!("{field}.{part}[{name}]");
+            judge_resource_name(name, &field, causes);
+            if quantity(value).is_some_and(Quantity::is_negative) {
+                causes.push(Cause::invalid(&field, value, "must be greater than or equal to 0"));
+            }
+            if is_extended(name) && quantity(value).is_some_and(|amount| !amount.is_whole()) {
+                causes.push(Cause::invalid(&field, value, "must be an integer"));
+            }
+        }
+        if part == "limits" {
+            continue;
+        }
+        for (name, request) in amounts("requests") {
+            let limit = resources.map("limits").and_then(|limits| limits.get(name));
+            let is_firm = is_extended(name) || name.starts_with("hugepages-");
+            match (quantity(request), limit.and_then(quantity)) {
+                (Some(wanted), Some(limit)) if is_firm && wanted != limit => {
+                    let why = format!("must be equal to {name} limit of {}", limit.canonical());
+                    causes.push(Cause::invalid(format!("{field}.requests"), request, &why));
+                }
+                (Some(wanted), Some(limit)) if wanted > limit => {
+                    let why = format!("must be less than or equal to {name} limit of {}", limit.canonical());
+                    causes.push(Cause::invalid(format!("{field}.requests"), request, &why));
+                }
+                (Some(_), None) if is_firm => {
+                    let why = "Limit must be set for non overcommitable resources";
+                    causes.push(Cause::required(format!("{field}.limits"), why));
+                }
+                _ => {}
+            }
+        }
+    }
+    let names: Vec<&String> = amounts("limits").chain(amounts("requests")).map(|(name, _)| name).collect();
+    let has = |is: &dyn Fn(&str) -> bool| names.iter().any(|name| is(name));
+    if has(&|name| name.starts_with("hugepages-")) && !has(&|name| matches!(name, "cpu" | "memory")) {
+        causes.push(Cause::forbidden(field, "HugePages require cpu or memory"));
+    }
+    for (at, claim) in resources.list("claims").iter().enumerate() {
+        let name = claim.text("name");
+        if !around.claims.contains(&name) {
+            let mut cause = Cause::not_found(format!("{field}.claims[{at}]"), name);
+            let known = if around.claims.is_empty() { "which is empty".to_owned() } else { around.claims.join(", ") };
+            cause.message.push_str(&format!(": must be one of the names in pod.spec.resourceClaims {known}"));
+            causes.push(cause);
+        }
+    }
+}
+
+fn judge_resource_name(name: &str, field: &str, causes: &mut Vec<Cause>) {
+    let problems = names::qualified_name(name);
+    if problems.is_empty() && !name.contains('/') && !is_standard(name) {
+        causes.push(Cause::invalid(field, name, "must be a standard resource type or fully qualified"));
+    }
+    causes.extend(problems.iter().map(|why| Cause::invalid(field, name, why)));
+    if !name.contains('/') && !is_standard(name) {
+        causes.push(Cause::invalid(field, name, "must be a standard resource for containers"));
+    }
+}
