@@ -43,6 +43,8 @@ pub struct Applier {
 /// How something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
+    /// Read, as a part of writing.
+    Read,
     /// Made.
     Create,
     /// Server-side apply.
@@ -60,6 +62,7 @@ pub enum Verb {
 impl Verb {
     fn as_str(self) -> &'static str {
         match self {
+            Verb::Read => "read",
             Verb::Create => "create",
             Verb::Apply => "apply",
             Verb::Replace => "replace",
@@ -169,6 +172,17 @@ impl Applier {
     /// The client, for what is read at the moment of acting.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Reads an object of the whole cluster as it is now, for a write that must not rest on a cache.
+    pub async fn read<K: Written>(&self, name: &str) -> Result<Option<K>, WriteError> {
+        let found = K::api(&self.client, None).get_opt(name).await;
+        found.map_err(|error| WriteError {
+            verb: Verb::Read,
+            kind: K::kind(&()).into_owned(),
+            name: name.to_owned(),
+            cause: Cause::Api(error),
+        })
     }
 
     /// Brings about that what this manager owns of the object is just this.
