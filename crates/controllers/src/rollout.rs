@@ -150,34 +150,38 @@ impl RolloutController {
         }
     }
 
-    /// Reads nodes anew that a promise is ahead of, so that whoever is away is seen to be. What is promised of others after
-    /// that cannot come about any more: they are gone, in another pool, or somebody has edited the promise.
-    async fn promised(&self, name: &str) -> Result<Promise, WriteError> {
-        let Some(promised) = self.context.caches.pools.named(name).map(|pool| Promise::of(&pool)) else {
-            return Ok(Promise::default());
-        };
-        let unseen = || -> Vec<String> {
+    /// A moment, and what is promised on the pool in it. Nodes that the promise is ahead of are read anew, so that whoever
+    /// is away is seen to be. What is promised of others after that cannot come about any more: they are gone, in another
+    /// pool, or somebody has edited the promise.
+    async fn moment_of(&self, name: &str) -> Result<(Moment, Promise), WriteError> {
+        let mut read = BTreeSet::new();
+        loop {
             let moment = self.moment();
-            let views = views(&moment.nodes, &BTreeMap::new());
-            let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
-            promised.unseen(pools.assign(&views).nodes_of(name)).into_iter().map(str::to_owned).collect()
-        };
-        let unknown = unseen();
-        if unknown.is_empty() {
-            return Ok(promised);
-        }
-        for node in unknown {
-            if let Some(found) = self.applier.read::<Node>(&node).await? {
-                self.context.caches.nodes.wrote(found);
+            let Some(promised) = moment.pools.iter().find(|pool| pool.name_any() == name).map(|pool| Promise::of(pool))
+            else {
+                return Ok((moment, Promise::default()));
+            };
+            let unseen: Vec<String> = {
+                let views = views(&moment.nodes, &BTreeMap::new());
+                let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
+                promised.unseen(pools.assign(&views).nodes_of(name)).into_iter().map(str::to_owned).collect()
+            };
+            // A promise that was made while nodes were read may name others, or later revisions.
+            let entry = |node: &String| (node.clone(), promised.nodes.get(node).cloned());
+            if unseen.iter().all(|node| read.contains(&entry(node))) {
+                return Ok((moment, promised.without(&unseen)));
+            }
+            for node in &unseen {
+                if let Some(found) = self.applier.read::<Node>(node).await? {
+                    self.context.caches.nodes.wrote(found);
+                }
+                read.insert(entry(node));
             }
         }
-        let strangers = unseen();
-        Ok(promised.without(&strangers))
     }
 
     async fn pool(&self, name: &str) -> Result<Next, WriteError> {
-        let promised = self.promised(name).await?;
-        let moment = self.moment();
+        let (moment, promised) = self.moment_of(name).await?;
         let Some(object) = moment.pools.iter().find(|pool| pool.name_any() == name) else {
             self.forget_pool(name);
             return Ok(Next::change());
