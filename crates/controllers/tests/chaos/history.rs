@@ -271,6 +271,10 @@ pub async fn history(seed: u64) -> Figures {
     for nth in 0..EVENTS {
         sleep(Duration::from_millis(chance.below(15_000))).await;
         happens(&client, &machines, &mut planes, &mut chance, seed, nth).await;
+        if std::env::var_os("SEAWORTHY_SEED").is_some() {
+            let (passed, seen) = (planes.start.elapsed(), observer.seen());
+            println!("{passed:?}: {} changes, {:?} under order, {:?}", seen.changes, seen.under_order, weather.injected());
+        }
         let seen = observer.seen();
         assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}", seen.excesses);
     }
@@ -304,7 +308,7 @@ pub async fn history(seed: u64) -> Figures {
     let longest_to_calm = calm.elapsed().as_secs();
 
     // Whatever was under way may come to its end; after that nothing is written.
-    sleep(Duration::from_secs(15 * 60)).await;
+    sleep(Duration::from_secs(5 * 60)).await;
     let before = written(&client).await;
     sleep(QUIET).await;
     let idle_writes = written(&client).await.iter().filter(|object| !before.contains(object)).count() as u64;
