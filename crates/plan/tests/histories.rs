@@ -252,11 +252,8 @@ impl Decider {
             then: Vec::new(),
         };
         let (pools, nodes) = (world.pools_told.len(), world.nodes_told.len());
-        let (pools, nodes) = if chance.one_in(2) {
-            (pools, nodes)
-        } else {
-            (1 + chance.below(pools), 1 + chance.below(nodes))
-        };
+        let (pools, nodes) =
+            if chance.one_in(2) { (pools, nodes) } else { (1 + chance.below(pools), 1 + chance.below(nodes)) };
         decider.see_pools(world, pools);
         decider.see_nodes(world, nodes);
         decider
@@ -409,7 +406,9 @@ fn happens(world: &mut World, chance: &mut Chance) {
     let is_under_way = world.nodes.get(&name).is_some_and(|node| NodeView::of(node, None).is_under_way());
     match chance.below(40) {
         0..=11 if is_under_way => world.node_changed(&name, finish),
-        12..=15 if is_under_way => world.node_changed(&name, |node| annotation::STATE.set(&mut node.metadata, "Working")),
+        12..=15 if is_under_way => {
+            world.node_changed(&name, |node| annotation::STATE.set(&mut node.metadata, "Working"))
+        }
         16..=17 if is_under_way => {
             world.node_changed(&name, |node| annotation::STATE.set(&mut node.metadata, "Degraded"));
         }
@@ -582,7 +581,9 @@ fn budget_holds_and_all_nodes_arrive_whatever_happens_between() {
         refused += told.refused;
         *at_most.entry(told.most).or_insert(0) += 1;
     }
-    println!("{count} histories, {writes} writes made, {refused} refused; most nodes under order at a time: {at_most:?}");
+    println!(
+        "{count} histories, {writes} writes made, {refused} refused; most nodes under order at a time: {at_most:?}"
+    );
     // A check of nothing would pass too.
     assert!(refused > 0 && at_most.keys().any(|most| *most > 1));
 }

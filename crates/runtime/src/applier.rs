@@ -184,8 +184,11 @@ impl Applier {
     /// Reads an object of the whole cluster as it is now, for a write that must not rest on a cache.
     pub async fn read<K: Written>(&self, name: &str) -> Result<Option<K>, WriteError> {
         let found = in_time(K::api(&self.client, None).get_opt(name)).await;
-        found.map_err(|cause| {
-            WriteError { verb: Verb::Read, kind: K::kind(&()).into_owned(), name: name.to_owned(), cause }
+        found.map_err(|cause| WriteError {
+            verb: Verb::Read,
+            kind: K::kind(&()).into_owned(),
+            name: name.to_owned(),
+            cause,
         })
     }
 

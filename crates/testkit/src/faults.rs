@@ -183,7 +183,8 @@ impl Service<Request<Body>> for Stormy {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         request.extensions_mut().insert(self.identity.clone());
-        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"));
+        let is_watch =
+            request.uri().query().is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"));
         let is_write = request.method() != Method::GET;
         let fate = self.weather.fate(is_write, is_watch);
         let server = self.server.clone();

@@ -151,7 +151,14 @@ fn target(pool: &MachineConfigPool) -> Option<&str> {
 }
 
 /// Something that people or nature do.
-async fn happens(client: &Client, machines: &Machines, planes: &mut Planes, chance: &mut Chance, seed: u64, nth: usize) {
+async fn happens(
+    client: &Client,
+    machines: &Machines,
+    planes: &mut Planes,
+    chance: &mut Chance,
+    seed: u64,
+    nth: usize,
+) {
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await.unwrap().items;
     let node = nodes[usize::try_from(chance.below(nodes.len() as u64)).unwrap()].name_any();
     match chance.below(20) {
@@ -231,16 +238,19 @@ pub async fn history(seed: u64) -> Figures {
     let server = Embedded::start().await;
     let client = server.client();
     install::install(&client, NAMESPACE).await.unwrap();
-    create::<MachineConfigPool>(&client, json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfigPool",
-        "metadata": {"name": "worker"},
-        "spec": {
-            "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
-            "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/worker": ""}},
-            "maxUnavailable": 1 + chance.below(2),
-        },
-    }))
+    create::<MachineConfigPool>(
+        &client,
+        json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfigPool",
+            "metadata": {"name": "worker"},
+            "spec": {
+                "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
+                "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/worker": ""}},
+                "maxUnavailable": 1 + chance.below(2),
+            },
+        }),
+    )
     .await;
     create::<MachineConfig>(&client, machine_config(&format!("text-{seed}-0"))).await;
     let manners = Manners {
@@ -273,7 +283,12 @@ pub async fn history(seed: u64) -> Figures {
         happens(&client, &machines, &mut planes, &mut chance, seed, nth).await;
         if std::env::var_os("SEAWORTHY_SEED").is_some() {
             let (passed, seen) = (planes.start.elapsed(), observer.seen());
-            println!("{passed:?}: {} changes, {:?} under order, {:?}", seen.changes, seen.under_order, weather.injected());
+            println!(
+                "{passed:?}: {} changes, {:?} under order, {:?}",
+                seen.changes,
+                seen.under_order,
+                weather.injected()
+            );
         }
         let seen = observer.seen();
         assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}", seen.excesses);
@@ -338,7 +353,9 @@ async fn has_arrived(client: &Client, text: &str) -> bool {
     let status = pool.status.as_ref();
     let is_updated = status.and_then(|status| status.conditions.as_ref()).is_some_and(|conditions| {
         let is = |type_: &str, word: &str| {
-            conditions.iter().any(|found| found.type_.as_deref() == Some(type_) && found.status.as_deref() == Some(word))
+            conditions
+                .iter()
+                .any(|found| found.type_.as_deref() == Some(type_) && found.status.as_deref() == Some(word))
         };
         is("Updated", "True") && is("Degraded", "False") && is("RenderDegraded", "False")
     });

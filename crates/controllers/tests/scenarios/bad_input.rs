@@ -13,7 +13,8 @@ use crate::fleet::{Fleet, condition, file, has_reached, is_true, progress, targe
 async fn loosen(fleet: &Fleet) {
     for name in ["machineconfigpools", "machineconfigs", "kubeletconfigs"] {
         let name = format!("{name}.machineconfiguration.openshift.io");
-        let mut versions = serde_json::to_value(fleet.get::<CustomResourceDefinition>(&name).await.spec.versions).unwrap();
+        let mut versions =
+            serde_json::to_value(fleet.get::<CustomResourceDefinition>(&name).await.spec.versions).unwrap();
         for version in versions.as_array_mut().unwrap() {
             version["schema"] =
                 json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
@@ -40,31 +41,52 @@ async fn malformed_objects_stop_nobody_else_and_are_named() {
     let fleet = Fleet::with_workers(2).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     loosen(&fleet).await;
-    let head = |kind: &str, name: &str, spec: Value| {
-        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
-    };
+    let head = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
     // Pools: an operator that nobody knows, a budget of no sense, a selector that is no selector.
     let unknown = json!({"matchExpressions": [{"key": "a", "operator": "Resembles", "values": ["b"]}]});
     let roles = json!({"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}});
     let edge = json!({"matchLabels": {"node-role.kubernetes.io/edge": ""}});
-    write::<MachineConfigPool>(&fleet, head("MachineConfigPool", "odd-sources", json!({"machineConfigSelector": unknown, "nodeSelector": edge}))).await;
-    write::<MachineConfigPool>(&fleet, head("MachineConfigPool", "odd-nodes", json!({"machineConfigSelector": roles, "nodeSelector": unknown}))).await;
-    write::<MachineConfigPool>(&fleet, head("MachineConfigPool", "odd-budget", json!({"machineConfigSelector": roles, "maxUnavailable": {"a": 1}}))).await;
+    write::<MachineConfigPool>(
+        &fleet,
+        head("MachineConfigPool", "odd-sources", json!({"machineConfigSelector": unknown, "nodeSelector": edge})),
+    )
+    .await;
+    write::<MachineConfigPool>(
+        &fleet,
+        head("MachineConfigPool", "odd-nodes", json!({"machineConfigSelector": roles, "nodeSelector": unknown})),
+    )
+    .await;
+    write::<MachineConfigPool>(
+        &fleet,
+        head("MachineConfigPool", "odd-budget", json!({"machineConfigSelector": roles, "maxUnavailable": {"a": 1}})),
+    )
+    .await;
     write::<MachineConfigPool>(&fleet, head("MachineConfigPool", "odd-kind", json!("nothing"))).await;
     // MachineConfigs and KubeletConfigs that are something else.
     write::<MachineConfig>(&fleet, head("MachineConfig", "70-text", json!("text"))).await;
-    write::<KubeletConfig>(&fleet, head("KubeletConfig", "odd-settings", json!({
-        "machineConfigPoolSelector": roles, "kubeletConfig": {"maxPods": "many", "evictionHard": 5},
-    }))).await;
+    write::<KubeletConfig>(
+        &fleet,
+        head(
+            "KubeletConfig",
+            "odd-settings",
+            json!({
+                "machineConfigPoolSelector": roles, "kubeletConfig": {"maxPods": "many", "evictionHard": 5},
+            }),
+        ),
+    )
+    .await;
     write::<KubeletConfig>(&fleet, head("KubeletConfig", "odd-list", json!(["a"]))).await;
     // A node without anything, and one whose annotations say nothing.
     fleet.create::<Node>(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}})).await;
-    fleet.create::<Node>(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "annotations": {
-        "machineconfiguration.openshift.io/state": "Confused",
-        "machineconfiguration.openshift.io/currentConfig": "",
-        "machineconfiguration.openshift.io/desiredDrain": "no-wish",
-    }}})).await;
-    let worker = json!({"metadata": {"annotations": {"seaworthy.dev/promised": "{no JSON"}}, "spec": {"maxUnavailable": -3}});
+    fleet
+        .create::<Node>(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "annotations": {
+            "machineconfiguration.openshift.io/state": "Confused",
+            "machineconfiguration.openshift.io/currentConfig": "",
+            "machineconfiguration.openshift.io/desiredDrain": "no-wish",
+        }}}))
+        .await;
+    let worker =
+        json!({"metadata": {"annotations": {"seaworthy.dev/promised": "{no JSON"}}, "spec": {"maxUnavailable": -3}});
     fleet.patch::<MachineConfigPool>("worker", worker).await;
 
     // The culprit is named where there is a place to name it.
@@ -86,6 +108,13 @@ async fn malformed_objects_stop_nobody_else_and_are_named() {
         progress(found, "Updated").is_some_and(|condition| condition.reason == "Budget")
     };
     fleet.until("w0", waits).await;
+    let unreadable = |found: Option<&MachineConfigNode>| {
+        progress(found, "Updated").is_some_and(|condition| {
+            condition.reason == "InvalidMaxUnavailable" && condition.message.contains("50 percent")
+        })
+    };
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"maxUnavailable": "50 percent"}})).await;
+    fleet.until("w0", unreadable).await;
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"maxUnavailable": 1}})).await;
     fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
     assert_eq!(fleet.get::<Node>("bare").await.name_any(), "bare");

@@ -30,7 +30,10 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
         }
     };
     let message = denied("00-worker").await;
-    assert!(message.contains("MachineConfig 00-worker") && message.contains("create a MachineConfig of your own"), "{message}");
+    assert!(
+        message.contains("MachineConfig 00-worker") && message.contains("create a MachineConfig of your own"),
+        "{message}"
+    );
     assert!(denied("01-worker-kubelet").await.contains("part of the platform"));
     assert!(denied(&before).await.contains("rendered from the MachineConfigs of its pool"));
     let refused = theirs.delete("01-worker-container-runtime", &Default::default()).await.unwrap_err();

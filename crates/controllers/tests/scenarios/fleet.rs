@@ -157,10 +157,7 @@ fn run(client: &Client, ahead: &Arc<AtomicI64>, metrics: &Arc<Metrics>, remote: 
 }
 
 /// A condition of a MachineConfigNode.
-pub fn progress<'n>(
-    found: Option<&'n MachineConfigNode>,
-    type_: &str,
-) -> Option<&'n seaworthy_api::meta::Condition> {
+pub fn progress<'n>(found: Option<&'n MachineConfigNode>, type_: &str) -> Option<&'n seaworthy_api::meta::Condition> {
     let conditions = found?.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == type_)
 }
@@ -222,8 +219,8 @@ pub fn counted(pool: &MachineConfigPool, machines: usize) -> bool {
     pool.status.as_ref().and_then(|status| status.machine_count) == Some(i32::try_from(machines).unwrap())
 }
 
-/// Whether every node of the pool runs `config`.
+/// Whether the pool targets `config`, and every node runs it.
 pub fn has_reached(pool: &MachineConfigPool, config: &str) -> bool {
     let reached = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
-    reached == Some(config) && is_true(pool, "Updated")
+    target(pool) == Some(config) && reached == Some(config) && is_true(pool, "Updated")
 }

@@ -74,14 +74,17 @@ async fn remote_content_is_fetched_once_and_outlives_the_server_and_the_plane() 
     assert_eq!(web.asked.load(Ordering::SeqCst), 1);
 
     // Who asks for it gets what is there now.
-    fleet.patch::<MachineConfig>("50-remote", json!({"metadata": {"annotations": {"seaworthy.dev/refresh": "1"}}})).await;
+    fleet
+        .patch::<MachineConfig>("50-remote", json!({"metadata": {"annotations": {"seaworthy.dev/refresh": "1"}}}))
+        .await;
     let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != first)).await;
     let second = target(&pool).unwrap().to_owned();
     assert_eq!(web.asked.load(Ordering::SeqCst), 2);
 
     // What is not what its hash says is refused by name.
     let hash = format!("sha512-{}", "ab".repeat(64));
-    let wrong = referring("70-wrong", &format!("http://{}/wrong", web.address), json!({"verification": {"hash": hash}}));
+    let wrong =
+        referring("70-wrong", &format!("http://{}/wrong", web.address), json!({"verification": {"hash": hash}}));
     fleet.create::<MachineConfig>(wrong).await;
     let degraded = |reason: &'static str| {
         move |pool: &MachineConfigPool| {

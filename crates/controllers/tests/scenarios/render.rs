@@ -41,28 +41,28 @@ async fn label_alone_brings_a_machine_config_in_and_out() {
 async fn what_nodes_cannot_take_over_and_what_is_too_large_is_refused_by_name_and_old_results_go() {
     let fleet = Fleet::with_workers(1).await;
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    let refused = async |name: &str, reason: &str| {
+    let refused = async |name: &str, reason: &str, kept: &str| {
         let is_refused = |pool: &MachineConfigPool| {
             condition(pool, "RenderDegraded").is_some_and(|found| found.reason.as_deref() == Some(reason))
         };
         let pool = fleet.pool_is("worker", is_refused).await;
         let message = condition(&pool, "RenderDegraded").unwrap().message.clone().unwrap();
         assert!(message.contains(name), "{message}");
-        assert_eq!(target(&pool), Some(before.as_str()));
+        assert_eq!(target(&pool), Some(kept));
         fleet.api::<MachineConfig>().delete(name, &Default::default()).await.unwrap();
         fleet.pool_is("worker", |pool| !is_true(pool, "RenderDegraded")).await;
     };
     let mut disks = file("50-disks", "worker", "/etc/motd", "a");
     disks["spec"]["config"]["storage"] = json!({"disks": [{"device": "/dev/vda", "wipeTable": true}]});
     fleet.create::<MachineConfig>(disks).await;
-    refused("50-disks", "Irreconcilable").await;
+    refused("50-disks", "Irreconcilable", &before).await;
 
     // Each is small enough to be written, both together are not.
-    for name in ["50-half", "51-half"] {
-        let text = "a".repeat(900 << 10);
-        fleet.create::<MachineConfig>(file(name, "worker", &format!("/etc/{name}"), &text)).await;
-    }
-    refused("51-half", "TooLarge").await;
+    let half = |name: &str| file(name, "worker", &format!("/etc/{name}"), &"a".repeat(900 << 10));
+    fleet.create::<MachineConfig>(half("50-half")).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    fleet.create::<MachineConfig>(half("51-half")).await;
+    refused("51-half", "TooLarge", target(&pool).unwrap()).await;
     fleet.api::<MachineConfig>().delete("50-half", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
 
