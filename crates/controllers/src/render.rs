@@ -156,11 +156,18 @@ impl RenderController {
         let texts: Vec<Value> = inputs.iter().filter_map(|input| serde_json::to_value(&**input).ok()).collect();
         let read: Vec<Input<'_>> = texts.iter().zip(0..).map(|(text, nth)| numbered(text, nth)).collect();
         let mut prepared: Vec<Prepared<'_>> = read.iter().map(prepare).collect();
-        let object = serde_json::to_value(pool).unwrap_or_default();
+        let mut object = serde_json::to_value(pool).unwrap_or_default();
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            // Which nodes and how many at a time is the roll-out's matter; a mistake there is told there.
+            spec.retain(|key, _| !["maxUnavailable", "nodeSelector", "paused"].contains(&key.as_str()));
+        }
         let view = Pool::read(&Node::from_json(&object)).map_err(|findings| Failure::of_findings(&findings))?;
         self.resolve(&mut prepared).await;
         let context = self.rendering()?;
-        let rendered = render(&view, &prepared, &context).map_err(|findings| Failure::of_findings(&findings))?;
+        let rendered = render(&view, &prepared, &context).map_err(|findings| {
+            let failure = Failure::of_findings(&findings);
+            if failure.reason == RenderReason::TooLarge { with_largest(failure, &texts) } else { failure }
+        })?;
 
         let mut bytes = Vec::new();
         let unwritable = |error: &dyn std::fmt::Display| Failure {
@@ -419,6 +426,18 @@ fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
     let mut owner = pool.controller_owner_ref(&())?;
     owner.block_owner_deletion = Some(true);
     Some(owner)
+}
+
+/// Names the MachineConfigs that add most to a result that is too large.
+fn with_largest(failure: Failure, inputs: &[Value]) -> Failure {
+    const NAMED: usize = 3;
+    let name = |input: &Value| input["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let mut sizes: Vec<(usize, String)> =
+        inputs.iter().map(|input| (input["spec"].to_string().len(), name(input))).collect();
+    sizes.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let named: Vec<String> =
+        sizes.iter().take(NAMED).map(|(size, name)| format!("MachineConfig {name} ({size} bytes)")).collect();
+    Failure { message: format!("{}. The largest: {}", failure.message, named.join(", ")), ..failure }
 }
 
 fn targeted(pool: &MachineConfigPool) -> Option<&str> {

@@ -5,6 +5,8 @@
 //!   two deciders one is refused, and whoever decides next counts what was promised as given.
 //! - The order itself is given at the revision of the node that was decided on. So a decider that was overtaken between
 //!   its promise and its order is refused as soon as anybody has touched the node since.
+//! - A promise stays on the pool until its node is seen back, and whoever has not seen a node as it was when it was promised
+//!   reads it anew. So a decider whose view of the nodes is old knows all the same who is away.
 //! - What this process wrote is in its caches before it decides again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,8 +150,38 @@ impl RolloutController {
         }
     }
 
+    /// A moment, and what is promised on the pool in it. Nodes that the promise is ahead of are read anew, so that whoever
+    /// is away is seen to be. What is promised of others after that cannot come about any more: they are gone, in another
+    /// pool, or somebody has edited the promise.
+    async fn moment_of(&self, name: &str) -> Result<(Moment, Promise), WriteError> {
+        let mut read = BTreeSet::new();
+        loop {
+            let moment = self.moment();
+            let Some(promised) = moment.pools.iter().find(|pool| pool.name_any() == name).map(|pool| Promise::of(pool))
+            else {
+                return Ok((moment, Promise::default()));
+            };
+            let unseen: Vec<String> = {
+                let views = views(&moment.nodes, &BTreeMap::new());
+                let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
+                promised.unseen(pools.assign(&views).nodes_of(name)).into_iter().map(str::to_owned).collect()
+            };
+            // A promise that was made while nodes were read may name others, or later revisions.
+            let entry = |node: &String| (node.clone(), promised.nodes.get(node).cloned());
+            if unseen.iter().all(|node| read.contains(&entry(node))) {
+                return Ok((moment, promised.without(&unseen)));
+            }
+            for node in &unseen {
+                if let Some(found) = self.applier.read::<Node>(node).await? {
+                    self.context.caches.nodes.wrote(found);
+                }
+                read.insert(entry(node));
+            }
+        }
+    }
+
     async fn pool(&self, name: &str) -> Result<Next, WriteError> {
-        let moment = self.moment();
+        let (moment, promised) = self.moment_of(name).await?;
         let Some(object) = moment.pools.iter().find(|pool| pool.name_any() == name) else {
             self.forget_pool(name);
             return Ok(Next::change());
@@ -178,7 +210,6 @@ impl RolloutController {
             .as_ref()
             .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
             .unwrap_or_default();
-        let promised = Promise::of(object);
         let (unanswered, evictions) = (self.unanswered(), self.drains.all());
         let decision = pool::desired(&pool::Inputs {
             pool: PoolView::of(object),

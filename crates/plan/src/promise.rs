@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::change::{Change, Reference};
 use crate::fleet::{NodeView, PoolView, Target};
 
-/// How many orders are promised at once: a promise is an annotation, and all annotations of an object together may have
+/// How many orders are promised at a time: a promise is an annotation, and all annotations of an object together may have
 /// 256 KiB.
 pub const MOST: usize = 1000;
 
@@ -54,13 +54,47 @@ impl Promise {
         Change::Patch { object, patch }
     }
 
-    /// Whether a node may still be given the order that was promised.
+    /// Whether a node may still be given the order that was promised. Whatever the node should run as it was seen: what
+    /// was promised may have been something else.
     pub fn is_open(&self, node: &NodeView<'_>) -> bool {
         let is_at = |revision: &String| node.resource_version == Some(revision);
-        self.nodes.get(node.name).is_some_and(is_at) && node.desired_config != Some(self.config.as_str())
+        self.nodes.get(node.name).is_some_and(is_at)
+    }
+
+    /// The nodes that somebody who promised had seen later than they are here, or that are not here at all. Before anything
+    /// is decided they have to be read anew: one of them may be away, and does not look it.
+    pub fn unseen<'s>(&'s self, nodes: &[&NodeView<'_>]) -> Vec<&'s str> {
+        let seen: BTreeMap<&str, Option<u64>> =
+            nodes.iter().map(|node| (node.name, node.resource_version.and_then(|text| text.parse().ok()))).collect();
+        let is_unseen = |(name, revision): &(&String, &String)| match seen.get(name.as_str()) {
+            None => true,
+            // Revisions that are no numbers cannot be compared.
+            Some(seen) => seen.zip(revision.parse().ok()).is_some_and(|(seen, promised): (u64, u64)| seen < promised),
+        };
+        self.nodes.iter().filter(is_unseen).map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The same without these nodes.
+    #[must_use]
+    pub fn without(mut self, nodes: &[String]) -> Promise {
+        self.nodes.retain(|node, _| !nodes.contains(node));
+        self
+    }
+
+    /// What stays promised: the nodes that are out, or may be at any moment, with the revision of the order.
+    pub fn kept<'s>(
+        &'s self,
+        nodes: &'s [&'s NodeView<'s>],
+        target: Target<'s>,
+    ) -> impl Iterator<Item = (&'s str, &'s str)> {
+        let is_out = move |node: &&&NodeView<'_>| self.is_open(node) || node.is_away(target);
+        nodes.iter().filter(is_out).filter_map(|node| Some((node.name, self.nodes.get(node.name)?.as_str())))
     }
 
     /// The promise to write before these nodes are given the target; `None` if all of it is promised already.
+    ///
+    /// What was promised stays promised until its node is seen back: who decides next may see nodes as they were long ago,
+    /// and would otherwise not know that they are away.
     pub fn next(&self, chosen: &[&str], nodes: &[&NodeView<'_>], target: Option<Target<'_>>) -> Option<Promise> {
         let target = target.filter(|_| !chosen.is_empty())?;
         let by_name: BTreeMap<&str, &NodeView<'_>> = nodes.iter().map(|node| (node.name, *node)).collect();
@@ -72,7 +106,10 @@ impl Promise {
         if self.config == target.config && promised.iter().all(is_kept) {
             return None;
         }
-        Some(Promise { config: target.config.to_owned(), nodes: promised })
+        let mut all: BTreeMap<String, String> =
+            self.kept(nodes, target).map(|(node, revision)| (node.to_owned(), revision.to_owned())).collect();
+        all.extend(promised);
+        Some(Promise { config: target.config.to_owned(), nodes: all })
     }
 }
 

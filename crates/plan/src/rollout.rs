@@ -153,7 +153,8 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     let (promised, mut able): (Vec<_>, Vec<_>) = able.into_iter().partition(|node| inputs.promised.is_open(node));
     let away: Vec<&NodeView<'_>> = inputs.nodes.iter().copied().filter(|node| node.is_away(target)).collect();
     let taken = away.len() + promised.len() + decision.fence.len();
-    let capacity = usize::try_from(max).unwrap_or(0).saturating_sub(taken).min(promise::MOST);
+    let room = promise::MOST.saturating_sub(inputs.promised.kept(inputs.nodes, target).count());
+    let capacity = usize::try_from(max).unwrap_or(0).saturating_sub(taken).min(room);
     decision.chosen.extend(promised.iter().map(|node| node.name));
     decision.candidates.extend(promised.iter().map(|node| node.name));
     if capacity > 0 {

@@ -7,6 +7,7 @@
 
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions};
@@ -19,6 +20,9 @@ use serde_json::{Value, json};
 use crate::leadership::Leadership;
 use crate::metrics::{Metrics, WriteLabels};
 use crate::worker::{Failure, Retry};
+
+/// How long a request may take. One that hangs would otherwise hold up everything after it.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is done with writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +47,8 @@ pub struct Applier {
 /// How something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
+    /// Read, as a part of writing.
+    Read,
     /// Made.
     Create,
     /// Server-side apply.
@@ -60,6 +66,7 @@ pub enum Verb {
 impl Verb {
     fn as_str(self) -> &'static str {
         match self {
+            Verb::Read => "read",
             Verb::Create => "create",
             Verb::Apply => "apply",
             Verb::Replace => "replace",
@@ -96,6 +103,9 @@ pub enum Cause {
     /// Another process leads.
     #[error("this process does not lead any more")]
     NotLeading,
+    /// The API server does not answer. The write may have been made all the same, or may be made later.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    NoAnswer,
     /// The API server refused it, or could not be reached.
     #[error(transparent)]
     Api(#[from] kube::Error),
@@ -169,6 +179,17 @@ impl Applier {
     /// The client, for what is read at the moment of acting.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// Reads an object of the whole cluster as it is now, for a write that must not rest on a cache.
+    pub async fn read<K: Written>(&self, name: &str) -> Result<Option<K>, WriteError> {
+        let found = in_time(K::api(&self.client, None).get_opt(name)).await;
+        found.map_err(|cause| WriteError {
+            verb: Verb::Read,
+            kind: K::kind(&()).into_owned(),
+            name: name.to_owned(),
+            cause,
+        })
     }
 
     /// Brings about that what this manager owns of the object is just this.
@@ -267,7 +288,7 @@ impl Applier {
         K: Resource<DynamicType = ()>,
         F: Future<Output = Result<T, kube::Error>>,
     {
-        let result = if self.leadership.holds() { write().await.map_err(Cause::Api) } else { Err(Cause::NotLeading) };
+        let result = if self.leadership.holds() { in_time(write()).await } else { Err(Cause::NotLeading) };
         let kind = K::kind(&()).into_owned();
         let result = result.map_err(|cause| {
             let name = match object.meta().namespace.as_deref() {
@@ -279,6 +300,13 @@ impl Applier {
         let outcome = result.as_ref().map_or_else(|error| error.category(), |_| "ok");
         self.metrics.wrote(WriteLabels { controller: self.manager, kind, verb: verb.as_str(), outcome });
         result
+    }
+}
+
+async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Cause> {
+    match tokio::time::timeout(PATIENCE, request).await {
+        Ok(answer) => answer.map_err(Cause::Api),
+        Err(_) => Err(Cause::NoAnswer),
     }
 }
 

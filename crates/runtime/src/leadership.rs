@@ -65,12 +65,13 @@ impl Leadership {
                 match now {
                     Until::Never => {}
                     Until::Then(until) => sleep_until(until).await,
+                    // Nobody is left who could change that: to ask for changes would be to ask without end.
                     Until::Always => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = moment => return,
-                changed = until.changed() => if changed.is_err() && now != Until::Always { return },
+                changed = until.changed(), if now != Until::Always => if changed.is_err() { return },
             }
         }
     }

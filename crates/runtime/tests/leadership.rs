@@ -73,3 +73,14 @@ async fn leader_whose_lease_was_taken_stops() {
     assert!(!leads_first.holds());
     first.await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_alone_waits_for_the_loss_of_its_leadership_without_work() {
+    let leadership = Leadership::alone();
+    leadership.acquired().await;
+    // Time passes only while nobody works: who asks without end would keep it from passing.
+    let lost = tokio::spawn(async move { leadership.lost().await });
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(!lost.is_finished());
+    lost.abort();
+}

@@ -9,6 +9,7 @@ use kube::client::Body;
 use seaworthy_apiserver::{Housekeeping, Identity, Keys, Place, Server, Settings, StaticTokens};
 
 use crate::clock::Clock;
+use crate::faults::{Stormy, Weather};
 
 /// A cluster inside the test: it starts in milliseconds, and its time is the test's.
 pub struct Embedded {
@@ -52,6 +53,12 @@ impl Embedded {
     /// A client that may do everything.
     pub fn client(&self) -> Client {
         self.client_as("admin", &["system:masters"])
+    }
+
+    /// A client that may do everything, and to whom this weather happens.
+    pub fn client_in(&self, weather: &Weather) -> Client {
+        let identity = Identity::authenticated("admin", ["system:masters".to_owned()]);
+        Client::new(Stormy { server: self.server.clone(), identity, weather: weather.clone() }, "default")
     }
 
     /// A client of this user, who is in these groups and in `system:authenticated`.

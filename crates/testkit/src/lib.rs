@@ -24,11 +24,15 @@
 mod clock;
 mod cluster;
 mod embedded;
+mod faults;
 mod kubernetes;
 mod machines;
+mod observer;
 
 pub use clock::Clock;
 pub use cluster::Cluster;
 pub use embedded::Embedded;
+pub use faults::{Chance, Faults, Injected, Weather};
 pub use kubernetes::Kubernetes;
 pub use machines::{Machines, Manners, node};
+pub use observer::{Observer, Seen};

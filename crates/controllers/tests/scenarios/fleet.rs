@@ -1,15 +1,20 @@
 //! A cluster with the plane running and nodes that follow.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_controllers::plane::{NAMESPACE, Options};
 use seaworthy_controllers::{Context, install, plane};
+use seaworthy_fetch::Policy;
+use seaworthy_runtime::Metrics;
 use seaworthy_testkit::{Cluster, Machines, Manners};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -22,8 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Fleet {
     pub client: Client,
     pub machines: Machines,
+    pub metrics: Arc<Metrics>,
+    /// Seconds by which the plane's clock is ahead.
+    pub ahead: Arc<AtomicI64>,
+    pub cluster: Cluster,
+    remote: Policy,
     plane: JoinHandle<()>,
-    _cluster: Cluster,
 }
 
 impl Drop for Fleet {
@@ -35,7 +44,12 @@ impl Drop for Fleet {
 impl Fleet {
     /// A cluster with a ControllerConfig, one master and `workers` workers, all up to date.
     pub async fn with_workers(workers: usize) -> Fleet {
-        let fleet = Fleet::start().await;
+        Fleet::start().await.grown(workers).await
+    }
+
+    /// This cluster with a ControllerConfig, one master and `workers` workers, all up to date.
+    pub async fn grown(self, workers: usize) -> Fleet {
+        let fleet = self;
         fleet.create::<seaworthy_api::machineconfiguration::ControllerConfig>(controller_config()).await;
         for pool in ["master", "worker"] {
             fleet.pool_is(pool, |pool| target(pool).is_some()).await;
@@ -50,13 +64,26 @@ impl Fleet {
 
     /// A cluster with the plane running on it and nothing else.
     pub async fn start() -> Fleet {
+        Fleet::fetching(Policy::default()).await
+    }
+
+    /// The same, with remote content from these hosts.
+    pub async fn fetching(remote: Policy) -> Fleet {
         let cluster = Cluster::start().await;
         let client = cluster.client();
         install::install(&client, NAMESPACE).await.unwrap();
-        let context = Context::new(client.clone());
-        let plane = tokio::spawn(async move { plane::run(context, Options::default()).await.unwrap() });
         let machines = Machines::start(client.clone(), Manners::default());
-        Fleet { client, machines, plane, _cluster: cluster }
+        let (metrics, ahead) = (Arc::default(), Arc::default());
+        let plane = run(&client, &ahead, &metrics, &remote);
+        Fleet { client, machines, metrics, ahead, cluster, remote, plane }
+    }
+
+    /// Ends the plane, and starts another that knows nothing.
+    pub async fn restart(&mut self) {
+        self.plane.abort();
+        let _ = (&mut self.plane).await;
+        self.metrics = Arc::default();
+        self.plane = run(&self.client, &self.ahead, &self.metrics, &self.remote);
     }
 
     /// A node joins with the configuration that its pool has, as the Ignition endpoint would give it.
@@ -120,6 +147,21 @@ impl Fleet {
     }
 }
 
+fn run(client: &Client, ahead: &Arc<AtomicI64>, metrics: &Arc<Metrics>, remote: &Policy) -> JoinHandle<()> {
+    let mut context = Context::new(client.clone());
+    let ahead = Arc::clone(ahead);
+    context.clock = Arc::new(move || Timestamp::now() + SignedDuration::from_secs(ahead.load(Ordering::Relaxed)));
+    context.metrics = Arc::clone(metrics);
+    let options = Options { remote: remote.clone(), ..Options::default() };
+    tokio::spawn(async move { plane::run(context, options).await.unwrap() })
+}
+
+/// A condition of a MachineConfigNode.
+pub fn progress<'n>(found: Option<&'n MachineConfigNode>, type_: &str) -> Option<&'n seaworthy_api::meta::Condition> {
+    let conditions = found?.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
 pub fn controller_config() -> Value {
     json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
@@ -177,8 +219,8 @@ pub fn counted(pool: &MachineConfigPool, machines: usize) -> bool {
     pool.status.as_ref().and_then(|status| status.machine_count) == Some(i32::try_from(machines).unwrap())
 }
 
-/// Whether every node of the pool runs `config`.
+/// Whether the pool targets `config`, and every node runs it.
 pub fn has_reached(pool: &MachineConfigPool, config: &str) -> bool {
     let reached = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
-    reached == Some(config) && is_true(pool, "Updated")
+    target(pool) == Some(config) && reached == Some(config) && is_true(pool, "Updated")
 }

@@ -36,3 +36,54 @@ async fn label_alone_brings_a_machine_config_in_and_out() {
     fleet.patch::<MachineConfig>("50-motd", role("nobody")).await;
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nodes_cannot_take_over_and_what_is_too_large_is_refused_by_name_and_old_results_go() {
+    let fleet = Fleet::with_workers(1).await;
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    let refused = async |name: &str, reason: &str, kept: &str| {
+        let is_refused = |pool: &MachineConfigPool| {
+            condition(pool, "RenderDegraded").is_some_and(|found| found.reason.as_deref() == Some(reason))
+        };
+        let pool = fleet.pool_is("worker", is_refused).await;
+        let message = condition(&pool, "RenderDegraded").unwrap().message.clone().unwrap();
+        assert!(message.contains(name), "{message}");
+        assert_eq!(target(&pool), Some(kept));
+        fleet.api::<MachineConfig>().delete(name, &Default::default()).await.unwrap();
+        fleet.pool_is("worker", |pool| !is_true(pool, "RenderDegraded")).await;
+    };
+    let mut disks = file("50-disks", "worker", "/etc/motd", "a");
+    disks["spec"]["config"]["storage"] = json!({"disks": [{"device": "/dev/vda", "wipeTable": true}]});
+    fleet.create::<MachineConfig>(disks).await;
+    refused("50-disks", "Irreconcilable", &before).await;
+
+    // Each is small enough to be written, both together are not.
+    let half = |name: &str| file(name, "worker", &format!("/etc/{name}"), &"a".repeat(900 << 10));
+    fleet.create::<MachineConfig>(half("50-half")).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    fleet.create::<MachineConfig>(half("51-half")).await;
+    refused("51-half", "TooLarge", target(&pool).unwrap()).await;
+    fleet.api::<MachineConfig>().delete("50-half", &Default::default()).await.unwrap();
+    fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
+
+    // Results that nothing uses go after a while, but for the newest; what is in use cannot be deleted.
+    let mut last = before.clone();
+    for nth in 0..13 {
+        if nth == 0 {
+            fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "0")).await;
+        } else {
+            let spec = file("50-motd", "worker", "/etc/motd", &nth.to_string())["spec"].clone();
+            fleet.patch::<MachineConfig>("50-motd", json!({"spec": spec})).await;
+        }
+        let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != last)).await;
+        last = target(&pool).unwrap().to_owned();
+    }
+    fleet.pool_is("worker", |pool| has_reached(pool, &last)).await;
+    fleet.ahead.store(3 * 60 * 60, std::sync::atomic::Ordering::Relaxed);
+    // Whatever changes is a reason to look.
+    fleet.patch::<MachineConfig>(&last, json!({"metadata": {"annotations": {"looked": "at"}}})).await;
+    fleet.until(&before, |found: Option<&MachineConfig>| found.is_none()).await;
+    fleet.api::<MachineConfig>().delete(&last, &Default::default()).await.unwrap();
+    let found: MachineConfig = fleet.get(&last).await;
+    assert!(found.metadata.deletion_timestamp.is_some(), "a finalizer keeps what nodes run");
+}

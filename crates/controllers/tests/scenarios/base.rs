@@ -1,0 +1,72 @@
+//! What the platform keeps of its own.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
+use serde_json::json;
+
+use crate::fleet::{Fleet, file, target};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_config() {
+    let fleet = Fleet::with_workers(1).await;
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    let theirs: Api<MachineConfig> = Api::all(fleet.cluster.client_as("alice", &["system:masters"]));
+    let edit = json!({"spec": {"kernelArguments": ["edited"]}});
+
+    // Denied, with what to do instead. The policy comes into force a moment after it was written.
+    let denied = |name: &str| {
+        let (theirs, edit, name) = (theirs.clone(), edit.clone(), name.to_owned());
+        async move {
+            loop {
+                let params = PatchParams { dry_run: true, ..PatchParams::default() };
+                match theirs.patch(&name, &params, &Patch::Merge(&edit)).await {
+                    Err(kube::Error::Api(status)) if status.code == 403 => return status.message,
+                    Err(error) => panic!("{error}"),
+                    Ok(_) => tokio::task::yield_now().await,
+                }
+            }
+        }
+    };
+    let message = denied("00-worker").await;
+    assert!(
+        message.contains("MachineConfig 00-worker") && message.contains("create a MachineConfig of your own"),
+        "{message}"
+    );
+    assert!(denied("01-worker-kubelet").await.contains("part of the platform"));
+    assert!(denied(&before).await.contains("rendered from the MachineConfigs of its pool"));
+    let refused = theirs.delete("01-worker-container-runtime", &Default::default()).await.unwrap_err();
+    assert!(refused.to_string().contains("is kept by Seaworthy"), "{refused}");
+    let own: MachineConfig = serde_json::from_value(file("50-own", "nobody", "/etc/own", "a")).unwrap();
+    theirs.create(&Default::default(), &own).await.unwrap();
+
+    // Without the policy the write is made, and undone.
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(fleet.client.clone());
+    bindings.delete("seaworthy-protection", &Default::default()).await.unwrap();
+    for name in ["00-worker", before.as_str()] {
+        let spec = fleet.get::<MachineConfig>(name).await.spec;
+        let edited = loop {
+            match theirs.patch(name, &PatchParams::default(), &Patch::Merge(&edit)).await {
+                Ok(edited) => break edited,
+                Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(edited.spec.kernel_arguments, Some(vec!["edited".to_owned()]));
+        fleet.until(name, |found: Option<&MachineConfig>| found.is_some_and(|found| found.spec == spec)).await;
+    }
+    let kubelet: MachineConfig = fleet.get("01-worker-kubelet").await;
+    theirs.delete("01-worker-kubelet", &Default::default()).await.unwrap();
+    let is_back = |found: Option<&MachineConfig>| {
+        found.is_some_and(|found| found.uid() != kubelet.uid() && found.spec == kubelet.spec)
+    };
+    fleet.until("01-worker-kubelet", is_back).await;
+    fleet.pool_is("worker", |pool| target(pool) == Some(&before)).await;
+
+    // A change of the ControllerConfig is a new base, and so a new target.
+    fleet.patch::<ControllerConfig>("machine-config-controller", json!({"spec": {"clusterDNSIP": "10.96.0.99"}})).await;
+    fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    fleet.patch::<ControllerConfig>("machine-config-controller", json!({"spec": {"clusterDNSIP": "10.96.0.10"}})).await;
+    fleet.pool_is("worker", |pool| target(pool) == Some(&before)).await;
+}

@@ -1,0 +1,83 @@
+//! Drains: who may leave, who stays, and whose cordon it is.
+
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use serde_json::json;
+
+use crate::fleet::{Fleet, file, has_reached, progress, target};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
+    let fleet = Fleet::with_workers(2).await;
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.machines.behave(|manners| manners.drains = true);
+    let accounts: Api<ServiceAccount> = Api::namespaced(fleet.client.clone(), "default");
+    let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
+    // Where a controller makes it, it may be there already.
+    let _ = accounts.create(&PostParams::default(), &account).await;
+    let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), "default");
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "db", "labels": {"app": "db"}},
+        "spec": {"nodeName": "w0", "containers": [{"name": "db", "image": "db"}], "terminationGracePeriodSeconds": 1},
+    }))
+    .unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let running = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+    pods.patch_status("db", &PatchParams::default(), &Patch::Merge(&running)).await.unwrap();
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(fleet.client.clone(), "default");
+    let budget: PodDisruptionBudget = serde_json::from_value(json!({
+        "metadata": {"name": "db"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+    }))
+    .unwrap();
+    let generation = budgets.create(&PostParams::default(), &budget).await.unwrap().metadata.generation;
+    let allow = |count: i32| {
+        json!({"status": {"observedGeneration": generation, "disruptionsAllowed": count,
+            "currentHealthy": 1 + count, "desiredHealthy": 1, "expectedPods": 1 + count}})
+    };
+    budgets.patch_status("db", &PatchParams::default(), &Patch::Merge(&allow(0))).await.unwrap();
+    // Somebody has cordoned the other node, for reasons of their own.
+    fleet.patch::<Node>("w1", json!({"spec": {"unschedulable": true}})).await;
+
+    fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    let after = target(&pool).unwrap().to_owned();
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"maxUnavailable": 2}})).await;
+    let blocked = |found: Option<&MachineConfigNode>| {
+        progress(found, "Drained").is_some_and(|condition| condition.reason == "DrainBlocked")
+    };
+    let found = fleet.until("w0", blocked).await.unwrap();
+    let message = &progress(Some(&found), "Drained").unwrap().message;
+    assert!(message.contains("default/db"), "{message}");
+    let node: Node = fleet.get("w0").await;
+    assert_ne!(node.spec.unwrap().unschedulable, Some(true), "nothing is cordoned in vain");
+    let waits = |found: Option<&MachineConfigNode>| {
+        progress(found, "Updated").is_some_and(|condition| condition.reason == "Cordoned")
+    };
+    fleet.until("w1", waits).await;
+
+    budgets.patch_status("db", &PatchParams::default(), &Patch::Merge(&allow(1))).await.unwrap();
+    let is_leaving = |pod: Option<&Pod>| pod.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some());
+    await_condition(pods.clone(), "db", is_leaving).await.unwrap();
+    let node: Node = fleet.get("w0").await;
+    assert_eq!(node.spec.unwrap().unschedulable, Some(true), "it takes no new pods while the old ones leave");
+    // The kubelet's part.
+    let _ = pods.delete("db", &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() }).await;
+    let has_moved = |node: &Node| {
+        annotation::CURRENT_CONFIG.of(&node.metadata) == Some(after.as_str())
+            && node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true)
+    };
+    fleet.node_is("w0", has_moved).await;
+
+    // A cordon that is not ours stays, and once it is lifted the node moves.
+    let node: Node = fleet.get("w1").await;
+    assert_eq!(node.spec.unwrap().unschedulable, Some(true));
+    assert_eq!(annotation::CURRENT_CONFIG.of(&node.metadata), Some(before.as_str()));
+    fleet.patch::<Node>("w1", json!({"spec": {"unschedulable": null}})).await;
+    fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
+}

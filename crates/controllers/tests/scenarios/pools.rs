@@ -1,0 +1,123 @@
+//! Pools and who belongs to them, budgets, and what is told of those who wait.
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{ListParams, Patch, PatchParams};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, condition, counted, file, has_reached, is_true, progress, target};
+
+fn custom(name: &str) -> Value {
+    let roles = json!(["worker", name]);
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+        "metadata": {"name": name},
+        "spec": {
+            "machineConfigSelector": {"matchExpressions": [
+                {"key": "machineconfiguration.openshift.io/role", "operator": "In", "values": roles},
+            ]},
+            "nodeSelector": {"matchLabels": {format!("node-role.kubernetes.io/{name}"): ""}},
+        },
+    })
+}
+
+fn waits(found: Option<&MachineConfigNode>, reason: &str) -> bool {
+    progress(found, "Updated").is_some_and(|condition| condition.reason == reason)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_takes_the_configuration_of_its_custom_pool_and_goes_back() {
+    let fleet = Fleet::with_workers(2).await;
+    let worker = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.create::<MachineConfigPool>(custom("infra")).await;
+    fleet.create::<MachineConfig>(file("50-infra", "infra", "/etc/infra", "a")).await;
+    let pool = fleet.pool_is("infra", |pool| target(pool).is_some() && counted(pool, 0)).await;
+    let sources = pool.spec.configuration.as_ref().unwrap().source.clone().unwrap();
+    let has = |name: &str| sources.iter().any(|source| source.name.as_deref() == Some(name));
+    assert!(has("00-worker"), "a custom pool adds to the worker's: {sources:?}");
+    let runs = |node: &Node, config: &str| {
+        annotation::CURRENT_CONFIG.of(&node.metadata) == Some(config)
+            && annotation::STATE.of(&node.metadata) == Some("Done")
+    };
+    let label = |value: Value| json!({"metadata": {"labels": {"node-role.kubernetes.io/infra": value}}});
+    fleet.patch::<Node>("w1", label(json!(""))).await;
+    let pool = fleet.pool_is("infra", |pool| counted(pool, 1) && is_true(pool, "Updated")).await;
+    let infra = target(&pool).unwrap().to_owned();
+    assert_ne!(infra, worker);
+    fleet.node_is("w1", |node| runs(node, &infra)).await;
+    fleet
+        .until("w1", |found: Option<&MachineConfigNode>| found.is_some_and(|found| found.spec.pool.name == "infra"))
+        .await;
+    fleet.pool_is("worker", |pool| counted(pool, 1)).await;
+
+    // Two custom pools want it: it stays as it is, and its MachineConfigNode says why.
+    fleet.create::<MachineConfigPool>(custom("edge")).await;
+    fleet.patch::<Node>("w1", json!({"metadata": {"labels": {"node-role.kubernetes.io/edge": ""}}})).await;
+    let torn = fleet.until("w1", |found| waits(found, "SeveralPools")).await.unwrap();
+    let message = &progress(Some(&torn), "Updated").unwrap().message;
+    assert!(message.contains("edge") && message.contains("infra"), "{message}");
+    assert!(runs(&fleet.get::<Node>("w1").await, &infra));
+    fleet.patch::<Node>("w1", json!({"metadata": {"labels": {"node-role.kubernetes.io/edge": null}}})).await;
+    fleet.until("w1", |found| waits(found, "Updated")).await;
+
+    fleet.patch::<Node>("w1", label(Value::Null)).await;
+    fleet.node_is("w1", |node| runs(node, &worker)).await;
+    fleet.pool_is("worker", |pool| counted(pool, 2) && has_reached(pool, &worker)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn budget_is_kept_and_everyone_who_waits_is_told_why() {
+    let fleet = Fleet::with_workers(5).await;
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    // Nobody ends what they begin.
+    fleet.machines.behave(|manners| {
+        manners.takes = std::time::Duration::from_secs(100_000);
+        manners.says_working = true;
+    });
+    let pools = fleet.api::<MachineConfigPool>();
+    let wrong = Patch::Merge(json!({"spec": {"maxUnavailable": "50 percent"}}));
+    let refused = pools.patch("worker", &PatchParams::default(), &wrong).await.unwrap_err();
+    assert!(refused.to_string().contains("50 percent"), "{refused}");
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"maxUnavailable": "40%"}})).await;
+    fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    let after = target(&pool).unwrap().to_owned();
+    for nth in [0, 1] {
+        fleet.until(&format!("w{nth}"), |found| waits(found, "Updating")).await;
+    }
+    for nth in [2, 3, 4] {
+        let found = fleet.until(&format!("w{nth}"), |found| waits(found, "Budget")).await.unwrap();
+        assert_eq!(progress(Some(&found), "Updated").unwrap().message, "waits for its turn: budget 2 is used");
+        let node: Node = fleet.get(&format!("w{nth}")).await;
+        assert_eq!(annotation::DESIRED_CONFIG.of(&node.metadata), Some(before.as_str()));
+        let taints = node.spec.unwrap().taints.unwrap_or_default();
+        assert!(
+            taints.iter().any(|taint| taint.key == "UpdateInProgress" && taint.effect == "PreferNoSchedule"),
+            "{taints:?}"
+        );
+    }
+    let pool = fleet.pool_is("worker", |pool| is_true(pool, "Updating")).await;
+    assert_eq!(pool.status.as_ref().unwrap().updated_machine_count, Some(0));
+    let moving: Node = fleet.get("w0").await;
+    assert_eq!(annotation::DESIRED_CONFIG.of(&moving.metadata), Some(after.as_str()));
+    assert!(moving.spec.unwrap().taints.unwrap_or_default().is_empty());
+
+    // Paused in the middle: who is on the way stays there, nobody else begins.
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
+    fleet.until("w4", |found| waits(found, "PoolPaused")).await;
+    let reason = condition(&fleet.get("worker").await, "Updating").and_then(|found| found.reason.clone());
+    assert!(reason.is_some());
+
+    // Told in events and in numbers.
+    let told = fleet.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    let reasons: Vec<&str> = told.iter().filter_map(|event| event.reason.as_deref()).collect();
+    for reason in ["RenderedConfigGenerated", "SetDesiredConfig"] {
+        assert!(reasons.contains(&reason), "{reasons:?}");
+    }
+    let page = fleet.metrics.encode().unwrap();
+    assert!(page.contains("mco_machine_count{pool=\"worker\"} 5\n"), "{page}");
+    assert!(page.contains("mco_updated_machine_count{pool=\"worker\"} 0\n"), "{page}");
+    assert!(page.contains("node=\"w0\",pool=\"worker\",state=\"Working\""), "{page}");
+}

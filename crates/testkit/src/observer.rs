@@ -1,0 +1,181 @@
+//! Somebody who watches a roll-out from outside, and counts for themselves.
+//!
+//! It believes no controller: a node is under order from the moment its desired configuration is changed until it says that
+//! it runs it. It is told by its own watches, over a way into the server on which nothing fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{WatchEvent, WatchParams};
+use kube::{Api, Client, ResourceExt as _};
+use seaworthy_api::machineconfiguration::MachineConfigPool;
+use seaworthy_api::meta::IntOrString;
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_api::vocabulary::seaworthy::annotation as ours;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+/// What an observer has seen of one pool's nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The nodes under order now.
+    pub under_order: BTreeSet<String>,
+    /// How many there were at most.
+    pub most: usize,
+    /// How many orders were given.
+    pub orders: usize,
+    /// How many changes of nodes and pools there were.
+    pub changes: usize,
+    /// Each time that there were more than allowed, in words.
+    pub excesses: Vec<String>,
+    nodes: BTreeMap<String, Order>,
+    max: i64,
+    allowed: i64,
+    promised: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Order {
+    current: Option<String>,
+    desired: Option<String>,
+    state: Option<String>,
+}
+
+impl Order {
+    fn of(node: &Node) -> Order {
+        let said = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).map(str::to_owned);
+        Order {
+            current: said(annotation::CURRENT_CONFIG),
+            desired: said(annotation::DESIRED_CONFIG),
+            state: said(annotation::STATE),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.current.is_some() && self.current == self.desired && self.state.as_deref() == Some("Done")
+    }
+
+    fn is_broken(&self) -> bool {
+        self.current != self.desired && matches!(self.state.as_deref(), Some("Degraded" | "Unreconcilable"))
+    }
+}
+
+/// Watches one pool. Its nodes are those with the label of its role.
+pub struct Observer {
+    seen: Arc<Mutex<Seen>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Observer {
+    /// Starts to watch the pool with this name.
+    pub fn start(client: Client, pool: &str) -> Observer {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let task = tokio::spawn(watch(client, pool.to_owned(), Arc::clone(&seen)));
+        Observer { seen, task }
+    }
+
+    /// What it has seen so far.
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A change of a node or of the pool, in the order of revisions as far as two watches can have it.
+async fn watch(client: Client, pool: String, seen: Arc<Mutex<Seen>>) {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let pools: Api<MachineConfigPool> = Api::all(client);
+    let role = format!("node-role.kubernetes.io/{pool}");
+    let params = WatchParams::default().labels(&role);
+    let named = WatchParams::default().fields(&format!("metadata.name={pool}"));
+    // A watch from the first revision tells everything; the server ends it after five minutes, then it begins anew with
+    // what is there, which changes nothing for one who has seen it.
+    loop {
+        let (Ok(of_nodes), Ok(of_pools)) = (nodes.watch(&params, "0").await, pools.watch(&named, "0").await) else {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            continue;
+        };
+        let (mut of_nodes, mut of_pools) = (of_nodes.boxed(), of_pools.boxed());
+        loop {
+            // Pools first: what was promised is promised before it is ordered.
+            tokio::select! {
+                biased;
+                event = of_pools.next() => match event {
+                    Some(Ok(WatchEvent::Added(found) | WatchEvent::Modified(found))) => note(&seen, |seen| seen.pool(&found)),
+                    Some(Ok(_)) => {}
+                    _ => break,
+                },
+                event = of_nodes.next() => match event {
+                    Some(Ok(WatchEvent::Added(found) | WatchEvent::Modified(found))) => note(&seen, |seen| seen.node(&found)),
+                    Some(Ok(WatchEvent::Deleted(found))) => note(&seen, |seen| seen.gone(&found.name_any())),
+                    Some(Ok(_)) => {}
+                    _ => break,
+                },
+            }
+        }
+    }
+}
+
+fn note(seen: &Mutex<Seen>, note: impl FnOnce(&mut Seen)) {
+    note(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+impl Seen {
+    fn pool(&mut self, pool: &MachineConfigPool) {
+        self.changes += 1;
+        let count = i64::try_from(self.nodes.len()).unwrap_or(i64::MAX);
+        self.max = match &pool.spec.max_unavailable {
+            None => 1,
+            Some(IntOrString::Int(number)) => (*number).max(1),
+            Some(IntOrString::String(text)) => {
+                let percent: Option<i64> = text.strip_suffix('%').and_then(|digits| digits.parse().ok());
+                percent.map_or(0, |percent| (percent * count / 100).max(1))
+            }
+        };
+        let text = ours::PROMISED.of(&pool.metadata).unwrap_or_default();
+        let promise: Value = serde_json::from_str(text).unwrap_or_default();
+        let promised: BTreeSet<String> =
+            promise["nodes"].as_object().into_iter().flat_map(|nodes| nodes.keys().cloned()).collect();
+        let is_broken = |node: &String| self.nodes.get(node).is_some_and(Order::is_broken);
+        let is_new = promised.iter().any(|node| !self.promised.contains(node) && !is_broken(node));
+        // Orders that were promised under a larger budget may still be given under a smaller one.
+        self.allowed = if is_new { self.max } else { self.max.max(self.allowed) };
+        self.promised = promised;
+    }
+
+    fn node(&mut self, node: &Node) {
+        self.changes += 1;
+        let (name, order) = (node.name_any(), Order::of(node));
+        let before = self.nodes.insert(name.clone(), order.clone());
+        if let Some(before) = before
+            && before.desired != order.desired
+        {
+            self.orders += 1;
+            if !before.is_broken() {
+                self.under_order.insert(name.clone());
+            }
+        }
+        if order.is_done() {
+            self.under_order.remove(&name);
+        }
+        let count = self.under_order.len();
+        self.most = self.most.max(count);
+        let allowed = self.allowed.max(self.max);
+        if i64::try_from(count).is_ok_and(|count| count > allowed) {
+            self.excesses.push(format!("{count} under order, {allowed} allowed, after {name}: {:?}", self.under_order));
+        }
+    }
+
+    fn gone(&mut self, name: &str) {
+        self.changes += 1;
+        self.nodes.remove(name);
+        self.under_order.remove(name);
+    }
+}
