@@ -149,6 +149,7 @@ impl RolloutController {
     }
 
     async fn pool(&self, name: &str) -> Result<Next, WriteError> {
+        let begun = std::time::Instant::now();
         let moment = self.moment();
         let Some(object) = moment.pools.iter().find(|pool| pool.name_any() == name) else {
             self.forget_pool(name);
@@ -195,6 +196,8 @@ impl RolloutController {
             topology,
             now,
         });
+        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        tracing::debug!(pool = name, nodes = nodes.len(), chosen = decision.report.chosen.len(), micros, "decided");
         let caches = &self.context.caches;
         perform_in_order(&self.applier, caches, decision.before).await?;
         self.note_orders(&decision.report.chosen);
