@@ -84,7 +84,8 @@ async fn run(nodes: usize, takes: Duration) -> Result<Value, Failed> {
             "planeWrites": plane_door.writes(), "residentBytes": meter::memory("VmRSS"),
         });
         let node = machines::name(0);
-        let stored: Value = client.request(http::Request::get(format!("/api/v1/nodes/{node}")).body(Vec::new())?).await?;
+        let stored: Value =
+            client.request(http::Request::get(format!("/api/v1/nodes/{node}")).body(Vec::new())?).await?;
 
         let (plane_before, machines_before) = (plane_door.writes(), machines_door.writes());
         meter::decisions();
@@ -98,7 +99,8 @@ async fn run(nodes: usize, takes: Duration) -> Result<Value, Failed> {
         until_quiet(&plane_door).await;
         let cpu = rolling.cpu();
         let decisions = meter::decisions();
-        let (plane_writes, machine_writes) = (since(&plane_door, &plane_before), since(&machines_door, &machines_before));
+        let (plane_writes, machine_writes) =
+            (since(&plane_door, &plane_before), since(&machines_door, &machines_before));
 
         let before_idle = plane_door.writes();
         let idling = Meter::start();
@@ -143,8 +145,10 @@ fn role(index: usize) -> &'static str {
 async fn targets(client: &Client, old: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Failed> {
     until(client, |pools| {
         let target = |pool: &MachineConfigPool| Some((name(pool), pool.spec.configuration.as_ref()?.name.clone()?));
-        let targets: BTreeMap<String, String> = pools.iter().filter_map(target).filter(|(_, it)| !it.is_empty()).collect();
-        let is_new = |(pool, _): &(&str, usize)| targets.get(*pool).is_some_and(|target| old.get(*pool) != Some(target));
+        let targets: BTreeMap<String, String> =
+            pools.iter().filter_map(target).filter(|(_, it)| !it.is_empty()).collect();
+        let is_new =
+            |(pool, _): &(&str, usize)| targets.get(*pool).is_some_and(|target| old.get(*pool) != Some(target));
         POOLS.iter().all(is_new).then_some(targets)
     })
     .await

@@ -35,7 +35,8 @@ impl Meter {
 }
 
 fn cpu() -> Duration {
-    let spent = |time: TimeVal| Duration::from_micros(u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec()).unwrap_or(0));
+    let spent =
+        |time: TimeVal| Duration::from_micros(u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec()).unwrap_or(0));
     let both = |usage: Usage| spent(usage.user_time()) + spent(usage.system_time());
     getrusage(UsageWho::RUSAGE_SELF).map(both).unwrap_or_default()
 }
