@@ -1,4 +1,5 @@
-//! Measures the release binary: time and memory of `render` and of `apiserver`, and instruction counts of the hot paths.
+//! Measures release builds: time and memory of `render`, of `apiserver` and of a roll-out, and instruction counts of the
+//! hot paths.
 
 mod apiserver;
 mod baseline;
@@ -11,6 +12,7 @@ mod measurement;
 mod page;
 mod parse;
 mod render;
+mod rollout;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,6 +29,8 @@ pub enum BenchCommand {
     Render(render::RenderArgs),
     /// Speed, memory and start of `seaworthy apiserver`, against kube-apiserver with etcd.
     Apiserver(apiserver::ApiserverArgs),
+    /// What rolling a change out to a fleet costs: decisions, writes, CPU time, memory.
+    Rollout(rollout::RolloutArgs),
     /// Instruction counts under callgrind, against the recorded ones.
     Instructions(instructions::InstructionsArgs),
     /// Time the parse of a JSON file into a generic value, in a process of its own.
@@ -49,6 +53,7 @@ pub fn run(command: BenchCommand) -> Result<bool> {
     match command {
         BenchCommand::Render(args) => render::run(&Workspace::load()?, &args),
         BenchCommand::Apiserver(args) => apiserver::run(&Workspace::load()?, &args),
+        BenchCommand::Rollout(args) => rollout::run(&Workspace::load()?, &args),
         BenchCommand::Instructions(args) => instructions::run(&Workspace::load()?, &args),
         BenchCommand::ParseValue { file } => {
             println!("{}", parse::nanoseconds(&file)?);

@@ -161,6 +161,9 @@ impl RolloutController {
             else {
                 return Ok((moment, Promise::default()));
             };
+            if promised.nodes.is_empty() {
+                return Ok((moment, promised));
+            }
             let unseen: Vec<String> = {
                 let views = views(&moment.nodes, &BTreeMap::new());
                 let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
@@ -181,6 +184,7 @@ impl RolloutController {
     }
 
     async fn pool(&self, name: &str) -> Result<Next, WriteError> {
+        let begun = std::time::Instant::now();
         let (moment, promised) = self.moment_of(name).await?;
         let Some(object) = moment.pools.iter().find(|pool| pool.name_any() == name) else {
             self.forget_pool(name);
@@ -226,6 +230,8 @@ impl RolloutController {
             topology,
             now,
         });
+        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        tracing::debug!(pool = name, nodes = nodes.len(), chosen = decision.report.chosen.len(), micros, "decided");
         let caches = &self.context.caches;
         perform_in_order(&self.applier, caches, decision.before).await?;
         self.note_orders(&decision.report.chosen);

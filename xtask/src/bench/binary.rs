@@ -34,36 +34,45 @@ pub fn product(workspace: &Workspace, given: Option<&Path>) -> Result<PathBuf> {
 /// and compile those again.
 pub fn tested(workspace: &Workspace) -> Result<PathBuf> {
     // A test that runs the program makes cargo build it.
-    built(workspace.cargo(&["test", "--workspace", "--no-run", "--test", "kubectl"]), "seaworthy")
+    built(workspace.cargo(&["test", "--workspace", "--no-run", "--test", "kubectl"]), "bin", "seaworthy")
 }
 
 /// Builds a program of a package. One package at a time: building two together would give each the
 /// features that the other asks of their common dependencies.
 pub fn release(workspace: &Workspace, package: &str, program: &str) -> Result<PathBuf> {
+    settled(workspace, package, "bin", program)
+}
+
+/// The same for an example of a package: what may use the test kit.
+pub fn example(workspace: &Workspace, package: &str, program: &str) -> Result<PathBuf> {
+    settled(workspace, package, "example", program)
+}
+
+fn settled(workspace: &Workspace, package: &str, kind: &str, program: &str) -> Result<PathBuf> {
     let mut command = workspace.cargo(&["build", "--release", "--package", package]);
-    command.args(["--bin", program]);
+    command.arg(format!("--{kind}")).arg(program);
     for variable in UNSETTLING {
         command.env_remove(variable);
     }
-    built(command, program)
+    built(command, kind, program)
 }
 
-fn built(mut command: Command, program: &str) -> Result<PathBuf> {
+fn built(mut command: Command, kind: &str, program: &str) -> Result<PathBuf> {
     command.args(["--message-format", "json-render-diagnostics"]);
     let output =
         command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start {}", shown(&command)))?;
     if !output.status.success() {
         bail!("`{}` ended with {}", shown(&command), output.status);
     }
-    executable(&output.stdout, program).with_context(|| format!("`{}` named no program", shown(&command)))
+    executable(&output.stdout, kind, program).with_context(|| format!("`{}` named no program", shown(&command)))
 }
 
 /// The program of this name among cargo's messages, one JSON object a line.
-fn executable(messages: &[u8], program: &str) -> Option<PathBuf> {
+fn executable(messages: &[u8], kind: &str, program: &str) -> Option<PathBuf> {
     messages
         .split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == program && message["target"]["kind"][0] == "bin")
+        .filter(|message| message["target"]["name"] == program && message["target"]["kind"][0] == kind)
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
         .next_back()
 }
@@ -82,7 +91,8 @@ mod tests {
 {"reason":"compiler-artifact","target":{"kind":["test"],"name":"kubectl"},"executable":"/t/debug/deps/kubectl-1"}
 {"reason":"build-finished","success":true}
 "#;
-        assert_eq!(executable(messages, "seaworthy"), Some(PathBuf::from("/t/debug/seaworthy")));
-        assert_eq!(executable(messages, "kubectl"), None);
+        assert_eq!(executable(messages, "bin", "seaworthy"), Some(PathBuf::from("/t/debug/seaworthy")));
+        assert_eq!(executable(messages, "bin", "kubectl"), None);
+        assert_eq!(executable(messages, "test", "kubectl"), Some(PathBuf::from("/t/debug/deps/kubectl-1")));
     }
 }
