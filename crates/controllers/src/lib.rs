@@ -9,6 +9,7 @@ pub mod drain;
 pub mod drains;
 pub mod garbage;
 pub mod install;
+pub mod making;
 mod perform;
 pub mod plane;
 pub mod protection;
