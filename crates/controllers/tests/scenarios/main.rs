@@ -3,5 +3,6 @@
 
 mod container_runtime;
 mod fleet;
+mod preview;
 mod render;
 mod rollout;
