@@ -47,7 +47,7 @@ impl Fleet {
     /// targets and stay where they are, so that a roll-out can be looked at.
     pub fn begin(&self) {
         let given = crate::program::given("live/given");
-        self.must(&format!("kubectl apply -f {}", given.join("start.yaml").display()));
+        self.must(&format!("kubectl create -f {}", given.join("start.yaml").display()));
         self.must("kubectl wait mcp/worker --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
         for node in ["w1", "w2", "w3"] {
             self.must(&format!(
