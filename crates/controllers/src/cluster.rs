@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+pub use kube::Client;
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-pub use kube::Client;
 use kube::{Api, Config, ResourceExt as _};
 use seaworthy_api::{machineconfiguration, operator};
 

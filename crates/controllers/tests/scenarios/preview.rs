@@ -22,11 +22,8 @@ async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
     let before = World::read(&fleet.client, true).await.unwrap();
     let mut after = before.clone();
     assert_ne!(after.apply(manifest, now).unwrap(), Applied::Ignored);
-    let remote = Remote {
-        policy: Policy::default(),
-        snapshots: Arc::new(MemorySnapshots::new(1 << 20)),
-        is_offline: true,
-    };
+    let remote =
+        Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
     let build = seaworthy_controllers::Context::new(fleet.client.clone()).build.to_string();
     foresee(&before, after, &Means { remote, templates: Templates::default(), build, now }).await
 }
@@ -104,13 +101,15 @@ async fn pinned_pool_goes_back_and_follows_again_when_it_is_released() {
 
     fleet.patch::<MachineConfigPool>("worker", pin(Some("rendered-worker-nowhere"))).await;
     let is_told = |pool: &MachineConfigPool| {
-        condition(pool, "RenderDegraded").is_some_and(|found| found.reason.as_deref() == Some("PinnedConfigurationUnusable"))
+        condition(pool, "RenderDegraded")
+            .is_some_and(|found| found.reason.as_deref() == Some("PinnedConfigurationUnusable"))
     };
     let pool = fleet.pool_is("worker", is_told).await;
     assert_eq!(target(&pool), Some(before.as_str()), "it keeps what it has");
 
     fleet.patch::<MachineConfigPool>("worker", pin(None)).await;
-    let is_new = |pool: &MachineConfigPool| target(pool).is_some_and(|target| ![&before, &after].contains(&&target.to_owned()));
+    let is_new =
+        |pool: &MachineConfigPool| target(pool).is_some_and(|target| ![&before, &after].contains(&&target.to_owned()));
     let pool = fleet.pool_is("worker", is_new).await;
     let newest = target(&pool).unwrap().to_owned();
     fleet.pool_is("worker", |pool| has_reached(pool, &newest)).await;
