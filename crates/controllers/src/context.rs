@@ -63,3 +63,12 @@ impl Context {
         Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
     }
 }
+
+/// What tells this process from others that stand for the same lease: the machine's name, the process, and when it began.
+pub fn identity() -> String {
+    let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
+    let host =
+        host.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned()));
+    let host = host.unwrap_or_else(|| "localhost".to_owned());
+    format!("{host}_{}_{}", std::process::id(), Timestamp::now().as_microsecond())
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ObjectMeta, Patch, PatchParams};
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt as _};
 use seaworthy_api::{machineconfiguration, operator};
@@ -54,12 +54,26 @@ pub async fn install(client: &Client, namespace: &str) -> Result<(), InstallErro
             return Err(InstallError::NotEstablished { name });
         }
     }
+    self::namespace(client, namespace).await
+}
+
+/// Brings about that there is a namespace for what the plane itself keeps.
+///
+/// # Errors
+///
+/// If it is not there and cannot be made.
+pub async fn namespace(client: &Client, name: &str) -> Result<(), InstallError> {
+    let api: Api<Namespace> = Api::all(client.clone());
     let object = Namespace {
-        metadata: ObjectMeta { name: Some(namespace.to_owned()), ..ObjectMeta::default() },
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
         ..Namespace::default()
     };
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let written = namespaces.patch(namespace, &params, &Patch::Apply(&object)).await;
-    written.map_err(|source| InstallError::Write { what: format!("Namespace {namespace}"), source })?;
-    Ok(())
+    let failed = |source| InstallError::Write { what: format!("Namespace {name}"), source };
+    if api.get_opt(name).await.map_err(failed)?.is_some() {
+        return Ok(());
+    }
+    match api.create(&PostParams::default(), &object).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        made => made.map(drop).map_err(failed),
+    }
 }

@@ -4,18 +4,25 @@
 
 pub mod base;
 pub mod caches;
+pub mod cluster;
 pub mod context;
 pub mod drain;
 pub mod drains;
 pub mod garbage;
 pub mod install;
+pub mod making;
 mod perform;
 pub mod plane;
+pub mod pools;
+pub mod preview;
+pub mod probes;
+pub mod process;
 pub mod protection;
 pub mod render;
 pub mod rollout;
 pub mod settings;
 pub mod snapshots;
+pub mod world;
 mod writes;
 
 pub use caches::Caches;

@@ -3,31 +3,27 @@
 //! - Level-triggered by everything that rendering looks at: pools, MachineConfigs with their labels, the ControllerConfig,
 //!   KubeletConfigs and ContainerRuntimeConfigs that are still to become MachineConfigs.
 //! - On failure the last good rendered MachineConfig stays targeted, and the pool says why, every culprit named.
+//! - A pool that is pinned (`seaworthy rollout undo`) targets what it is pinned to and is not rendered.
 //! - A rendered MachineConfig is written before a pool targets it, remote content before what was made from it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource as _, ResourceExt as _};
-use seaworthy_api::machineconfiguration::{
-    ControllerConfig, MachineConfig, MachineConfigPool, PoolConfiguration, SettingsStatus,
-};
-use seaworthy_api::meta::{LabelSelector, ObjectReference, Selection};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, PoolConfiguration};
+use seaworthy_api::meta::{ObjectReference, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent, RenderReason, WORKER, annotation};
-use seaworthy_fetch::{Environment, Fetcher, Policy, Run};
-use seaworthy_generate::base::is_complete;
-use seaworthy_ignition::Node;
-use seaworthy_plan::reconcilable::{self, Side, Source, irreconcilable};
+use seaworthy_fetch::Policy;
+use seaworthy_plan::pin::{self, Pin};
 use seaworthy_plan::render_condition::{self, Failure};
-use seaworthy_render::remote::{Resolver, Unavailable, Wanted};
-use seaworthy_render::{Controller as Renderer, MachineConfig as Input, Pool, Prepared, prepare, render};
+use seaworthy_plan::revision;
 use seaworthy_runtime::{Applier, Controller, Delta, Events, Gravity, Key, Next, Queue, WriteError};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::context::Context;
+use crate::making::{self, Made, Remote, Surroundings, targeted};
 use crate::snapshots::ClusterSnapshots;
 use crate::writes::{is_rendered, sources};
 
@@ -40,16 +36,9 @@ pub struct RenderController {
     applier: Applier,
     events: Events,
     snapshots: Arc<ClusterSnapshots>,
-    policy: Policy,
+    remote: Remote,
     /// Since when a pool waits for its inputs.
     waiting: Mutex<BTreeMap<String, Instant>>,
-}
-
-/// A pool's new configuration.
-struct Made {
-    object: MachineConfig,
-    sources: Vec<String>,
-    is_image_overridden: bool,
 }
 
 impl RenderController {
@@ -98,175 +87,49 @@ impl RenderController {
             move |_| mark()
         });
         caches.container_runtime_configs.listen(move |_| mark());
+        let remote = Remote { policy, snapshots: snapshots.clone(), is_offline: false };
         let controller = RenderController {
             context: context.clone(),
             applier: context.applier(Self::NAME),
             events: context.events(Self::NAME),
             snapshots,
-            policy,
+            remote,
             waiting: Mutex::default(),
         };
         (controller, queue)
     }
 
-    /// What has to be made first by another controller; rendering before would roll out a state that nobody wants.
-    fn unready(&self, pool: &MachineConfigPool, inputs: &[Arc<MachineConfig>]) -> Option<String> {
+    async fn make(&self, pool: &MachineConfigPool, inputs: &[Arc<MachineConfig>]) -> Result<Made, Failure> {
         let caches = &self.context.caches;
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
-        if controller_config.is_some_and(|found| !is_complete(&found)) {
-            return Some(
-                "the base MachineConfigs of ControllerConfig machine-config-controller are being made".to_owned(),
-            );
-        }
-        let labels = pool.metadata.labels.as_ref();
-        let is_behind = |selector: Option<&LabelSelector>, generation: Option<i64>, status: Option<&SettingsStatus>| {
-            let selection = selector.and_then(|selector| Selection::of(selector).ok()).unwrap_or_default();
-            let observed = status.and_then(|status| status.observed_generation);
-            !selection.is_empty() && selection.matches(labels) && observed != generation
-        };
-        for object in caches.kubelet_configs.all() {
-            let selector = object.spec.machine_config_pool_selector.as_ref();
-            if is_behind(selector, object.metadata.generation, object.status.as_ref()) {
-                return Some(format!("KubeletConfig {} is being turned into MachineConfigs", object.name_any()));
-            }
-        }
-        for object in caches.container_runtime_configs.all() {
-            let selector = object.spec.machine_config_pool_selector.as_ref();
-            if is_behind(selector, object.metadata.generation, object.status.as_ref()) {
-                return Some(format!(
-                    "ContainerRuntimeConfig {} is being turned into MachineConfigs",
-                    object.name_any()
-                ));
-            }
-        }
-        let is_stale = |input: &&Arc<MachineConfig>| {
-            let build = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&input.metadata).unwrap_or_default();
-            let is_made_here = input.owner_references().iter().any(|owner| {
-                ["ControllerConfig", "KubeletConfig", "ContainerRuntimeConfig"].contains(&owner.kind.as_str())
-            });
-            is_made_here && !build.is_empty() && build != &*self.context.build
-        };
-        inputs
-            .iter()
-            .find(is_stale)
-            .map(|input| format!("MachineConfig {} was made by another build and is being made anew", input.name_any()))
-    }
-
-    async fn make(&self, pool: &MachineConfigPool, inputs: &[Arc<MachineConfig>]) -> Result<Made, Failure> {
-        let texts: Vec<Value> = inputs.iter().filter_map(|input| serde_json::to_value(&**input).ok()).collect();
-        let read: Vec<Input<'_>> = texts.iter().zip(0..).map(|(text, nth)| numbered(text, nth)).collect();
-        let mut prepared: Vec<Prepared<'_>> = read.iter().map(prepare).collect();
-        let mut object = serde_json::to_value(pool).unwrap_or_default();
-        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-            // Which nodes and how many at a time is the roll-out's matter; a mistake there is told there.
-            spec.retain(|key, _| !["maxUnavailable", "nodeSelector", "paused"].contains(&key.as_str()));
-        }
-        let view = Pool::read(&Node::from_json(&object)).map_err(|findings| Failure::of_findings(&findings))?;
-        self.resolve(&mut prepared).await;
-        let context = self.rendering()?;
-        let rendered = render(&view, &prepared, &context).map_err(|findings| {
-            let failure = Failure::of_findings(&findings);
-            if failure.reason == RenderReason::TooLarge { with_largest(failure, &texts) } else { failure }
-        })?;
-
-        let mut bytes = Vec::new();
-        let unwritable = |error: &dyn std::fmt::Display| Failure {
-            reason: RenderReason::InvalidMachineConfig,
-            message: format!("the rendered MachineConfig cannot be written: {error}"),
-        };
-        rendered.write_json(&mut bytes).map_err(|error| unwritable(&error))?;
-        let mut object: MachineConfig = serde_json::from_slice(&bytes).map_err(|error| unwritable(&error))?;
-        object.metadata.owner_references = owner(pool).map(|owner| vec![owner]);
-        let is_image_overridden = annotation::OS_IMAGE_URL_OVERRIDDEN.of(&object.metadata) == Some("true");
-        let sources: Vec<String> = rendered.input_names().map(str::to_owned).collect();
-
-        let new =
-            Side { config: rendered.spec.get("config"), is_fips: rendered.spec.bool_of("fips").unwrap_or_default() };
-        self.check_reconcilable(pool, &object, new, &prepared)?;
-        Ok(Made { object, sources, is_image_overridden })
-    }
-
-    /// Refuses what nodes that run the present target could not take over.
-    fn check_reconcilable(
-        &self,
-        pool: &MachineConfigPool,
-        made: &MachineConfig,
-        new: Side<'_>,
-        prepared: &[Prepared<'_>],
-    ) -> Result<(), Failure> {
-        let Some(current) = targeted(pool).filter(|name| *name != made.name_any()) else { return Ok(()) };
-        // Where the targeted one is gone there is nothing to compare with.
-        let Some(current_object) = self.context.caches.machine_configs.named(current) else { return Ok(()) };
-        let text = serde_json::to_value(&current_object.spec).unwrap_or_default();
-        let node = Node::from_json(&text);
-        let old = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
-        let sources: Vec<Source<'_>> = prepared
-            .iter()
-            .map(|input| Source {
-                name: input.source.name(),
-                side: Side {
-                    config: input.config.as_ref(),
-                    is_fips: input.source.field("fips").and_then(Node::as_bool).unwrap_or_default(),
-                },
-            })
-            .collect();
-        match irreconcilable(old, new, &[], &sources).as_slice() {
-            [] => Ok(()),
-            found => {
-                let message = reconcilable::message(current, found);
-                Err(Failure { reason: RenderReason::Irreconcilable, message })
-            }
-        }
-    }
-
-    /// Embeds what inputs refer to. What cannot be had becomes a finding of the input.
-    async fn resolve(&self, prepared: &mut [Prepared<'_>]) {
-        let mut resolver = Resolver::new(u32::try_from(prepared.len()).unwrap_or(u32::MAX));
-        let mut run: Option<Run> = None;
-        loop {
-            let wanted: Vec<Wanted> = prepared.iter_mut().flat_map(|input| resolver.resolve(input)).collect();
-            if wanted.is_empty() {
-                return;
-            }
-            let run = run.get_or_insert_with(|| {
-                let fetcher = Fetcher::new(self.policy.clone(), Arc::new(SystemTime::now))
-                    .with_environment(Environment::of_process());
-                Run::new(fetcher, self.snapshots.clone())
-            });
-            let (keys, requests): (Vec<_>, Vec<_>) =
-                wanted.into_iter().map(|wanted| (wanted.key, (wanted.key, wanted.request))).unzip();
-            for (key, outcome) in keys.into_iter().zip(run.obtain(&requests).await) {
-                for problem in &outcome.problems {
-                    tracing::warn!(%problem, "a snapshot cannot be kept");
-                }
-                resolver.answer(key, outcome.content.map_err(Unavailable::from));
-            }
-        }
-    }
-
-    fn rendering(&self) -> Result<seaworthy_render::Context, Failure> {
-        let caches = &self.context.caches;
-        let controller_config: Option<Arc<ControllerConfig>> = caches.controller_configs.named(CONTROLLER_CONFIG);
-        let controller_config = match controller_config {
-            Some(found) => {
-                let text = serde_json::to_value(&*found).unwrap_or_default();
-                let read = seaworthy_render::ControllerConfig::read(&Node::from_json(&text));
-                read.map_err(|findings| Failure::of_findings(&findings))?
-            }
-            None => seaworthy_render::ControllerConfig::default(),
-        };
         let worker = caches.pools.named(WORKER);
-        let worker_stream =
-            worker.and_then(|pool| pool.spec.os_image_stream.as_ref().map(|stream| stream.name.clone()));
-        Ok(seaworthy_render::Context {
-            // Inputs of another build are waited for, see `unready`.
-            controller: Renderer { build: self.context.build.to_string(), ..Renderer::default() },
-            controller_config,
-            streams: None,
-            worker_stream,
-            keeps_references: false,
-            refuses_large: true,
-        })
+        let current = self.current(pool);
+        let around = Surroundings {
+            controller_config: controller_config.as_deref(),
+            worker_stream: worker.and_then(|pool| pool.spec.os_image_stream.as_ref().map(|stream| stream.name.clone())),
+            current: current.as_deref(),
+            build: &self.context.build,
+            wants_findings: false,
+        };
+        making::make(pool, inputs, &around, &self.remote).await
+    }
+
+    /// What a pool targets now, if it is there.
+    fn current(&self, pool: &MachineConfigPool) -> Option<Arc<MachineConfig>> {
+        self.context.caches.machine_configs.named(targeted(pool)?)
+    }
+
+    /// Brings about that a pool targets what it is pinned to.
+    async fn hold(&self, pool: &Arc<MachineConfigPool>, to: &MachineConfig) -> Result<Next, WriteError> {
+        if let Err(failure) = making::check_return(self.current(pool).as_deref(), to) {
+            self.report(pool, Err(&failure)).await?;
+            return Ok(Next::change());
+        }
+        let revisions = revision::revisions(pool, [to]);
+        let sources = revisions.into_iter().find_map(|revision| revision.sources).unwrap_or_default();
+        let pool = self.target(pool, &to.name_any(), &sources.into_keys().collect::<Vec<_>>()).await?;
+        self.report(&pool, Ok(())).await?;
+        Ok(Next::change())
     }
 
     /// Brings about that the rendered MachineConfig is there, as it should be, and that the pool targets it.
@@ -295,7 +158,18 @@ impl RenderController {
             }
             Some(_) => {}
         }
-        let configuration = configuration(&name, &made.sources);
+        self.target(pool, &name, &made.sources).await
+    }
+
+    /// Brings about that a pool targets a rendered MachineConfig.
+    async fn target(
+        &self,
+        pool: &Arc<MachineConfigPool>,
+        name: &str,
+        sources: &[String],
+    ) -> Result<Arc<MachineConfigPool>, WriteError> {
+        let caches = &self.context.caches;
+        let configuration = configuration(name, sources);
         if pool.spec.configuration.as_ref() == Some(&configuration) {
             return Ok(Arc::clone(pool));
         }
@@ -353,13 +227,27 @@ impl Controller for RenderController {
             let message = "the machineConfigSelector is empty and would select all MachineConfigs; nothing is rendered";
             self.events.tell(&*pool, Gravity::Warning, PoolEvent::SelectingAll.as_str(), message).await;
         }
-        let inputs: Vec<Arc<MachineConfig>> = sources(caches)
-            .into_iter()
-            .filter(|input| {
-                selection.as_ref().is_some_and(|selection| selection.matches(input.metadata.labels.as_ref()))
-            })
-            .collect();
-        if let Some(what) = self.unready(&pool, &inputs) {
+        let pinned = pin::name(&pool).and_then(|name| caches.machine_configs.named(name));
+        match pin::of(&pool, |_| pinned.as_deref()) {
+            Pin::Free => {}
+            Pin::To(object) => return self.hold(&pool, object).await,
+            Pin::Unusable(unusable) => {
+                let reason = RenderReason::PinnedConfigurationUnusable;
+                self.report(&pool, Err(&Failure { reason, message: unusable.to_string() })).await?;
+                return Ok(Next::change());
+            }
+        }
+        let inputs = making::inputs(&pool, sources(caches));
+        let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
+        let unready = making::unready(
+            &pool,
+            &inputs,
+            controller_config.as_deref(),
+            &caches.kubelet_configs.all(),
+            &caches.container_runtime_configs.all(),
+            &self.context.build,
+        );
+        if let Some(what) = unready {
             let waited = self.waited(name);
             if waited < PATIENCE {
                 return Ok(Next::after(PATIENCE - waited));
@@ -398,6 +286,7 @@ fn seen(pool: &Option<Arc<MachineConfigPool>>) -> Option<impl PartialEq> {
     Some((
         pool.metadata.labels.clone(),
         pool.metadata.uid.clone(),
+        pin::name(pool).map(str::to_owned),
         pool.spec.machine_config_selector.clone(),
         pool.spec.configuration.clone(),
         pool.spec.os_image_stream.clone(),
@@ -414,34 +303,6 @@ fn content(machine_config: &Option<Arc<MachineConfig>>) -> Option<impl PartialEq
 
 fn mark_sides(queue: &Queue<String>, delta: &Delta<MachineConfigPool>) {
     delta.sides().for_each(|side| queue.mark(Key::of(&**side).name));
-}
-
-fn numbered(text: &Value, nth: u32) -> Input<'_> {
-    let mut node = Node::from_json(text);
-    node.number(nth);
-    Input::read(node)
-}
-
-fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
-    let mut owner = pool.controller_owner_ref(&())?;
-    owner.block_owner_deletion = Some(true);
-    Some(owner)
-}
-
-/// Names the MachineConfigs that add most to a result that is too large.
-fn with_largest(failure: Failure, inputs: &[Value]) -> Failure {
-    const NAMED: usize = 3;
-    let name = |input: &Value| input["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let mut sizes: Vec<(usize, String)> =
-        inputs.iter().map(|input| (input["spec"].to_string().len(), name(input))).collect();
-    sizes.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let named: Vec<String> =
-        sizes.iter().take(NAMED).map(|(size, name)| format!("MachineConfig {name} ({size} bytes)")).collect();
-    Failure { message: format!("{}. The largest: {}", failure.message, named.join(", ")), ..failure }
-}
-
-fn targeted(pool: &MachineConfigPool) -> Option<&str> {
-    pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
 }
 
 fn configuration(name: &str, sources: &[String]) -> PoolConfiguration {

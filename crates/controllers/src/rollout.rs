@@ -207,7 +207,7 @@ impl RolloutController {
             infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
         let partner = partner(name, topology, &moment.pools);
         let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
-        let boots = boots(&moment);
+        let boots = boots(&moment.pools, &moment.rendered);
         let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
         let now = to_second(self.context.now());
         let certificates = controller_config
@@ -371,7 +371,11 @@ fn views<'a>(nodes: &'a [Arc<Node>], progress: &BTreeMap<&str, &'a MachineConfig
 }
 
 /// In a cluster with an arbiter, the other pool that keeps quorum.
-fn partner<'a>(name: &str, topology: Option<&str>, pools: &'a [Arc<MachineConfigPool>]) -> Option<PoolView<'a>> {
+pub(crate) fn partner<'a>(
+    name: &str,
+    topology: Option<&str>,
+    pools: &'a [Arc<MachineConfigPool>],
+) -> Option<PoolView<'a>> {
     let other = match (topology, name) {
         (Some("HighlyAvailableArbiter"), MASTER) => ARBITER,
         (Some("HighlyAvailableArbiter"), ARBITER) => MASTER,
@@ -381,15 +385,13 @@ fn partner<'a>(name: &str, topology: Option<&str>, pools: &'a [Arc<MachineConfig
 }
 
 /// Which pool each rendered MachineConfig was made for.
-fn boots(moment: &Moment) -> Boots<'_> {
-    let owners = moment.rendered.iter().filter_map(|object| {
+pub(crate) fn boots<'a>(pools: &'a [Arc<MachineConfigPool>], rendered: &'a [Arc<MachineConfig>]) -> Boots<'a> {
+    let owners = rendered.iter().filter_map(|object| {
         let owner = object.metadata.owner_references.as_ref()?.first()?;
         Some((object.metadata.name.as_deref()?, owner.name.as_str()))
     });
-    let selectors = moment
-        .pools
-        .iter()
-        .map(|pool| (pool.metadata.name.as_deref().unwrap_or_default(), pool.spec.node_selector.as_ref()));
+    let selectors =
+        pools.iter().map(|pool| (pool.metadata.name.as_deref().unwrap_or_default(), pool.spec.node_selector.as_ref()));
     Boots { owners: owners.collect(), selectors: selectors.collect() }
 }
 
@@ -413,6 +415,6 @@ fn seen(node: &Option<Arc<Node>>) -> Option<impl PartialEq> {
     ))
 }
 
-fn to_second(now: Timestamp) -> Timestamp {
+pub(crate) fn to_second(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

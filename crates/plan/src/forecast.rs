@@ -3,7 +3,7 @@
 //! An estimate, and it says what it rests on: how long the same kind of disruption took on nodes of this cluster, or a
 //! number of ours where there is no history.
 
-use k8s_openapi::jiff::SignedDuration;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::disruption::Level;
@@ -62,6 +62,15 @@ fn default_seconds(level: Level) -> i64 {
     }
 }
 
+/// How long nodes took in a roll-out, from when each was done: with a budget of `budget` a node begins when the one so many
+/// places before it is done, and the first begin with the roll-out. Nodes that were done before it are none of it.
+pub fn pasts(start: Timestamp, done: &[Timestamp], budget: usize, level: Level) -> Vec<Past> {
+    let mut done: Vec<Timestamp> = done.iter().copied().filter(|time| *time >= start).collect();
+    done.sort_unstable();
+    let begin = |nth: usize| nth.checked_sub(budget.max(1)).map_or(start, |earlier| done[earlier]);
+    done.iter().enumerate().map(|(nth, time)| Past { level, took: time.duration_since(begin(nth)) }).collect()
+}
+
 /// How long one node will take: the middle of what others took, which one node that hung does not move.
 pub fn estimate(level: Level, history: &[Past]) -> Estimate {
     let mut took: Vec<i64> =
@@ -106,6 +115,19 @@ mod tests {
             [past(Level::Reboot, 300), past(Level::Reboot, 90_000), past(Level::Reboot, 200), past(Level::None, 1)];
         assert_eq!(estimate(Level::Reboot, &history), Estimate { seconds: 300, samples: 3 });
         assert_eq!(estimate(Level::Restart, &history), Estimate { seconds: 45, samples: 0 });
+    }
+
+    #[test]
+    fn history_is_what_each_turn_took() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let took = |budget| {
+            let done = [at(5), at(160), at(130), at(230), at(250)];
+            let pasts = pasts(at(100), &done, budget, Level::Reboot);
+            pasts.iter().map(|past| past.took.as_secs()).collect::<Vec<_>>()
+        };
+        assert_eq!(took(1), [30, 30, 70, 20]);
+        assert_eq!(took(2), [30, 60, 100, 90]);
+        assert_eq!(took(0), took(1));
     }
 
     #[test]

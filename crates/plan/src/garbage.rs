@@ -2,7 +2,7 @@
 //!
 //! - What a node runs, is told to run or booted with stays, whatever else is true: without it the node could neither check
 //!   itself nor go back.
-//! - What a pool targets or has finished stays.
+//! - What a pool targets, is pinned to or has finished stays.
 //! - Of the rest the newest of each pool stay, to go back to; older ones go once they are unused for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, RENDERED_PREF
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 
 use crate::fleet::{NodeView, PoolView};
+use crate::pin;
 
 /// How much history is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +121,7 @@ fn used<'a>(inputs: &Inputs<'a>) -> BTreeSet<&'a str> {
     for pool in inputs.pools {
         let status = pool.object.status.as_ref().and_then(|status| status.configuration.as_ref());
         used.extend([pool.configuration(), status].into_iter().flatten().filter_map(|found| found.name.as_deref()));
+        used.extend(pin::name(pool.object));
     }
     used.remove(NOT_YET_SET);
     used

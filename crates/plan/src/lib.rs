@@ -12,6 +12,7 @@
 //! | how do the pods leave? | [`drain`], [`eviction`] |
 //! | what does a change do to a node, and can it be taken over at all? | [`disruption`], [`policy`], [`reconcilable`] |
 //! | how long will it take? | [`forecast`] |
+//! | what did a pool target before, and what does it target although its MachineConfigs say otherwise? | [`revision`], [`pin`] |
 //! | which rendered MachineConfigs may go? | [`garbage`] |
 
 pub mod budget;
@@ -27,6 +28,7 @@ pub mod garbage;
 pub mod hold;
 pub mod membership;
 pub mod node_status;
+pub mod pin;
 pub mod policy;
 pub mod pool;
 pub mod pool_status;
@@ -34,6 +36,7 @@ pub mod promise;
 pub mod reconcilable;
 mod registries;
 pub mod render_condition;
+pub mod revision;
 pub mod rollout;
 mod standing;
 pub mod targeting;

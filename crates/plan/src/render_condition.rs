@@ -55,6 +55,7 @@ fn gravity(reason: RenderReason) -> u8 {
         RenderReason::RemoteVerificationFailed => 4,
         RenderReason::Irreconcilable => 5,
         RenderReason::InvalidMachineConfig => 6,
+        RenderReason::PinnedConfigurationUnusable => 7,
     }
 }
 

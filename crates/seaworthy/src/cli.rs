@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, StringValueParser, StyledStr, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use seaworthy_controllers::plane::Part;
 use seaworthy_fetch::HostPattern;
 use seaworthy_ignition::Version;
 
@@ -40,7 +41,7 @@ impl Cli {
 }
 
 /// The commands that read files.
-const TAKE_FILES: [&str; 6] = ["render", "explain", "diff", "lint", "ignition", "rollout"];
+const TAKE_FILES: [&str; 7] = ["render", "explain", "diff", "lint", "ignition", "rollout", "plan"];
 
 /// The files that were given without `-f`, with it: where an argument is not understood, it and those behind it; where
 /// `-f` is missing, the folders and manifests that exist.
@@ -120,9 +121,31 @@ pub enum Command {
     /// understood.
     #[command(after_help = LINT_EXAMPLES)]
     Lint(Lint),
-    /// Look at how a pool's nodes come to their configuration
+    /// Say what would happen if manifests were applied: what changes on machines, who is disrupted, in which order
+    ///
+    /// Lays the manifests over what the cluster has, and lets the controllers decide about the result without writing
+    /// anything: the MachineConfigs that come of KubeletConfigs and ContainerRuntimeConfigs, each pool's rendered
+    /// MachineConfig and how it differs, for each node what the change does to it and the rule that says so, the waves in
+    /// which nodes move, and what is in the way.
+    ///
+    /// With --server-less the manifests are all there is, nodes included.
+    ///
+    /// Exit code: 0 when nothing would change on machines; 1 when something would, or when a pool cannot be rendered; 2 when
+    /// the command line, an input or the cluster cannot be understood.
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(Plan),
+    /// Look at how a pool's nodes come to their configuration, stop it, let it go on, go back
     #[command(subcommand)]
     Rollout(Rollout),
+    /// Run the controllers against a cluster
+    ///
+    /// They turn KubeletConfigs and ContainerRuntimeConfigs into MachineConfigs, render one MachineConfig for each pool, and
+    /// roll it out. Of several such processes for one cluster one acts; the others are ready to take over.
+    ///
+    /// Ends by Ctrl-C. Exit code: 0 when it was told to end; 1 when it lost the lease, so that whoever watches it starts it
+    /// again; 2 when it could not begin.
+    #[command(after_help = CONTROLLERS_EXAMPLES)]
+    Controllers(Controllers),
     /// Translate and validate single Ignition configs
     #[command(subcommand)]
     Ignition(Ignition),
@@ -267,8 +290,136 @@ pub struct Lint {
     pub output: ReportFormat,
 }
 
+/// The cluster that a command is about.
+#[derive(Debug, Args)]
+pub struct Cluster {
+    /// Leads to the cluster [default: what KUBECONFIG names, or ~/.kube/config]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Plan {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub cluster: Cluster,
+    /// Ask no cluster: the manifests are all there is
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    pub server_less: bool,
+    /// Tell only of this pool; may be repeated
+    #[arg(long, value_name = "POOL", value_delimiter = ',')]
+    pub pool: Vec<String>,
+    /// How to print the result
+    #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
+    pub output: ReportFormat,
+    #[command(flatten)]
+    pub remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub struct Controllers {
+    #[command(flatten)]
+    pub cluster: Cluster,
+    /// Run only these: base, kubelet, container-runtime, render, rollout, garbage
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<Part>,
+    /// Templates for the base that take the place of the built-in ones
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub templates: Option<PathBuf>,
+    /// Let remote content come from this host although its address is a loopback, link-local or metadata one; may be repeated
+    #[arg(long, value_name = "HOST")]
+    pub allow_host: Vec<HostPattern>,
+    /// Where the lease and remote content are kept
+    #[arg(long, value_name = "NAME", default_value = seaworthy_controllers::plane::NAMESPACE)]
+    pub namespace: String,
+    /// Answer /metrics, /healthz and /readyz here [default: nowhere]
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
+    /// Act without a lease: only where no other process of this kind can run
+    #[arg(long)]
+    pub no_leader_election: bool,
+    /// Install missing definitions and the namespace first
+    #[arg(long)]
+    pub install: bool,
+    /// How to log
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// How a process logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// A pool of a cluster.
+#[derive(Debug, Args)]
+pub struct PoolOf {
+    /// The pool
+    pub pool: String,
+    #[command(flatten)]
+    pub cluster: Cluster,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Rollout {
+    /// Show how far a pool is, how long it will take, and why nodes wait
+    ///
+    /// Exit code: 0 when every node runs the pool's target; 1 when not, or when the pool or a node has failed; 2 when the
+    /// command line or the cluster cannot be understood.
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status {
+        #[command(flatten)]
+        of: PoolOf,
+        /// Stay until every node runs the pool's target
+        #[arg(short = 'w', long)]
+        watch: bool,
+        /// How to print the result
+        #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
+        output: ReportFormat,
+    },
+    /// Give no node of a pool a new configuration until `resume`; nodes that are on their way arrive
+    #[command(after_help = PAUSE_EXAMPLES)]
+    Pause(PoolOf),
+    /// Let a paused pool go on
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(PoolOf),
+    /// Send a pool back to the rendered MachineConfig it had before
+    ///
+    /// Names the MachineConfigs that made the difference, and pins the pool: it targets the former one, whatever its
+    /// MachineConfigs say, until `--release` removes the pin. So put those MachineConfigs right first, then release. Nothing
+    /// is deleted. Nodes go back in the order and with the budget of any roll-out; those that the new configuration has
+    /// broken go first.
+    #[command(after_help = UNDO_EXAMPLES)]
+    Undo {
+        #[command(flatten)]
+        of: PoolOf,
+        /// Go to this rendered MachineConfig (see `history`) [default: the one before]
+        #[arg(long, value_name = "NAME", conflicts_with = "release")]
+        to: Option<String>,
+        /// Let the pool follow its MachineConfigs again
+        #[arg(long)]
+        release: bool,
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// List what a pool targeted so far, and which MachineConfigs changed
+    #[command(after_help = HISTORY_EXAMPLES)]
+    History {
+        #[command(flatten)]
+        of: PoolOf,
+        /// How to print the result
+        #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
+        output: ReportFormat,
+    },
     /// Decide which nodes of a pool are given its configuration next, and say why the others wait
     ///
     /// Reads a MachineConfigPool and Nodes as a cluster has them, and decides as the controller would. Other pools among
@@ -460,6 +611,50 @@ Examples:
 
   # For a program
   seaworthy rollout decide -f pool.yaml -f nodes.yaml -o json";
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  # What would this change do to the cluster?
+  seaworthy plan -f 50-worker-time.yaml
+
+  # The same without a cluster: everything is in the files
+  kubectl get mc,mcp,mcn,kubeletconfig,ctrcfg,controllerconfig,nodes -o json > cluster.json
+  seaworthy plan --server-less -f cluster.json -f 50-worker-time.yaml -o json";
+
+const CONTROLLERS_EXAMPLES: &str = "\
+Examples:
+  # On a new cluster
+  seaworthy controllers --install
+
+  # Only render; probes for whoever watches
+  seaworthy controllers --only render --metrics 127.0.0.1:9090";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  seaworthy rollout status worker
+  seaworthy rollout status worker -w
+  seaworthy rollout status worker -o json";
+
+const PAUSE_EXAMPLES: &str = "\
+Examples:
+  seaworthy rollout pause worker";
+
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  seaworthy rollout resume worker";
+
+const UNDO_EXAMPLES: &str = "\
+Examples:
+  # Back to what was before; see first what that means
+  seaworthy rollout undo worker --dry-run
+  seaworthy rollout undo worker
+
+  # The MachineConfigs are put right: follow them again
+  seaworthy rollout undo worker --release";
+
+const HISTORY_EXAMPLES: &str = "\
+Examples:
+  seaworthy rollout history worker";
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:

@@ -25,6 +25,11 @@ impl Failure {
         Failure { messages: vec![message.to_string()], code: UNREADABLE }
     }
 
+    /// Something that was understood and went wrong.
+    pub fn wrong(message: impl Display) -> Self {
+        Failure { messages: vec![message.to_string()], code: WRONG }
+    }
+
     /// Several inputs that cannot be understood.
     pub fn all_unreadable(messages: Vec<String>) -> Self {
         Failure { messages, code: UNREADABLE }

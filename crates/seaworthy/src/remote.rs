@@ -125,7 +125,7 @@ impl Source {
 }
 
 /// The snapshots that the options name.
-fn snapshots(options: &cli::Remote) -> Result<Arc<dyn Snapshots>, Failure> {
+pub fn snapshots(options: &cli::Remote) -> Result<Arc<dyn Snapshots>, Failure> {
     let memory = || Arc::new(MemorySnapshots::new(MOST_SNAPSHOTS));
     let open = |folder: PathBuf| FolderSnapshots::open(folder, MOST_SNAPSHOTS);
     Ok(match (&options.snapshots, default_folder()) {

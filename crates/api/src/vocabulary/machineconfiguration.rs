@@ -194,6 +194,8 @@ words! {
         VersionSkew = "VersionSkew",
         /// An input is about to be made or changed by its own controller, and has been for long.
         InputsNotReady = "InputsNotReady",
+        /// The pool is pinned to a rendered MachineConfig that it cannot target.
+        PinnedConfigurationUnusable = "PinnedConfigurationUnusable",
     }
 }
 

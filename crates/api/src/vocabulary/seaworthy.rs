@@ -21,6 +21,9 @@ pub mod annotation {
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
     /// On a Node: it is given no new configuration; the text says why. Written by users.
     pub const PAUSED: Annotation = Annotation("seaworthy.dev/paused");
+    /// On a pool: the rendered MachineConfig that it targets whatever its MachineConfigs say, until this is removed; written
+    /// by users, and by `seaworthy rollout undo`.
+    pub const PINNED_CONFIGURATION: Annotation = Annotation("seaworthy.dev/pinned-configuration");
     /// On a pool: the nodes that are about to be given an order, and which, as JSON; written by the roll-out controller before
     /// it gives any, so that whoever decides next counts them.
     pub const PROMISED: Annotation = Annotation("seaworthy.dev/promised");
@@ -35,6 +38,9 @@ pub mod annotation {
     /// On a rendered MachineConfig: URL, digest and time of the remote content in it, as JSON; written by the render
     /// controller.
     pub const REMOTE_CONTENT: Annotation = Annotation("seaworthy.dev/remote-content");
+    /// On a rendered MachineConfig: the MachineConfigs that it was made of, each with a digest of its spec, as JSON; written
+    /// by the render controller, so that a history can say which of them changed.
+    pub const SOURCES: Annotation = Annotation("seaworthy.dev/sources");
 }
 
 /// Labels.

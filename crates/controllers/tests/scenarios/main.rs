@@ -8,6 +8,7 @@ mod drain;
 mod fleet;
 mod kubelet;
 mod pools;
+mod preview;
 mod remote;
 mod render;
 mod rollout;

@@ -57,7 +57,7 @@ async fn serve(options: &Apiserver) -> Result<u8, Failure> {
 }
 
 /// Hears Ctrl-C and requests to end from now on; done when there was one.
-fn stopped() -> impl Future<Output = ()> {
+pub fn stopped() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     async move {

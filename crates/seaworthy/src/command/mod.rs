@@ -2,12 +2,15 @@
 
 mod apiserver;
 mod contents;
+mod controllers;
 mod crds;
 mod diff;
 mod explain;
 mod ignition;
 mod lint;
+mod outlook;
 mod pages;
+mod plan;
 mod render;
 mod rollout;
 mod ssh_key;
@@ -26,6 +29,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Explain(options) => explain::run(&options)?,
         Command::Diff(options) => diff::run(&options)?,
         Command::Lint(options) => lint::run(&options)?,
+        Command::Plan(options) => plan::run(&options)?,
+        Command::Controllers(options) => controllers::run(&options)?,
         Command::Rollout(options) => rollout::run(&options)?,
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,

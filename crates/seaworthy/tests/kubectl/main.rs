@@ -113,7 +113,7 @@ impl Desk {
         self.must(&format!("kubectl delete namespace {} --wait=false", self.name));
         if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
             assert!(Server::is_given(), "record from the real server: set KUBECONFIG_UNDER_TEST");
-            self.page.overwrite(&answers);
+            self.page.overwrite(&answers, true);
             return Vec::new();
         }
         self.page.differences(&answers, true)

@@ -35,7 +35,7 @@ fn the_program_prints_what_the_pages_say() {
         let program = Program::new();
         let answers: Vec<_> = page.steps.iter().map(|step| answer(step, &program, &tests)).collect();
         if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
-            page.overwrite(&answers);
+            page.overwrite(&answers, true);
         } else {
             wrong.extend(page.differences(&answers, true));
         }
@@ -58,10 +58,22 @@ fn the_tour_in_the_readme_works_as_printed() {
 #[test]
 fn every_command_has_a_page_and_its_help() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd");
-    let pages: String = ["render", "explain", "diff", "lint", "rollout", "ignition", "crds", "apiserver", "pages"]
-        .iter()
-        .map(|page| std::fs::read_to_string(tests.join(format!("{page}.md"))).unwrap())
-        .collect();
+    let pages: String = [
+        "render",
+        "explain",
+        "diff",
+        "lint",
+        "plan",
+        "controllers",
+        "rollout",
+        "ignition",
+        "crds",
+        "apiserver",
+        "pages",
+    ]
+    .iter()
+    .map(|page| std::fs::read_to_string(tests.join(format!("{page}.md"))).unwrap())
+    .collect();
     let help = std::fs::read_to_string(tests.join("help.md")).unwrap();
     let outcome = Program::new().run(["--help"]).expect(0);
     let commands =

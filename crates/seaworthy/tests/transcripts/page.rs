@@ -32,12 +32,17 @@ pub struct Answer {
 
 impl Page {
     pub fn read(file: &Path) -> Self {
+        Page::fenced(file, "```console")
+    }
+
+    /// The page, of the blocks that begin like this.
+    pub fn fenced(file: &Path, fence: &str) -> Self {
         let text = std::fs::read_to_string(file).unwrap();
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let mut steps = Vec::new();
         let mut at = 0;
         while at < lines.len() {
-            if lines[at] == "```console" {
+            if lines[at] == fence {
                 let end = (at..lines.len()).find(|end| lines[*end] == "```").unwrap();
                 let starts: Vec<usize> = (at..end).filter(|at| lines[*at].starts_with("$ ")).collect();
                 for (nth, start) in starts.iter().enumerate() {
@@ -67,12 +72,12 @@ impl Page {
     }
 
     /// Puts the answers into the page, except where it leaves lines out and is right.
-    pub fn overwrite(&self, answers: &[Answer]) {
+    pub fn overwrite(&self, answers: &[Answer], with_codes: bool) {
         let mut text = Vec::new();
         let mut at = 0;
         for (step, answer) in self.steps.iter().zip(answers) {
             text.extend_from_slice(&self.lines[at..=step.at]);
-            if answer.code != 0 {
+            if with_codes && answer.code != 0 {
                 text.push(format!("? {}", answer.code));
             }
             let keeps = matches(&step.expected, &answer.lines);

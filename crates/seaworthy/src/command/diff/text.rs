@@ -48,7 +48,8 @@ pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_report(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
+/// Writes how one pool differs.
+pub fn write_report(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
     let pool = format!("pool {}", report.pool);
     let (what, names) = match (report.old, report.new) {
         (Some(old), Some(new)) if old.name == new.name => (pool, String::new()),

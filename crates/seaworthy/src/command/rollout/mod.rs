@@ -1,4 +1,6 @@
-//! `seaworthy rollout decide`.
+//! `seaworthy rollout`: `decide` here, what needs a cluster in `live`.
+
+mod live;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -26,6 +28,7 @@ use crate::{output, paint};
 pub fn run(command: &Rollout) -> Result<u8, Failure> {
     match command {
         Rollout::Decide { input, pool, output } => decide(input, pool.as_deref(), *output),
+        other => live::run(other),
     }
 }
 

@@ -1,0 +1,114 @@
+//! The way to a cluster: a client from a kubeconfig, and what is said when the way is blocked.
+
+use std::path::Path;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+pub use kube::Client;
+use kube::api::ListParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Config, ResourceExt as _};
+use seaworthy_api::{machineconfiguration, operator};
+
+/// How long a server may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Something that a person has to put right: a sentence that names the culprit and the next step.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Blocked(pub String);
+
+/// A client for the cluster that a kubeconfig leads to: the file, or what `KUBECONFIG`, the user's own file or the pod that
+/// this runs in say.
+///
+/// # Errors
+///
+/// If there is no kubeconfig, or it is not complete.
+pub async fn connect(file: Option<&Path>, context: Option<&str>) -> Result<Client, Blocked> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let mut config = match file {
+        Some(path) => {
+            let place = path.display();
+            let read = Kubeconfig::read_from(path)
+                .map_err(|error| Blocked(format!("--kubeconfig {place} cannot be read: {}", said(&error))))?;
+            of(read, &options, &format!("kubeconfig {place}")).await?
+        }
+        None => match Kubeconfig::read() {
+            Ok(read) => of(read, &options, "the kubeconfig").await?,
+            Err(error) => Config::incluster().map_err(|_| {
+                let why = said(&error);
+                Blocked(format!(
+                    "there is no kubeconfig to find a cluster with ({why}); give one with --kubeconfig FILE, or set KUBECONFIG"
+                ))
+            })?,
+        },
+    };
+    config.connect_timeout = Some(PATIENCE);
+    Client::try_from(config).map_err(|error| Blocked(format!("the kubeconfig cannot be used: {}", said(&error))))
+}
+
+async fn of(read: Kubeconfig, options: &KubeConfigOptions, place: &str) -> Result<Config, Blocked> {
+    let known: Vec<String> = read.contexts.iter().map(|context| context.name.clone()).collect();
+    if let Some(wanted) = &options.context
+        && !known.contains(wanted)
+    {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(Blocked(format!("{place} has no context {wanted:?}; its contexts are: {known}")));
+    }
+    Config::from_custom_kubeconfig(read, options)
+        .await
+        .map_err(|error| Blocked(format!("{place} is not complete: {}", said(&error))))
+}
+
+/// What a refused or failed call means, and what to do about it. `doing` says what was tried: `list MachineConfigPools`.
+pub fn blocked(doing: &str, error: &kube::Error) -> Blocked {
+    Blocked(match error {
+        kube::Error::Api(status) if status.code == 401 => format!(
+            "cannot {doing}: the cluster does not know who you are ({}); log in again, or choose another context with --context",
+            status.message
+        ),
+        kube::Error::Api(status) if status.code == 403 => format!(
+            "cannot {doing}: {}; ask for a role that allows it, or choose another user with --kubeconfig or --context",
+            status.message
+        ),
+        kube::Error::Api(status) if status.code == 404 => format!(
+            "cannot {doing}: the cluster does not have that ({}); `seaworthy crds | kubectl apply --server-side -f -` installs \
+             the kinds",
+            status.message.trim()
+        ),
+        kube::Error::Api(status) => format!("cannot {doing}: {} ({})", status.message, status.reason),
+        other => format!(
+            "cannot {doing}: the server cannot be reached: {}; is it running, and is it the right one? `kubectl config view \
+             --minify` shows where the context leads",
+            said(other)
+        ),
+    })
+}
+
+/// An error with its causes, each said once.
+fn said(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let text = next.to_string();
+        if !said.contains(&text) {
+            said = format!("{said}: {text}");
+        }
+        cause = next.source();
+    }
+    said
+}
+
+/// The plane's definitions that a cluster does not have.
+///
+/// # Errors
+///
+/// If they cannot be listed.
+pub async fn missing_definitions(client: &Client) -> Result<Vec<String>, Blocked> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let found = api.list(&ListParams::default()).await;
+    let found = found.map_err(|error| blocked("list CustomResourceDefinitions", &error))?;
+    let known: Vec<String> = found.items.iter().map(|definition| definition.name_any()).collect();
+    let wanted = machineconfiguration::definitions().into_iter().chain(operator::definitions());
+    Ok(wanted.map(|definition| definition.name_any()).filter(|name| !known.contains(name)).collect())
+}

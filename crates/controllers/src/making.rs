@@ -1,0 +1,291 @@
+//! How a pool's rendered MachineConfig is made: asked by the render controller, and by whoever wants to know beforehand.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Resource as _, ResourceExt as _};
+use seaworthy_api::machineconfiguration::{
+    ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool, SettingsStatus,
+};
+use seaworthy_api::meta::{LabelSelector, Selection};
+use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation};
+use seaworthy_api::vocabulary::seaworthy::annotation::SOURCES;
+use seaworthy_fetch::{Digest, Environment, Fetcher, Policy, Run, Snapshots};
+use seaworthy_generate::base::is_complete;
+use seaworthy_ignition::Node;
+use seaworthy_plan::reconcilable::{self, Side, Source, irreconcilable};
+use seaworthy_plan::render_condition::Failure;
+use seaworthy_plan::revision::Sources;
+use seaworthy_render::remote::{Resolver, Unavailable, Wanted};
+use seaworthy_render::{Controller as Renderer, Finding, MachineConfig as Input, Pool, Prepared, prepare, render};
+use serde_json::Value;
+
+/// How many digits of a digest tell two versions of a MachineConfig apart.
+const DIGITS: usize = 16;
+
+/// Where remote content comes from.
+#[derive(Clone)]
+pub struct Remote {
+    /// What may be fetched.
+    pub policy: Policy,
+    /// What was fetched before.
+    pub snapshots: Arc<dyn Snapshots>,
+    /// Whether nothing is fetched.
+    pub is_offline: bool,
+}
+
+/// What rendering looks at beside a pool and its MachineConfigs.
+pub struct Surroundings<'a> {
+    /// The ControllerConfig.
+    pub controller_config: Option<&'a ControllerConfig>,
+    /// The stream that the worker pool asks for.
+    pub worker_stream: Option<String>,
+    /// What the pool targets now, if it is there.
+    pub current: Option<&'a MachineConfig>,
+    /// The build of this program.
+    pub build: &'a str,
+    /// Whether everything worth knowing is looked for.
+    pub wants_findings: bool,
+}
+
+/// A pool's new configuration.
+pub struct Made {
+    /// The rendered MachineConfig.
+    pub object: MachineConfig,
+    /// What it was made of, in the order of the merge.
+    pub sources: Vec<String>,
+    /// Whether a MachineConfig chooses the operating system image.
+    pub is_image_overridden: bool,
+    /// Everything worth knowing, if that was wanted.
+    pub findings: Vec<Finding>,
+}
+
+/// The MachineConfigs that a pool selects. A selector that cannot be read selects none; rendering says so.
+pub fn inputs(
+    pool: &MachineConfigPool,
+    sources: impl IntoIterator<Item = Arc<MachineConfig>>,
+) -> Vec<Arc<MachineConfig>> {
+    let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
+    let is_selected = |input: &Arc<MachineConfig>| {
+        selection.as_ref().is_some_and(|selection| selection.matches(input.metadata.labels.as_ref()))
+    };
+    sources.into_iter().filter(is_selected).collect()
+}
+
+/// What has to be made first by another controller; rendering before would roll out a state that nobody wants.
+pub fn unready(
+    pool: &MachineConfigPool,
+    inputs: &[Arc<MachineConfig>],
+    controller_config: Option<&ControllerConfig>,
+    kubelet_configs: &[Arc<KubeletConfig>],
+    container_runtime_configs: &[Arc<ContainerRuntimeConfig>],
+    build: &str,
+) -> Option<String> {
+    if controller_config.is_some_and(|found| !is_complete(found)) {
+        return Some("the base MachineConfigs of ControllerConfig machine-config-controller are being made".to_owned());
+    }
+    let labels = pool.metadata.labels.as_ref();
+    let is_behind = |selector: Option<&LabelSelector>, generation: Option<i64>, status: Option<&SettingsStatus>| {
+        let selection = selector.and_then(|selector| Selection::of(selector).ok()).unwrap_or_default();
+        let observed = status.and_then(|status| status.observed_generation);
+        !selection.is_empty() && selection.matches(labels) && observed != generation
+    };
+    for object in kubelet_configs {
+        let selector = object.spec.machine_config_pool_selector.as_ref();
+        if is_behind(selector, object.metadata.generation, object.status.as_ref()) {
+            return Some(format!("KubeletConfig {} is being turned into MachineConfigs", object.name_any()));
+        }
+    }
+    for object in container_runtime_configs {
+        let selector = object.spec.machine_config_pool_selector.as_ref();
+        if is_behind(selector, object.metadata.generation, object.status.as_ref()) {
+            return Some(format!("ContainerRuntimeConfig {} is being turned into MachineConfigs", object.name_any()));
+        }
+    }
+    let is_stale = |input: &&Arc<MachineConfig>| {
+        let made_by = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&input.metadata).unwrap_or_default();
+        let is_made_here = input.owner_references().iter().any(|owner| {
+            ["ControllerConfig", "KubeletConfig", "ContainerRuntimeConfig"].contains(&owner.kind.as_str())
+        });
+        is_made_here && !made_by.is_empty() && made_by != build
+    };
+    inputs
+        .iter()
+        .find(is_stale)
+        .map(|input| format!("MachineConfig {} was made by another build and is being made anew", input.name_any()))
+}
+
+/// Makes a pool's rendered MachineConfig from those that it selects.
+pub async fn make(
+    pool: &MachineConfigPool,
+    inputs: &[Arc<MachineConfig>],
+    around: &Surroundings<'_>,
+    remote: &Remote,
+) -> Result<Made, Failure> {
+    let texts: Vec<Value> = inputs.iter().filter_map(|input| serde_json::to_value(&**input).ok()).collect();
+    let read: Vec<Input<'_>> = texts.iter().zip(0..).map(|(text, nth)| numbered(text, nth)).collect();
+    let mut prepared: Vec<Prepared<'_>> = read.iter().map(prepare).collect();
+    let mut object = serde_json::to_value(pool).unwrap_or_default();
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        // Which nodes and how many at a time is the roll-out's matter; a mistake there is told there.
+        spec.retain(|key, _| !["maxUnavailable", "nodeSelector", "paused"].contains(&key.as_str()));
+    }
+    let view = Pool::read(&Node::from_json(&object)).map_err(|findings| Failure::of_findings(&findings))?;
+    remote.resolve(&mut prepared).await;
+    let context = rendering(around)?;
+    let rendered = render(&view, &prepared, &context).map_err(|findings| {
+        let failure = Failure::of_findings(&findings);
+        if failure.reason == RenderReason::TooLarge { with_largest(failure, &texts) } else { failure }
+    })?;
+
+    let mut bytes = Vec::new();
+    let unwritable = |error: &dyn std::fmt::Display| Failure {
+        reason: RenderReason::InvalidMachineConfig,
+        message: format!("the rendered MachineConfig cannot be written: {error}"),
+    };
+    rendered.write_json(&mut bytes).map_err(|error| unwritable(&error))?;
+    let mut object: MachineConfig = serde_json::from_slice(&bytes).map_err(|error| unwritable(&error))?;
+    object.metadata.owner_references = owner(pool).map(|owner| vec![owner]);
+    let is_image_overridden = annotation::OS_IMAGE_URL_OVERRIDDEN.of(&object.metadata) == Some("true");
+    let sources: Vec<String> = rendered.input_names().map(str::to_owned).collect();
+    let digests = serde_json::to_string(&digests(inputs, &sources)).map_err(|error| unwritable(&error))?;
+    object.metadata.annotations.get_or_insert_default().insert(SOURCES.into(), digests);
+
+    let new = Side { config: rendered.spec.get("config"), is_fips: rendered.spec.bool_of("fips").unwrap_or_default() };
+    let of_sources: Vec<Source<'_>> = prepared
+        .iter()
+        .map(|input| Source {
+            name: input.source.name(),
+            side: Side {
+                config: input.config.as_ref(),
+                is_fips: input.source.field("fips").and_then(Node::as_bool).unwrap_or_default(),
+            },
+        })
+        .collect();
+    check_reconcilable(around.current, &object.name_any(), new, &of_sources)?;
+    let findings = if around.wants_findings { rendered.findings() } else { Vec::new() };
+    Ok(Made { object, sources, is_image_overridden, findings })
+}
+
+/// Refuses to go back to a rendered MachineConfig that nodes which run the present target could not take over.
+pub fn check_return(current: Option<&MachineConfig>, to: &MachineConfig) -> Result<(), Failure> {
+    let text = serde_json::to_value(&to.spec).unwrap_or_default();
+    let node = Node::from_json(&text);
+    let new = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
+    check_reconcilable(current, &to.name_any(), new, &[])
+}
+
+/// Refuses what nodes that run the present target could not take over.
+fn check_reconcilable(
+    current: Option<&MachineConfig>,
+    name: &str,
+    new: Side<'_>,
+    sources: &[Source<'_>],
+) -> Result<(), Failure> {
+    // Where the targeted one is gone there is nothing to compare with.
+    let Some(current) = current.filter(|current| current.name_any() != name) else { return Ok(()) };
+    let text = serde_json::to_value(&current.spec).unwrap_or_default();
+    let node = Node::from_json(&text);
+    let old = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
+    match irreconcilable(old, new, &[], sources).as_slice() {
+        [] => Ok(()),
+        found => {
+            let message = reconcilable::message(&current.name_any(), found);
+            Err(Failure { reason: RenderReason::Irreconcilable, message })
+        }
+    }
+}
+
+impl Remote {
+    /// Embeds what inputs refer to. What cannot be had becomes a finding of the input.
+    async fn resolve(&self, prepared: &mut [Prepared<'_>]) {
+        let mut resolver = Resolver::new(u32::try_from(prepared.len()).unwrap_or(u32::MAX));
+        let mut run: Option<Run> = None;
+        loop {
+            let wanted: Vec<Wanted> = prepared.iter_mut().flat_map(|input| resolver.resolve(input)).collect();
+            if wanted.is_empty() {
+                return;
+            }
+            let run = run.get_or_insert_with(|| self.run());
+            let (keys, requests): (Vec<_>, Vec<_>) =
+                wanted.into_iter().map(|wanted| (wanted.key, (wanted.key, wanted.request))).unzip();
+            for (key, outcome) in keys.into_iter().zip(run.obtain(&requests).await) {
+                for problem in &outcome.problems {
+                    tracing::warn!(%problem, "a snapshot cannot be kept");
+                }
+                resolver.answer(key, outcome.content.map_err(Unavailable::from));
+            }
+        }
+    }
+
+    fn run(&self) -> Run {
+        if self.is_offline {
+            return Run::offline(self.policy.clone(), Arc::clone(&self.snapshots));
+        }
+        let fetcher =
+            Fetcher::new(self.policy.clone(), Arc::new(SystemTime::now)).with_environment(Environment::of_process());
+        Run::new(fetcher, Arc::clone(&self.snapshots))
+    }
+}
+
+fn rendering(around: &Surroundings<'_>) -> Result<seaworthy_render::Context, Failure> {
+    let controller_config = match around.controller_config {
+        Some(found) => {
+            let text = serde_json::to_value(found).unwrap_or_default();
+            let read = seaworthy_render::ControllerConfig::read(&Node::from_json(&text));
+            read.map_err(|findings| Failure::of_findings(&findings))?
+        }
+        None => seaworthy_render::ControllerConfig::default(),
+    };
+    Ok(seaworthy_render::Context {
+        // Inputs of another build are waited for, see `unready`.
+        controller: Renderer { build: around.build.to_owned(), ..Renderer::default() },
+        controller_config,
+        streams: None,
+        worker_stream: around.worker_stream.clone(),
+        keeps_references: false,
+        refuses_large: true,
+    })
+}
+
+/// What a history tells versions of the sources apart by.
+fn digests(inputs: &[Arc<MachineConfig>], sources: &[String]) -> Sources {
+    let digest = |name: &String| {
+        let input = inputs.iter().find(|input| input.metadata.name.as_ref() == Some(name))?;
+        let text = serde_json::to_vec(&input.spec).ok()?;
+        let mut digest = Digest::sha256(&text).to_hex();
+        digest.truncate(DIGITS);
+        Some(digest)
+    };
+    sources.iter().map(|name| (name.clone(), digest(name).unwrap_or_default())).collect()
+}
+
+fn numbered(text: &Value, nth: u32) -> Input<'_> {
+    let mut node = Node::from_json(text);
+    node.number(nth);
+    Input::read(node)
+}
+
+/// Names the MachineConfigs that add most to a result that is too large.
+fn with_largest(failure: Failure, inputs: &[Value]) -> Failure {
+    const NAMED: usize = 3;
+    let name = |input: &Value| input["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let mut sizes: Vec<(usize, String)> =
+        inputs.iter().map(|input| (input["spec"].to_string().len(), name(input))).collect();
+    sizes.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let named: Vec<String> =
+        sizes.iter().take(NAMED).map(|(size, name)| format!("MachineConfig {name} ({size} bytes)")).collect();
+    Failure { message: format!("{}. The largest: {}", failure.message, named.join(", ")), ..failure }
+}
+
+fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
+    let mut owner = pool.controller_owner_ref(&())?;
+    owner.block_owner_deletion = Some(true);
+    Some(owner)
+}
+
+/// The name of what a pool targets.
+pub fn targeted(pool: &MachineConfigPool) -> Option<&str> {
+    pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
+}

@@ -1,0 +1,111 @@
+//! A cluster at one moment, as plain objects: what commands look at, and what is changed in thought.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
+use seaworthy_api::machineconfiguration::{
+    ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
+};
+use seaworthy_api::operator::MachineConfiguration;
+use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
+use serde::de::DeserializeOwned;
+
+use crate::cluster::{Blocked, blocked};
+
+/// A cluster at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    /// Pools.
+    pub pools: Vec<Arc<MachineConfigPool>>,
+    /// MachineConfigs of all kinds.
+    pub machine_configs: Vec<Arc<MachineConfig>>,
+    /// KubeletConfigs.
+    pub kubelet_configs: Vec<Arc<KubeletConfig>>,
+    /// ContainerRuntimeConfigs.
+    pub container_runtime_configs: Vec<Arc<ContainerRuntimeConfig>>,
+    /// ControllerConfigs.
+    pub controller_configs: Vec<Arc<ControllerConfig>>,
+    /// Nodes.
+    pub nodes: Vec<Arc<Node>>,
+    /// How far each node is.
+    pub progress: Vec<Arc<MachineConfigNode>>,
+    /// The policies on what a change does to a node.
+    pub policies: Vec<Arc<MachineConfiguration>>,
+    /// Pods, where they are known.
+    pub pods: Option<Vec<Arc<Pod>>>,
+    /// What a drain has to respect.
+    pub budgets: Vec<Arc<PodDisruptionBudget>>,
+}
+
+impl World {
+    /// Reads a cluster. Pods are many, so they are read only if they are wanted.
+    ///
+    /// # Errors
+    ///
+    /// If something cannot be read.
+    pub async fn read(client: &Client, wants_pods: bool) -> Result<World, Blocked> {
+        Ok(World {
+            pools: list(client, "MachineConfigPools").await?,
+            machine_configs: list(client, "MachineConfigs").await?,
+            kubelet_configs: list(client, "KubeletConfigs").await?,
+            container_runtime_configs: list(client, "ContainerRuntimeConfigs").await?,
+            controller_configs: list(client, "ControllerConfigs").await?,
+            nodes: list(client, "Nodes").await?,
+            progress: list(client, "MachineConfigNodes").await?,
+            policies: list(client, "MachineConfigurations").await?,
+            pods: if wants_pods { Some(list(client, "Pods").await?) } else { None },
+            budgets: list(client, "PodDisruptionBudgets").await?,
+        })
+    }
+
+    /// The cluster's ControllerConfig.
+    pub fn controller_config(&self) -> Option<&Arc<ControllerConfig>> {
+        named(&self.controller_configs, CONTROLLER_CONFIG)
+    }
+
+    /// A pool.
+    pub fn pool(&self, name: &str) -> Option<&Arc<MachineConfigPool>> {
+        named(&self.pools, name)
+    }
+
+    /// A MachineConfig.
+    pub fn machine_config(&self, name: &str) -> Option<&Arc<MachineConfig>> {
+        named(&self.machine_configs, name)
+    }
+}
+
+/// The object with a name.
+pub fn named<'w, K: Resource>(objects: &'w [Arc<K>], name: &str) -> Option<&'w Arc<K>> {
+    objects.iter().find(|object| object.meta().name.as_deref() == Some(name))
+}
+
+/// Puts an object in the place of the one with its name, or beside the others.
+pub fn put<K: Resource>(objects: &mut Vec<Arc<K>>, object: K) {
+    let name = object.meta().name.clone();
+    match objects.iter_mut().find(|known| known.meta().name == name) {
+        Some(known) => *known = Arc::new(object),
+        None => objects.push(Arc::new(object)),
+    }
+}
+
+async fn list<K>(client: &Client, plural: &str) -> Result<Vec<Arc<K>>, Blocked>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    const PAGE: u32 = 500;
+    let api: Api<K> = Api::all(client.clone());
+    let mut params = ListParams::default().limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let page = api.list(&params).await.map_err(|error| blocked(&format!("list {plural}"), &error))?;
+        found.extend(page.items.into_iter().map(Arc::new));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What is foreseen is what happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
+use seaworthy_controllers::making::Remote;
+use seaworthy_controllers::preview::{Applied, Foresight, Means, foresee};
+use seaworthy_controllers::world::World;
+use seaworthy_fetch::{MemorySnapshots, Policy};
+use seaworthy_generate::base::Templates;
+use seaworthy_plan::disruption::Level;
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, condition, file, has_reached, target};
+
+async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let before = World::read(&fleet.client, true).await.unwrap();
+    let mut after = before.clone();
+    assert_ne!(after.apply(manifest, now).unwrap(), Applied::Ignored);
+    let remote =
+        Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
+    let build = seaworthy_controllers::Context::new(fleet.client.clone()).build.to_string();
+    foresee(&before, after, &Means { remote, templates: Templates::default(), build, now }).await
+}
+
+/// Whether a node has been given a configuration.
+fn is_ordered(node: &Node, config: &str) -> bool {
+    annotation::DESIRED_CONFIG.of(&node.metadata) == Some(config)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_foreseen_first_is_what_the_controllers_do_first() {
+    let fleet = Fleet::with_workers(3).await;
+    // Whoever is given the order keeps it, so that who was first can be seen.
+    fleet.machines.behave(|manners| manners.takes = Duration::from_secs(3600));
+    let manifest = file("50-motd", "worker", "/etc/motd", "a");
+    let foresight = foreseen(&fleet, &manifest).await;
+    assert_eq!(foresight.problems, Vec::<String>::new());
+    let master = foresight.pools.iter().find(|pool| pool.name == "master").unwrap();
+    assert!(master.outlook.chosen.is_empty() && master.before == master.after);
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert!(worker.failure.is_none(), "{:?}", worker.failure);
+    let after = worker.after.as_ref().unwrap().metadata.name.clone().unwrap();
+    assert_eq!(worker.outlook.chosen.len(), 1);
+    assert_eq!(worker.outlook.level(), Level::Reboot);
+    assert_eq!(worker.outlook.forecast.waves.len(), 3);
+
+    fleet.create::<MachineConfig>(manifest).await;
+    fleet.pool_is("worker", |pool| target(pool) == Some(&after)).await;
+    let first = &worker.outlook.chosen[0];
+    fleet.node_is(first, |node| is_ordered(node, &after)).await;
+    for node in ["w0", "w1", "w2"].into_iter().filter(|node| node != first) {
+        assert!(!is_ordered(&fleet.get::<Node>(node).await, &after), "{node}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_are_foreseen_as_they_are_made() {
+    let fleet = Fleet::with_workers(1).await;
+    let manifest = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "ContainerRuntimeConfig",
+        "metadata": {"name": "set-pids-limit"},
+        "spec": {
+            "machineConfigPoolSelector": {"matchLabels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}},
+            "containerRuntimeConfig": {"pidsLimit": 2048},
+        },
+    });
+    let foresight = foreseen(&fleet, &manifest).await;
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert!(worker.failure.is_none() && foresight.problems.is_empty(), "{:?} {:?}", worker.failure, foresight.problems);
+    assert_ne!(worker.before, worker.after);
+    let after = worker.after.as_ref().unwrap().metadata.name.clone().unwrap();
+    fleet.create::<ContainerRuntimeConfig>(manifest).await;
+    fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pinned_pool_goes_back_and_follows_again_when_it_is_released() {
+    let fleet = Fleet::with_workers(2).await;
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    let after = target(&pool).unwrap().to_owned();
+    fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
+
+    let pin = |name: Option<&str>| json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): name}}});
+    fleet.patch::<MachineConfigPool>("worker", pin(Some(&before))).await;
+    fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
+    // A change does not reach a pinned pool.
+    fleet.create::<MachineConfig>(file("51-motd", "worker", "/etc/motd", "b")).await;
+    let foresight = foreseen(&fleet, &file("52-motd", "worker", "/etc/motd", "c")).await;
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert_eq!(worker.outlook.pinned.as_deref(), Some(before.as_str()));
+    assert_eq!(worker.before, worker.after);
+
+    fleet.patch::<MachineConfigPool>("worker", pin(Some("rendered-worker-nowhere"))).await;
+    let is_told = |pool: &MachineConfigPool| {
+        condition(pool, "RenderDegraded")
+            .is_some_and(|found| found.reason.as_deref() == Some("PinnedConfigurationUnusable"))
+    };
+    let pool = fleet.pool_is("worker", is_told).await;
+    assert_eq!(target(&pool), Some(before.as_str()), "it keeps what it has");
+
+    fleet.patch::<MachineConfigPool>("worker", pin(None)).await;
+    let is_new =
+        |pool: &MachineConfigPool| target(pool).is_some_and(|target| ![&before, &after].contains(&&target.to_owned()));
+    let pool = fleet.pool_is("worker", is_new).await;
+    let newest = target(&pool).unwrap().to_owned();
+    fleet.pool_is("worker", |pool| has_reached(pool, &newest)).await;
+}

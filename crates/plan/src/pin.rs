@@ -1,0 +1,127 @@
+//! Pools that target a rendered MachineConfig whatever their MachineConfigs say: what `seaworthy rollout undo` leaves behind.
+//!
+//! - The pin is an annotation with a name. While it is there, the pool is not rendered: it targets that name.
+//! - Taking it away is all it takes to follow the MachineConfigs again.
+//! - Only a rendered MachineConfig of the same pool is accepted; with any other the pool keeps the target that it has and says
+//!   why, because to fall back on the MachineConfigs would roll out what somebody has just undone.
+
+use std::fmt;
+
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
+use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
+
+/// What a pool is pinned to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pin<'a> {
+    /// It follows its MachineConfigs.
+    Free,
+    /// It targets this one.
+    To(&'a MachineConfig),
+    /// It is pinned to something that it cannot target.
+    Unusable(Unusable<'a>),
+}
+
+/// Why a pool cannot target what it is pinned to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable<'a> {
+    /// The name that was found.
+    pub name: &'a str,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What is wrong with the name of a pin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// There is no such MachineConfig, or it is being deleted.
+    Gone,
+    /// It is not the result of rendering, or of another pool.
+    NotOfPool,
+}
+
+impl fmt::Display for Unusable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.fault {
+            Fault::Gone => "there is no such MachineConfig",
+            Fault::NotOfPool => "which is not a rendered MachineConfig of this pool",
+        };
+        write!(
+            f,
+            "annotation {PINNED_CONFIGURATION} names {:?}: {what}; name another one, or remove the annotation to follow the \
+             pool's MachineConfigs again",
+            self.name
+        )
+    }
+}
+
+/// The name that a pool is pinned to.
+pub fn name(pool: &MachineConfigPool) -> Option<&str> {
+    PINNED_CONFIGURATION.of(&pool.metadata).filter(|name| !name.is_empty())
+}
+
+/// What a pool is pinned to; `find` looks a MachineConfig up by name.
+pub fn of<'a>(pool: &'a MachineConfigPool, find: impl FnOnce(&str) -> Option<&'a MachineConfig>) -> Pin<'a> {
+    let Some(name) = name(pool) else { return Pin::Free };
+    match find(name).filter(|found| found.metadata.deletion_timestamp.is_none()) {
+        None => Pin::Unusable(Unusable { name, fault: Fault::Gone }),
+        Some(found) if is_of_pool(found, pool) => Pin::To(found),
+        Some(_) => Pin::Unusable(Unusable { name, fault: Fault::NotOfPool }),
+    }
+}
+
+/// Whether a MachineConfig is a rendered one of a pool.
+pub fn is_of_pool(object: &MachineConfig, pool: &MachineConfigPool) -> bool {
+    let is_rendered = object.metadata.name.as_deref().is_some_and(|name| name.starts_with(RENDERED_PREFIX));
+    let mut owners = object.metadata.owner_references.iter().flatten();
+    let is_owner = |name: &str| Some(name) == pool.metadata.name.as_deref();
+    is_rendered && owners.any(|owner| owner.kind == "MachineConfigPool" && is_owner(&owner.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pool(pin: Option<&str>) -> MachineConfigPool {
+        let mut pool = MachineConfigPool::default();
+        pool.metadata.name = Some("worker".to_owned());
+        if let Some(pin) = pin {
+            pool.metadata.annotations = Some([(PINNED_CONFIGURATION.into(), pin.to_owned())].into());
+        }
+        pool
+    }
+
+    fn rendered(name: &str, pool: &str) -> MachineConfig {
+        let owner = json!({"apiVersion": "v1", "kind": "MachineConfigPool", "name": pool, "uid": "1"});
+        serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {}})).unwrap()
+    }
+
+    #[test]
+    fn pool_targets_what_it_is_pinned_to() {
+        let object = rendered("rendered-worker-a", "worker");
+        assert_eq!(of(&pool(None), |_| Some(&object)), Pin::Free);
+        assert_eq!(of(&pool(Some("")), |_| Some(&object)), Pin::Free);
+        assert_eq!(of(&pool(Some("rendered-worker-a")), |_| Some(&object)), Pin::To(&object));
+    }
+
+    #[test]
+    fn pin_to_what_the_pool_cannot_target_says_why() {
+        let fault = |pin: &Pin<'_>| match pin {
+            Pin::Unusable(unusable) => Some(unusable.fault),
+            _ => None,
+        };
+        let pinned = pool(Some("rendered-worker-a"));
+        assert_eq!(fault(&of(&pinned, |_| None)), Some(Fault::Gone));
+        let other = rendered("rendered-worker-a", "infra");
+        assert_eq!(fault(&of(&pinned, |_| Some(&other))), Some(Fault::NotOfPool));
+        let source = rendered("99-worker", "worker");
+        assert_eq!(fault(&of(&pinned, |_| Some(&source))), Some(Fault::NotOfPool));
+        let mut leaving = rendered("rendered-worker-a", "worker");
+        leaving.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let pin = of(&pinned, |_| Some(&leaving));
+        assert_eq!(fault(&pin), Some(Fault::Gone));
+        let Pin::Unusable(unusable) = pin else { panic!("it is unusable") };
+        assert!(unusable.to_string().contains("remove the annotation"), "{unusable}");
+    }
+}

@@ -1,0 +1,190 @@
+//! What a pool targeted so far: its rendered MachineConfigs by age, and which MachineConfigs made the difference.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, PoolConfiguration};
+use seaworthy_api::vocabulary::seaworthy::annotation;
+use serde::Serialize;
+
+use crate::pin::is_of_pool;
+
+/// The MachineConfigs that a rendered one was made of, each with a digest of its spec.
+pub type Sources = BTreeMap<String, String>;
+
+/// One rendered MachineConfig of a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revision<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The object.
+    pub object: &'a MachineConfig,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// What it was made of. A digest is empty where only the name is known; `None` where nothing is.
+    pub sources: Option<Sources>,
+    /// What changed against the one before; `None` where that cannot be told.
+    pub changes: Option<Vec<SourceChange>>,
+}
+
+/// What became of a MachineConfig between two rendered ones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceChange {
+    /// The MachineConfig.
+    pub name: String,
+    /// What became of it.
+    pub what: Became,
+}
+
+/// What became of a MachineConfig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Became {
+    /// It was added.
+    Added,
+    /// It was removed.
+    Removed,
+    /// Its spec was changed.
+    Changed,
+}
+
+impl Became {
+    /// The sign that differences are shown with.
+    pub const fn sign(self) -> char {
+        match self {
+            Became::Added => '+',
+            Became::Removed => '-',
+            Became::Changed => '~',
+        }
+    }
+}
+
+/// The rendered MachineConfigs of a pool, the oldest first.
+pub fn revisions<'a>(
+    pool: &MachineConfigPool,
+    machine_configs: impl IntoIterator<Item = &'a MachineConfig>,
+) -> Vec<Revision<'a>> {
+    let mut found: Vec<Revision<'a>> = machine_configs
+        .into_iter()
+        .filter(|object| is_of_pool(object, pool))
+        .map(|object| {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            Revision { name, object, created, sources: sources(object, pool), changes: None }
+        })
+        .collect();
+    found.sort_by(|a, b| (a.created, a.name).cmp(&(b.created, b.name)));
+    for nth in 1..found.len() {
+        found[nth].changes = changes(found[nth - 1].sources.as_ref(), found[nth].sources.as_ref());
+    }
+    found
+}
+
+/// What a pool would go back to: what its nodes had before the roll-out that is under way, or else the one that was made
+/// before the one it targets.
+pub fn previous<'r, 'a>(pool: &MachineConfigPool, revisions: &'r [Revision<'a>]) -> Option<&'r Revision<'a>> {
+    let name_of = |configuration: Option<&PoolConfiguration>| configuration.and_then(|found| found.name.clone());
+    let target = name_of(pool.spec.configuration.as_ref())?;
+    let finished = name_of(pool.status.as_ref().and_then(|status| status.configuration.as_ref()));
+    let under_way = finished.filter(|finished| *finished != target);
+    if let Some(before) = under_way.and_then(|name| revisions.iter().find(|revision| revision.name == name)) {
+        return Some(before);
+    }
+    let at = revisions.iter().position(|revision| revision.name == target)?;
+    revisions[..at].last()
+}
+
+/// What changed between two sets of sources, by name; `None` where one of them is not known.
+pub fn changes(old: Option<&Sources>, new: Option<&Sources>) -> Option<Vec<SourceChange>> {
+    let (old, new) = (old?, new?);
+    let change = |name: &str, what| SourceChange { name: name.to_owned(), what };
+    let gone = old.keys().filter(|name| !new.contains_key(*name)).map(|name| change(name, Became::Removed));
+    let rest = new.iter().filter_map(|(name, digest)| match old.get(name) {
+        None => Some(change(name, Became::Added)),
+        Some(before) if !before.is_empty() && !digest.is_empty() && before != digest => {
+            Some(change(name, Became::Changed))
+        }
+        Some(_) => None,
+    });
+    let mut all: Vec<SourceChange> = gone.chain(rest).collect();
+    all.sort();
+    Some(all)
+}
+
+/// What a rendered MachineConfig was made of: its own word, or that of the pool that targets it.
+fn sources(object: &MachineConfig, pool: &MachineConfigPool) -> Option<Sources> {
+    if let Some(text) = annotation::SOURCES.of(&object.metadata)
+        && let Ok(sources) = serde_json::from_str(text)
+    {
+        return Some(sources);
+    }
+    let status = pool.status.as_ref().and_then(|status| status.configuration.as_ref());
+    let said = [pool.spec.configuration.as_ref(), status];
+    let configuration = said.into_iter().flatten().find(|found| found.name == object.metadata.name)?;
+    let names = configuration.source.as_ref()?.iter().filter_map(|source| source.name.clone());
+    Some(names.map(|name| (name, String::new())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rendered(name: &str, second: i64, sources: &str) -> MachineConfig {
+        let owner = json!({"apiVersion": "v1", "kind": "MachineConfigPool", "name": "worker", "uid": "1"});
+        let created = Timestamp::from_second(second).unwrap().to_string();
+        let annotations = json!({annotation::SOURCES.as_str(): sources});
+        let metadata = json!({
+            "name": name, "ownerReferences": [owner], "creationTimestamp": created, "annotations": annotations,
+        });
+        serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap()
+    }
+
+    fn pool(target: &str, finished: &str) -> MachineConfigPool {
+        serde_json::from_value(json!({
+            "metadata": {"name": "worker"},
+            "spec": {"configuration": {"name": target}},
+            "status": {"configuration": {"name": finished}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn history_is_by_age_and_says_what_changed() {
+        let c = rendered("rendered-worker-c", 30, r#"{"00-worker":"1","50-x":"2"}"#);
+        let a = rendered("rendered-worker-a", 20, r#"{"00-worker":"1","40-w":"7"}"#);
+        let b = rendered("rendered-worker-b", 10, r#"{"00-worker":"0","40-w":"7"}"#);
+        let pool = pool("rendered-worker-c", "rendered-worker-c");
+        let found = revisions(&pool, [&c, &a, &b]);
+        assert_eq!(
+            found.iter().map(|found| found.name).collect::<Vec<_>>(),
+            ["rendered-worker-b", "rendered-worker-a", "rendered-worker-c"]
+        );
+        let said = |nth: usize| {
+            let changes: &Vec<SourceChange> = found[nth].changes.as_ref().unwrap();
+            changes.iter().map(|change| format!("{}{}", change.what.sign(), change.name)).collect::<Vec<_>>()
+        };
+        assert_eq!(found[0].changes, None);
+        assert_eq!(said(1), ["~00-worker"]);
+        assert_eq!(said(2), ["-40-w", "+50-x"]);
+    }
+
+    #[test]
+    fn undoing_goes_back_to_what_nodes_had() {
+        let (a, b, c) = (
+            rendered("rendered-worker-a", 1, "{}"),
+            rendered("rendered-worker-b", 2, "{}"),
+            rendered("rendered-worker-c", 3, "{}"),
+        );
+        let back = |target, finished| {
+            let pool = pool(target, finished);
+            let revisions = revisions(&pool, [&a, &b, &c]);
+            previous(&pool, &revisions).map(|found| found.name)
+        };
+        assert_eq!(back("rendered-worker-c", "rendered-worker-c"), Some("rendered-worker-b"));
+        assert_eq!(back("rendered-worker-c", "rendered-worker-a"), Some("rendered-worker-a"), "b was never finished");
+        assert_eq!(back("rendered-worker-a", "rendered-worker-a"), None);
+        assert_eq!(back("rendered-worker-x", "rendered-worker-x"), None);
+    }
+}

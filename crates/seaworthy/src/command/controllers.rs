@@ -1,0 +1,82 @@
+//! `seaworthy controllers`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use seaworthy_controllers::plane::{Options, Part};
+use seaworthy_controllers::process::{self, Settings};
+use seaworthy_controllers::{cluster, context};
+use seaworthy_fetch::Policy;
+use seaworthy_generate::base::Templates;
+
+use super::apiserver::stopped;
+use crate::cli::{Controllers, LogFormat};
+use crate::failure::{Failure, OK};
+
+/// Runs until it is told to stop.
+pub fn run(options: &Controllers) -> Result<u8, Failure> {
+    let templates = match &options.templates {
+        Some(folder) => Templates::default().overridden_by(read_templates(folder)?),
+        None => Templates::default(),
+    };
+    log(options.log_format);
+    let runtime = super::outlook::runtime()?;
+    let result = runtime.block_on(async {
+        let client = cluster::connect(options.cluster.kubeconfig.as_deref(), options.cluster.context.as_deref());
+        let client = client.await.map_err(Failure::unreadable)?;
+        let plane = Options {
+            parts: if options.only.is_empty() {
+                Part::ALL.into()
+            } else {
+                options.only.iter().copied().collect::<BTreeSet<_>>()
+            },
+            remote: Policy::allowing(options.allow_host.iter().cloned()),
+            templates,
+            namespace: options.namespace.clone(),
+            own_node: std::env::var("NODE_NAME").ok().filter(|name| !name.is_empty()),
+            ..Options::default()
+        };
+        let settings = Settings {
+            probes: options.metrics,
+            elects: !options.no_leader_election,
+            installs: options.install,
+            identity: context::identity(),
+        };
+        let ready = process::prepare(client, &plane, &settings).await.map_err(Failure::unreadable)?;
+        process::run(ready, plane, settings, stopped()).await.map_err(Failure::wrong)
+    });
+    // What is still under way is nobody's any more.
+    runtime.shutdown_background();
+    result.map(|()| OK)
+}
+
+/// Everything in a folder, by path.
+fn read_templates(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+    let cannot = |path: &Path, error: std::io::Error| {
+        Failure::unreadable(format!("--templates: cannot read {}: {error}", path.display()))
+    };
+    let mut found = BTreeMap::new();
+    let mut left = vec![folder.to_owned()];
+    while let Some(path) = left.pop() {
+        for entry in std::fs::read_dir(&path).map_err(|error| cannot(&path, error))? {
+            let path = entry.map_err(|error| cannot(&path, error))?.path();
+            if path.is_dir() {
+                left.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            found.insert(name, std::fs::read(&path).map_err(|error| cannot(&path, error))?);
+        }
+    }
+    Ok(found)
+}
+
+fn log(format: LogFormat) {
+    use std::io::IsTerminal as _;
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+    // A second logger would be a mistake of this program's; there is none.
+    let _ = match format {
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => log.json().flatten_event(true).try_init(),
+    };
+}

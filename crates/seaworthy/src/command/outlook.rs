@@ -1,0 +1,156 @@
+//! What commands that look at a cluster have in common: the way there, and how a pool's roll-out is told.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use seaworthy_controllers::cluster::{Client, connect};
+use seaworthy_controllers::preview::{NodeOutlook, Outlook};
+use seaworthy_ignition::spelling;
+use seaworthy_plan::disruption::Disruption;
+use seaworthy_plan::duration::short;
+use seaworthy_plan::waiting::Waiting;
+use serde_json::{Value, json};
+
+use super::contents::counted;
+use crate::cli::Cluster;
+use crate::failure::Failure;
+use crate::paint;
+
+/// How many nodes are named one by one.
+const NAMED: usize = 8;
+/// How many waves are told one by one.
+const WAVES: usize = 6;
+
+/// What asynchronous work runs on.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))
+}
+
+/// A client for the cluster.
+pub async fn client(cluster: &Cluster) -> Result<Client, Failure> {
+    connect(cluster.kubeconfig.as_deref(), cluster.context.as_deref()).await.map_err(Failure::unreadable)
+}
+
+/// Complains of a pool that is not there.
+pub fn no_pool(name: &str, known: &[String]) -> Failure {
+    if known.is_empty() {
+        return Failure::unreadable(format!("there is no pool {name:?}: there are no pools at all"));
+    }
+    let near = spelling::nearest(name, known.iter().map(String::as_str));
+    let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    Failure::unreadable(format!("there is no pool {name:?}; the pools are: {}{hint}", known.join(", ")))
+}
+
+/// Names, the first of many.
+pub fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let all: Vec<&str> = names.into_iter().collect();
+    let more = if all.len() > NAMED { format!(" and {} more", all.len() - NAMED) } else { String::new() };
+    paint::plain(format!("{}{more}", all[..all.len().min(NAMED)].join(", ")))
+}
+
+/// Writes who waits, grouped by the reason.
+pub fn write_waiting(out: &mut impl Write, waiting: &[Waiting]) -> io::Result<()> {
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for Waiting { node, reason } in waiting {
+        groups.entry(reason.to_string()).or_default().push(node);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
+    for (reason, nodes) in groups {
+        writeln!(out, "waits: {}: {}", names(nodes), paint::plain(reason))?;
+    }
+    Ok(())
+}
+
+/// Writes the waves.
+pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
+    let waves = &outlook.forecast.waves;
+    for (nth, wave) in waves.iter().take(WAVES).enumerate() {
+        let when = if wave.starts == 0 { "now".to_owned() } else { format!("in {}", short(wave.starts)) };
+        writeln!(out, "wave {} ({when}): {}", nth + 1, names(wave.nodes.iter().map(String::as_str)))?;
+    }
+    if waves.len() > WAVES {
+        writeln!(out, "… {}", counted(waves.len() - WAVES, "more wave"))?;
+    }
+    Ok(())
+}
+
+/// How long a node takes, and how that is known.
+pub fn each(outlook: &Outlook) -> String {
+    let each = outlook.forecast.each;
+    let basis = match each.samples {
+        0 => "a guess, as there is no history".to_owned(),
+        samples => format!("as {} took", counted(samples, "node")),
+    };
+    format!("{} a node ({basis})", short(each.seconds))
+}
+
+/// Nodes with the same disruption, the gravest first.
+pub fn disruptions(outlook: &Outlook) -> Vec<(Option<&Disruption>, Vec<&NodeOutlook>)> {
+    let mut groups: Vec<(Option<&Disruption>, Vec<&NodeOutlook>)> = Vec::new();
+    for node in outlook.nodes.iter().filter(|node| node.from != outlook.target) {
+        let found = node.disruption.as_deref();
+        match groups.iter_mut().find(|(known, _)| *known == found) {
+            Some((_, nodes)) => nodes.push(node),
+            None => groups.push((found, vec![node])),
+        }
+    }
+    groups.sort_by_key(|(found, _)| std::cmp::Reverse(found.map(|found| found.level)));
+    groups
+}
+
+/// Writes what the change does to nodes, and the rules that say so.
+pub fn write_disruptions(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
+    for (found, nodes) in disruptions(outlook) {
+        let who = names(nodes.iter().map(|node| node.name.as_str()));
+        let Some(found) = found else {
+            writeln!(out, "{who}: reboot, for all that is known: what runs there is not in the input")?;
+            continue;
+        };
+        let actions: Vec<String> = found.actions.iter().map(ToString::to_string).collect();
+        let actions = if actions.is_empty() { found.level.to_string() } else { actions.join(", ") };
+        writeln!(out, "{who}: {}", paint::plain(actions))?;
+        for cause in found.decisive() {
+            writeln!(out, "    because of {}: {}", paint::plain(&cause.what), paint::plain(&cause.rule))?;
+        }
+    }
+    for node in &outlook.nodes {
+        if let Some(found) = node.evictions.as_ref().filter(|found| !found.is_feasible()) {
+            writeln!(
+                out,
+                "blocked: {}: its pods cannot leave: {}",
+                paint::plain(&node.name),
+                paint::plain(found.said())
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// An outlook for programs.
+pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
+    let waiting = |waiting: &Waiting| json!({"node": waiting.node, "reason": waiting.reason.word(), "message": waiting.reason.to_string()});
+    let node = |node: &NodeOutlook| {
+        let blockers = node.evictions.as_ref().map(|found| &found.blockers);
+        json!({"node": node.name, "from": node.from, "disruption": node.disruption.as_deref(), "blockers": blockers})
+    };
+    let mut value = json!({
+        "pool": pool,
+        "target": outlook.target,
+        "maxUnavailable": outlook.max_unavailable.as_ref().ok(),
+        "paused": outlook.is_paused,
+        "pinned": outlook.pinned,
+        "updated": outlook.updated,
+        "chosen": outlook.chosen,
+        "waiting": outlook.waiting.iter().map(waiting).collect::<Vec<_>>(),
+        "nodes": outlook.nodes.iter().map(node).collect::<Vec<_>>(),
+        "forecast": outlook.forecast,
+    });
+    if let Err(error) = &outlook.max_unavailable {
+        value["error"] = error.as_str().into();
+    }
+    value
+}

@@ -1,0 +1,292 @@
+//! `seaworthy rollout status|pause|resume|undo|history`: a pool of a cluster.
+
+use std::io::{IsTerminal as _, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use seaworthy_api::machineconfiguration::MachineConfigPool;
+use seaworthy_api::meta::ConditionStatus;
+use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
+use seaworthy_controllers::cluster::Client;
+use seaworthy_controllers::making::targeted;
+use seaworthy_controllers::pools::patch;
+use seaworthy_controllers::preview::{Outlook, outlook};
+use seaworthy_controllers::world::World;
+use seaworthy_plan::duration::short;
+use seaworthy_plan::pin;
+use seaworthy_plan::revision::{SourceChange, changes, previous, revisions};
+use serde_json::json;
+
+use super::super::outlook::{self as shown, client, each, no_pool, runtime, to_json, write_waiting};
+use crate::cli::{PoolOf, ReportFormat, Rollout};
+use crate::failure::{Failure, OK, WRONG};
+use crate::table::Table;
+use crate::{output, paint};
+
+/// How often a watched pool is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How wide the bar is.
+const BAR: usize = 30;
+
+pub fn run(command: &Rollout) -> Result<u8, Failure> {
+    let runtime = runtime()?;
+    let result = runtime.block_on(async {
+        match command {
+            Rollout::Decide { .. } => Ok(OK),
+            Rollout::Status { of, watch, output } => status(of, *watch, *output).await,
+            Rollout::Pause(of) => pause(of, true).await,
+            Rollout::Resume(of) => pause(of, false).await,
+            Rollout::Undo { of, release: true, dry_run, .. } => release(of, *dry_run).await,
+            Rollout::Undo { of, to, dry_run, .. } => undo(of, to.as_deref(), *dry_run).await,
+            Rollout::History { of, output } => history(of, *output).await,
+        }
+    });
+    runtime.shutdown_background();
+    result
+}
+
+async fn read(of: &PoolOf) -> Result<(Client, World, Arc<MachineConfigPool>), Failure> {
+    let client = client(&of.cluster).await?;
+    let world = World::read(&client, false).await.map_err(Failure::unreadable)?;
+    let pool = pool_of(&world, &of.pool)?;
+    Ok((client, world, pool))
+}
+
+fn pool_of(world: &World, name: &str) -> Result<Arc<MachineConfigPool>, Failure> {
+    let known = || world.pools.iter().filter_map(|pool| pool.metadata.name.clone()).collect::<Vec<_>>();
+    world.pool(name).cloned().ok_or_else(|| no_pool(name, &known()))
+}
+
+async fn status(of: &PoolOf, watch: bool, format: ReportFormat) -> Result<u8, Failure> {
+    let (client, mut world, mut pool) = read(of).await?;
+    let is_live = watch && std::io::stdout().is_terminal() && format == ReportFormat::Text;
+    let mut last = String::new();
+    loop {
+        let Some(found) = outlook(&world, &of.pool, Timestamp::now()) else {
+            return Err(no_pool(&of.pool, &[]));
+        };
+        let is_done = is_done(&pool, &found);
+        let mut text = Vec::new();
+        match format {
+            ReportFormat::Text => write_status(&mut text, &of.pool, &pool, &found)?,
+            ReportFormat::Json => {
+                // A value always has a JSON form.
+                let value = serde_json::to_string_pretty(&to_json(&of.pool, &found)).unwrap_or_default();
+                writeln!(text, "{value}")?;
+            }
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        if text != last {
+            let mut out = output::painted();
+            if is_live && !last.is_empty() {
+                // Over the lines that were there before.
+                write!(out, "\u{1b}[{}A\u{1b}[J", last.lines().count())?;
+            } else if !last.is_empty() && format == ReportFormat::Text {
+                writeln!(out)?;
+            }
+            out.write_all(text.as_bytes())?;
+            out.flush()?;
+            last = text;
+        }
+        if !watch || is_done {
+            return Ok(if is_done { OK } else { WRONG });
+        }
+        tokio::time::sleep(LOOK).await;
+        world = World::read(&client, false).await.map_err(Failure::unreadable)?;
+        pool = pool_of(&world, &of.pool)?;
+    }
+}
+
+/// The conditions of a pool that tell of a failure.
+fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
+    let conditions = pool.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let failed = conditions.filter(|condition| {
+        let type_ = condition.type_.as_deref().unwrap_or_default();
+        // "Degraded" is the sum of the others.
+        type_.ends_with("Degraded")
+            && type_ != "Degraded"
+            && condition.status.as_deref() == Some(ConditionStatus::True.as_str())
+    });
+    failed
+        .map(|condition| (condition.type_.clone().unwrap_or_default(), condition.message.clone().unwrap_or_default()))
+        .collect()
+}
+
+fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
+    found.target.is_some() && found.updated.len() == found.nodes.len() && failures(pool).is_empty()
+}
+
+fn write_status(out: &mut impl Write, name: &str, pool: &MachineConfigPool, found: &Outlook) -> Result<(), Failure> {
+    let (done, all) = (found.updated.len(), found.nodes.len());
+    let full = if all == 0 { BAR } else { BAR * done / all };
+    let percent = if all == 0 { 100 } else { 100 * done / all };
+    let target = found.target.as_deref().unwrap_or("nothing yet");
+    let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR - full));
+    writeln!(out, "pool {name} to {target}")?;
+    writeln!(out, "[{bar}] {percent} %: {done} of {} updated", super::super::contents::counted(all, "node"))?;
+    if let Some(pinned) = &found.pinned {
+        writeln!(
+            out,
+            "pinned to {pinned}; `seaworthy rollout undo {name} --release` follows its MachineConfigs again"
+        )?;
+    }
+    if found.is_paused {
+        writeln!(out, "paused; `seaworthy rollout resume {name}` lets it go on")?;
+    }
+    for (type_, message) in failures(pool) {
+        writeln!(out, "{type_}: {}", paint::plain(message))?;
+    }
+    match &found.max_unavailable {
+        Err(error) => writeln!(out, "{}", paint::plain(error))?,
+        Ok(max) if found.forecast.seconds > 0 && !found.is_paused => {
+            writeln!(out, "budget {max}, {}: about {} left", each(found), short(found.forecast.seconds))?;
+        }
+        Ok(_) => {}
+    }
+    if !found.chosen.is_empty() {
+        writeln!(out, "next: {}", shown::names(found.chosen.iter().map(String::as_str)))?;
+    }
+    write_waiting(out, &found.waiting)?;
+    Ok(())
+}
+
+async fn pause(of: &PoolOf, paused: bool) -> Result<u8, Failure> {
+    let (client, _, pool) = read(of).await?;
+    let name = &of.pool;
+    if (pool.spec.paused == Some(true)) == paused {
+        paint::note(&format!("pool {name} is {} already", if paused { "paused" } else { "not paused" }));
+        return Ok(OK);
+    }
+    patch(&client, name, &json!({"spec": {"paused": paused}})).await.map_err(Failure::unreadable)?;
+    let said = if paused { "paused: no node is given a new configuration until it is resumed" } else { "resumed" };
+    writeln!(output::plain(), "pool {name} {said}")?;
+    Ok(OK)
+}
+
+async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failure> {
+    let (client, world, pool) = read(of).await?;
+    let name = &of.pool;
+    let all = revisions(&pool, world.machine_configs.iter().map(|object| &**object));
+    let target = targeted(&pool);
+    let back = match to {
+        Some(to) => all.iter().find(|revision| revision.name == to).ok_or_else(|| {
+            let known: Vec<&str> = all.iter().map(|revision| revision.name).collect();
+            Failure::unreadable(format!(
+                "pool {name} has no rendered MachineConfig {to:?}; it has: {}",
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+            ))
+        })?,
+        None => {
+            if let Some(pinned) = pin::name(&pool) {
+                return Err(Failure::unreadable(format!(
+                    "pool {name} is undone already: it is pinned to {pinned}; go further back with --to (see `seaworthy rollout \
+                     history {name}`), or follow its MachineConfigs again with --release"
+                )));
+            }
+            previous(&pool, &all).ok_or_else(|| {
+                Failure::unreadable(format!(
+                    "there is nothing to go back to: pool {name} has no rendered MachineConfig before {}",
+                    target.unwrap_or("its first")
+                ))
+            })?
+        }
+    };
+    if Some(back.name) == target && pin::name(&pool).is_none_or(|pinned| pinned == back.name) {
+        paint::note(&format!("pool {name} targets {} already", back.name));
+        return Ok(OK);
+    }
+    let current = all.iter().find(|revision| Some(revision.name) == target);
+    let made = current.and_then(|current| changes(back.sources.as_ref(), current.sources.as_ref()));
+    let mut out = output::plain();
+    if !dry_run {
+        let pinned = json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): back.name}}});
+        patch(&client, name, &pinned).await.map_err(Failure::unreadable)?;
+    }
+    let verb = if dry_run { "would be pinned" } else { "is pinned" };
+    writeln!(out, "pool {name} {verb} to {} (it targets {})", back.name, target.unwrap_or("nothing"))?;
+    match made {
+        Some(list) if !list.is_empty() => writeln!(out, "what made the difference: {}", signed(&list))?,
+        _ => writeln!(out, "which MachineConfigs made the difference is not on record")?,
+    }
+    writeln!(out, "put that right, then: seaworthy rollout undo {name} --release")?;
+    if pool.spec.paused == Some(true) {
+        paint::warning(&format!("pool {name} is paused: no node goes back until `seaworthy rollout resume {name}`"));
+    }
+    Ok(OK)
+}
+
+async fn release(of: &PoolOf, dry_run: bool) -> Result<u8, Failure> {
+    let (client, _, pool) = read(of).await?;
+    let name = &of.pool;
+    let Some(pinned) = pin::name(&pool) else {
+        paint::note(&format!("pool {name} is not pinned: it follows its MachineConfigs"));
+        return Ok(OK);
+    };
+    if !dry_run {
+        let free = json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): null}}});
+        patch(&client, name, &free).await.map_err(Failure::unreadable)?;
+    }
+    let verb = if dry_run { "would follow" } else { "follows" };
+    writeln!(output::plain(), "pool {name} {verb} its MachineConfigs again (it was pinned to {pinned})")?;
+    Ok(OK)
+}
+
+fn signed(changes: &[SourceChange]) -> String {
+    let said: Vec<String> =
+        changes.iter().map(|change| format!("{}{}", change.what.sign(), paint::plain(&change.name))).collect();
+    said.join(", ")
+}
+
+async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
+    let (_, world, pool) = read(of).await?;
+    let all = revisions(&pool, world.machine_configs.iter().map(|object| &**object));
+    let target = targeted(&pool);
+    let finished = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
+    let word = |name: &str| match (target == Some(name), finished == Some(name)) {
+        (true, _) if pin::name(&pool) == Some(name) => "target, pinned",
+        (true, true) => "target, everywhere",
+        (true, false) => "target",
+        (false, true) => "last finished",
+        (false, false) => "",
+    };
+    if format == ReportFormat::Json {
+        let list: Vec<_> = all
+            .iter()
+            .map(|revision| {
+                json!({
+                    "name": revision.name,
+                    "created": revision.created.map(|time| time.to_string()),
+                    "sources": revision.sources.as_ref().map(|found| found.keys().collect::<Vec<_>>()),
+                    "changes": revision.changes,
+                    "isTarget": target == Some(revision.name),
+                    "isFinished": finished == Some(revision.name),
+                })
+            })
+            .collect();
+        // A value always has a JSON form.
+        writeln!(output::plain(), "{}", serde_json::to_string_pretty(&list).unwrap_or_default())?;
+        return Ok(OK);
+    }
+    if all.is_empty() {
+        paint::note(&format!("pool {} has no rendered MachineConfig yet", of.pool));
+        return Ok(OK);
+    }
+    let now = Timestamp::now();
+    let mut table = Table::new(["NAME", "AGE", "CHANGED", "STATE"]);
+    for revision in &all {
+        let age = revision.created.map_or_else(String::new, |time| short(now.duration_since(time).as_secs()));
+        let changed = match (&revision.changes, &revision.sources) {
+            (Some(list), _) if list.is_empty() => "no MachineConfig".to_owned(),
+            (Some(list), _) => signed(list),
+            (None, Some(sources)) => super::super::contents::counted(sources.len(), "MachineConfig"),
+            (None, None) => "not on record".to_owned(),
+        };
+        table.row([paint::plain(revision.name), age, changed, word(revision.name).to_owned()]);
+    }
+    let mut out = output::plain();
+    for line in table.lines() {
+        writeln!(out, "{line}")?;
+    }
+    Ok(OK)
+}

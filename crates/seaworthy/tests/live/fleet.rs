@@ -1,0 +1,95 @@
+//! The embedded server, the controllers, and nodes that stay where they are.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::program::{Outcome, Program};
+
+/// A server with controllers, each a process of its own.
+pub struct Fleet {
+    pub program: Program,
+    server: Child,
+    controllers: Option<Child>,
+}
+
+pub fn has_kubectl() -> bool {
+    std::path::Path::new("/usr/bin/kubectl").exists() || std::path::Path::new("/bin/kubectl").exists()
+}
+
+impl Fleet {
+    /// A server whose administrator's kubeconfig is in the home, where commands look for one.
+    pub fn server() -> Fleet {
+        let program = Program::new();
+        std::fs::create_dir(program.path(".kube")).unwrap();
+        let mut command = program.command(["apiserver", "--data", "data", "--listen", "127.0.0.1:0"]);
+        command.args(["--kubeconfig-out", ".kube/config"]);
+        let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("https://"), "{line:?}");
+        Fleet { program, server, controllers: None }
+    }
+
+    /// A server with the controllers at work.
+    pub fn start() -> Fleet {
+        let mut fleet = Fleet::server();
+        let mut command = fleet.program.command(["controllers", "--install", "--no-leader-election"]);
+        let mut controllers = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(controllers.stderr.take().unwrap()).lines().map_while(Result::ok);
+        assert!(said.any(|line| line.contains("the controllers run")));
+        // What it says later must go somewhere.
+        std::thread::spawn(move || said.for_each(drop));
+        fleet.controllers = Some(controllers);
+        fleet
+    }
+
+    /// The fleet that pages begin with: the worker pool of the source document's example, and three nodes that run what it
+    /// targets and stay where they are, so that a roll-out can be looked at.
+    pub fn begin(&self) {
+        let given = crate::program::given("live/given");
+        self.must(&format!("kubectl create -f {}", given.join("start.yaml").display()));
+        self.must("kubectl wait mcp/worker --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
+        for node in ["w1", "w2", "w3"] {
+            self.must(&format!(
+                "config=$(kubectl get mcp worker -o jsonpath='{{.spec.configuration.name}}') && \
+                 sed \"s/NODE/{node}/; s/CONFIG/$config/\" {} | kubectl create -f -",
+                given.join("node.yaml").display()
+            ));
+        }
+        self.must("kubectl wait mcp/worker --for=condition=Updated --timeout=60s");
+        self.must("kubectl wait mcp/worker --for=jsonpath='{.status.machineCount}'=3 --timeout=60s");
+    }
+
+    /// A line for the shell, with the program and kubectl at hand.
+    pub fn shell(&self, line: &str) -> Command {
+        let bin = self.program.path("bin");
+        if !bin.exists() {
+            std::fs::create_dir(&bin).unwrap();
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_seaworthy"), bin.join("seaworthy")).unwrap();
+        }
+        let mut command = Command::new("timeout");
+        self.program.settle(&mut command);
+        command.args(["--kill-after=1", "90", "bash", "-c", line]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).env("LC_ALL", "C.UTF-8");
+        command
+    }
+
+    pub fn must(&self, line: &str) -> String {
+        let output = self.shell(line).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub fn run(&self, words: &[&str]) -> Outcome {
+        self.program.run(words)
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for process in self.controllers.iter_mut().chain([&mut self.server]) {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}

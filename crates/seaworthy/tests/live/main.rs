@@ -1,0 +1,92 @@
+//! The commands that need a cluster, on the embedded server with the controllers running beside it: the pages in `pages`, and
+//! the mistakes of a tired person.
+//!
+//! `TRANSCRIPTS=overwrite` writes what is printed into the pages. What differs from run to run stands there as a word:
+//! `AGE`, or is left out.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+#[path = "../transcripts/page.rs"]
+mod page;
+#[path = "../program/mod.rs"]
+mod program;
+
+mod fleet;
+mod mistakes;
+mod process;
+
+use std::path::Path;
+
+use fleet::Fleet;
+use page::{Answer, Page};
+
+/// The fleet, plan and status as the README and the pages show them. Each page begins with a fleet of its own.
+#[test]
+fn commands_print_what_the_pages_say() {
+    if !fleet::has_kubectl() {
+        return eprintln!("SKIPPED kubectl: not found");
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder.join("pages")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let mut wrong = Vec::new();
+    for file in files {
+        let page = Page::read(&file);
+        let fleet = Fleet::start();
+        fleet.begin();
+        let answers: Vec<_> = page
+            .steps
+            .iter()
+            .map(|step| {
+                let mut command = fleet.shell(&step.command);
+                command.current_dir(folder.join("given"));
+                Answer::of(command, reading)
+            })
+            .collect();
+        if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
+            page.overwrite(&answers, true);
+        } else {
+            wrong.extend(page.differences(&answers, true));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// The blocks of the README that need a cluster.
+#[test]
+fn the_tour_of_a_cluster_in_the_readme_works_as_printed() {
+    if !fleet::has_kubectl() {
+        return eprintln!("SKIPPED kubectl: not found");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = Page::fenced(&root.join("README.md"), "```console cluster");
+    assert!(page.steps.len() >= 3);
+    let fleet = Fleet::start();
+    fleet.begin();
+    let answers: Vec<_> = page
+        .steps
+        .iter()
+        .map(|step| {
+            let mut command = fleet.shell(&step.command);
+            command.current_dir(&root);
+            Answer::of(command, reading)
+        })
+        .collect();
+    if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
+        page.overwrite(&answers, false);
+    } else {
+        let wrong = page.differences(&answers, false);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    }
+}
+
+/// What is printed, without what differs from run to run.
+fn reading(text: &str) -> String {
+    let replaced =
+        [(r"\b\d+ s( +)", "AGE  "), (r"(?m)\b\d+m?\d*s$", "AGE"), (r", \d+ s\b", ""), (r"AGE {2,}", "AGE  ")];
+    replaced.into_iter().fold(text.to_owned(), |text, (pattern, by)| {
+        regex::Regex::new(pattern).unwrap().replace_all(&text, by).into_owned()
+    })
+}

@@ -1,0 +1,63 @@
+//! The controllers as a process: probes, the lease, an orderly end.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use crate::fleet::{Fleet, has_kubectl};
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: probes\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn process_answers_probes_and_gives_the_lease_back_when_it_is_told_to_end() {
+    if !has_kubectl() {
+        return eprintln!("SKIPPED kubectl: not found");
+    }
+    let fleet = Fleet::server();
+    let mut command =
+        fleet.program.command(["controllers", "--install", "--metrics", "127.0.0.1:0", "--log-format", "json"]);
+    let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut address = None;
+    let is_running = said.by_ref().any(|line| {
+        let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+        address = event["address"].as_str().map(str::to_owned).or(address.take());
+        event["message"] == "the controllers run"
+    });
+    assert!(is_running);
+    let address = address.unwrap();
+    for (path, part) in [("/readyz", "ok"), ("/healthz", "ok"), ("/metrics", "# EOF")] {
+        let answer = get(&address, path);
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(part), "{path}: {answer}");
+    }
+    let holder = "kubectl -n seaworthy-system get lease seaworthy-controllers -o jsonpath='{.spec.holderIdentity}'";
+    assert!(!fleet.must(holder).is_empty());
+    assert!(Command::new("kill").arg(process.id().to_string()).status().unwrap().success());
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+    assert_eq!(fleet.must(holder), "");
+}
+
+#[test]
+fn process_that_loses_the_lease_ends_and_says_so() {
+    if !has_kubectl() {
+        return eprintln!("SKIPPED kubectl: not found");
+    }
+    let fleet = Fleet::server();
+    let mut command = fleet.program.command(["controllers", "--install"]);
+    let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("the controllers run")));
+    fleet.must(
+        "kubectl -n seaworthy-system patch lease seaworthy-controllers --type=merge \
+                -p '{\"spec\": {\"holderIdentity\": \"another\"}}'",
+    );
+    let rest: Vec<String> = said.collect();
+    assert_eq!(process.wait().unwrap().code(), Some(1));
+    assert!(rest.iter().any(|line| line.contains("lease seaworthy-system/seaworthy-controllers is lost")), "{rest:?}");
+}
