@@ -446,7 +446,7 @@ fn happens(world: &mut World, chance: &mut Chance, is_lopsided: bool) {
             world.pool_changed(|pool| {
                 let mut promise = Promise::of(pool);
                 promise.nodes.insert(name.clone(), ahead);
-                ours::PROMISED.set(&mut pool.metadata, &promise.to_text());
+                ours::PROMISED.set(&mut pool.metadata, promise.to_text());
             });
         }
         _ => {}
