@@ -400,11 +400,13 @@ fn set_ready(node: &mut Node, is_ready: bool) {
 }
 
 /// Nature and people.
-fn happens(world: &mut World, chance: &mut Chance) {
+fn happens(world: &mut World, chance: &mut Chance, is_lopsided: bool) {
     let names: Vec<String> = world.nodes.keys().cloned().collect();
     let name = names.get(chance.below(names.len())).cloned().unwrap_or_default();
     let is_under_way = world.nodes.get(&name).is_some_and(|node| NodeView::of(node, None).is_under_way());
-    match chance.below(40) {
+    // People do less, so that more comes of what deciders do.
+    let kinds = if is_lopsided && !chance.one_in(5) { 26 } else { 40 };
+    match chance.below(kinds) {
         0..=11 if is_under_way => world.node_changed(&name, finish),
         12..=15 if is_under_way => {
             world.node_changed(&name, |node| annotation::STATE.set(&mut node.metadata, "Working"))
@@ -444,7 +446,7 @@ fn happens(world: &mut World, chance: &mut Chance) {
             world.pool_changed(|pool| {
                 let mut promise = Promise::of(pool);
                 promise.nodes.insert(name.clone(), ahead);
-                ours::PROMISED.set(&mut pool.metadata, &promise.to_text());
+                ours::PROMISED.set(&mut pool.metadata, promise.to_text());
             });
         }
         _ => {}
@@ -476,6 +478,7 @@ fn history(seed: u64, is_told: bool) -> Figures {
         world.node_comes(&format!("n{nth}"), "0");
     }
     let mut deciders: Vec<Decider> = (0..1 + chance.below(3)).map(|_| Decider::start(&world, &mut chance)).collect();
+    let is_lopsided = seed.is_multiple_of(2);
     for _ in 0..STEPS {
         let at = chance.below(deciders.len());
         match chance.below(20) {
@@ -486,13 +489,24 @@ fn history(seed: u64, is_told: bool) -> Figures {
                     3 => Fate::Failed,
                     _ => Fate::Answered,
                 };
-                if deciders[at].is_busy() {
-                    deciders[at].act(&mut world, &mut chance, fate);
-                } else {
+                if !deciders[at].is_busy() {
+                    if is_lopsided {
+                        deciders[at].see_pools(&world, usize::MAX);
+                    }
                     deciders[at].decide(&world, seed);
+                } else {
+                    deciders[at].act(&mut world, &mut chance, fate);
+                }
+                // Mostly it goes on; sometimes others come in between.
+                while deciders[at].is_busy() && !chance.one_in(6) {
+                    deciders[at].act(&mut world, &mut chance, Fate::Answered);
+                    world.check(seed);
                 }
             }
-            6..=8 => deciders[at].see_nodes(&world, 1 + chance.below(8)),
+            // Where views are lopsided, the nodes of all but one are seen late and the pool at once.
+            6..=8 if !is_lopsided || at == 0 || chance.one_in(6) => {
+                deciders[at].see_nodes(&world, 1 + chance.below(8));
+            }
             9..=10 => deciders[at].see_pools(&world, 1 + chance.below(8)),
             11 if chance.one_in(3) => deciders[at] = Decider::start(&world, &mut chance),
             12 if !world.late.is_empty() => {
@@ -501,7 +515,7 @@ fn history(seed: u64, is_told: bool) -> Figures {
                 world.tell(|| format!("arrives: {change:?}"));
                 world.write(&change);
             }
-            _ => happens(&mut world, &mut chance),
+            _ => happens(&mut world, &mut chance, is_lopsided),
         }
         world.check(seed);
     }

@@ -5,7 +5,7 @@
 //! - Listeners are told while the change is made, with the object before and after it; they only mark what is to be looked
 //!   at again, so nothing is buffered for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -68,12 +68,18 @@ struct State<K> {
     objects: BTreeMap<Key, Arc<K>>,
     /// The list under way, until it is whole.
     listed: Option<BTreeMap<Key, Arc<K>>>,
+    /// The identities of objects that are gone, the latest last: the answer to a write of ours may come after the watch has
+    /// told that its object is gone, and must not bring it back.
+    gone: VecDeque<String>,
 }
+
+/// How many identities are remembered: many times what can be written at a time.
+const REMEMBERED: usize = 4096;
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
         Cache {
-            state: RwLock::new(State { objects: BTreeMap::new(), listed: None }),
+            state: RwLock::new(State { objects: BTreeMap::new(), listed: None, gone: VecDeque::new() }),
             listeners: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
         }
@@ -124,7 +130,7 @@ impl<K: Resource> Cache<K> {
 
     /// Takes in the answer to a write of ours, ahead of the watch.
     pub fn wrote(&self, object: K) {
-        self.change(|state| state.apply(object).into_iter().collect());
+        self.change(|state| if state.is_gone(&object) { None } else { state.apply(object) }.into_iter().collect());
     }
 
     /// Takes in what the watch says.
@@ -229,7 +235,19 @@ impl<K: Resource> State<K> {
         Some(Delta { before, after: Some(after) })
     }
 
+    fn is_gone(&self, object: &K) -> bool {
+        let is_held = self.objects.get(&Key::of(object)).is_some_and(|held| held.meta().uid == object.meta().uid);
+        !is_held && object.meta().uid.as_ref().is_some_and(|uid| self.gone.contains(uid))
+    }
+
+    fn forget(&mut self, object: &K) {
+        self.gone.extend(object.meta().uid.clone());
+        let surplus = self.gone.len().saturating_sub(REMEMBERED);
+        self.gone.drain(..surplus);
+    }
+
     fn delete(&mut self, object: &K) -> Option<Delta<K>> {
+        self.forget(object);
         let key = Key::of(object);
         // Held is newer where the object was made again before we heard of its end.
         if self.objects.get(&key).is_none_or(|held| revision(&**held) > revision(object)) {
@@ -242,6 +260,9 @@ impl<K: Resource> State<K> {
     fn replace(&mut self) -> Vec<Delta<K>> {
         let Some(listed) = self.listed.take() else { return Vec::new() };
         let gone: Vec<Key> = self.objects.keys().filter(|key| !listed.contains_key(*key)).cloned().collect();
+        for held in gone.iter().filter_map(|key| self.objects.get(key).cloned()).collect::<Vec<_>>() {
+            self.forget(&held);
+        }
         let mut deltas: Vec<Delta<K>> =
             gone.iter().map(|key| Delta { before: self.objects.remove(key), after: None }).collect();
         for (key, after) in listed {
@@ -309,6 +330,27 @@ mod tests {
     }
 
     #[test]
+    fn late_answer_to_a_write_does_not_bring_back_what_is_gone() {
+        let with_uid = |revision, uid: &str| {
+            let mut object = map("a", revision);
+            object.metadata.uid = Some(uid.to_owned());
+            object
+        };
+        let cache = listed([with_uid(1, "first")]);
+        cache.follow(Event::Delete(with_uid(5, "first")));
+        cache.wrote(with_uid(4, "first"));
+        assert_eq!(held(&cache), []);
+        // Another one with its name is another one.
+        cache.wrote(with_uid(7, "second"));
+        assert_eq!(held(&cache), [("a".to_owned(), 7)]);
+        // Gone is also what a new list lacks.
+        cache.follow(Event::Init);
+        cache.follow(Event::InitDone);
+        cache.wrote(with_uid(8, "second"));
+        assert_eq!(held(&cache), []);
+    }
+
+    #[test]
     fn own_write_is_seen_at_once_and_the_watch_does_not_take_it_back() {
         let cache = listed([map("a", 1)]);
         cache.wrote(map("a", 5));
@@ -336,6 +378,7 @@ mod tests {
         cache.listen(move |delta| {
             heard.lock().unwrap().push((delta.before.as_ref().map(|object| object.name_any()), delta.after.is_some()));
         });
+        gone.lock().unwrap().clear();
         cache.follow(Event::Init);
         cache.follow(Event::InitApply(map("b", 2)));
         cache.follow(Event::InitDone);
@@ -371,6 +414,7 @@ mod tests {
         cache.follow(Event::Apply(map("a", 2)));
         cache.follow(Event::Apply(map("b", 3)));
         cache.follow(Event::Apply(map("b", 3)));
-        assert_eq!(*sides.lock().unwrap(), [2, 1], "and nothing is said of what changes nothing");
+        let told = sides.lock().unwrap();
+        assert_eq!(*told, [1, 2, 1], "what is there, a change, another one; and nothing of what changes nothing");
     }
 }

@@ -1,5 +1,6 @@
 //! Our API server in memory, and clients that reach it without a socket.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -7,6 +8,7 @@ use http::Request;
 use kube::Client;
 use kube::client::Body;
 use seaworthy_apiserver::{Housekeeping, Identity, Keys, Place, Server, Settings, StaticTokens};
+use tokio::runtime::RuntimeFlavor;
 
 use crate::clock::Clock;
 use crate::faults::{Stormy, Weather};
@@ -78,7 +80,7 @@ struct Inside {
 impl tower_service::Service<Request<Body>> for Inside {
     type Response = <Server as tower_service::Service<Request<Body>>>::Response;
     type Error = <Server as tower_service::Service<Request<Body>>>::Error;
-    type Future = <Server as tower_service::Service<Request<Body>>>::Future;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         tower_service::Service::<Request<Body>>::poll_ready(&mut self.server, cx)
@@ -86,6 +88,21 @@ impl tower_service::Service<Request<Body>> for Inside {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         request.extensions_mut().insert(self.identity.clone());
-        self.server.call(request)
+        Box::pin(in_no_time(self.server.call(request)))
     }
+}
+
+/// Waits for an answer without time passing, where a test has stopped it: tokio lets it jump whenever all tasks wait, also
+/// if they wait for a thread of the server, and every time-out would be over before the answer is there.
+pub(crate) async fn in_no_time<T>(answer: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Handle::current();
+    if runtime.runtime_flavor() != RuntimeFlavor::CurrentThread {
+        return answer.await;
+    }
+    // While something blocks, time stands still. This ends with `answered`, also if nobody waits any longer.
+    let (answered, wait) = std::sync::mpsc::channel::<()>();
+    drop(runtime.spawn_blocking(move || wait.recv()));
+    let answer = answer.await;
+    drop(answered);
+    answer
 }

@@ -15,6 +15,8 @@ use seaworthy_apiserver::{Body as Content, Identity, Server};
 use tokio::sync::mpsc;
 use tower_service::Service;
 
+use crate::embedded::in_no_time;
+
 /// Numbers that look like chance and repeat themselves.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
@@ -219,7 +221,7 @@ impl Service<Request<Body>> for Stormy {
 }
 
 async fn pass(mut server: Server, request: Request<Body>) -> Answer {
-    let Ok(answer) = Service::<Request<Body>>::call(&mut server, request).await;
+    let Ok(answer) = in_no_time(Service::<Request<Body>>::call(&mut server, request)).await;
     answer
 }
 

@@ -38,8 +38,9 @@ async fn kubelet_configs_add_up_and_leave_nothing_behind() {
     fleet.pool_is("worker", |pool| has_reached(pool, &two)).await;
 
     fleet.api::<KubeletConfig>().delete("second", &Default::default()).await.unwrap();
-    fleet.pool_is("worker", |pool| has_reached(pool, &one)).await;
+    fleet.until("99-worker-generated-kubelet-1", |found: Option<&MachineConfig>| found.is_none()).await;
     fleet.until("second", |found: Option<&KubeletConfig>| found.is_none()).await;
+    fleet.pool_is("worker", |pool| has_reached(pool, &one)).await;
     fleet.api::<KubeletConfig>().delete("first", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
     let left = fleet.machine_configs().await;
