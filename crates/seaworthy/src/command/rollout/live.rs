@@ -119,8 +119,8 @@ fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
 
 fn write_status(out: &mut impl Write, name: &str, pool: &MachineConfigPool, found: &Outlook) -> Result<(), Failure> {
     let (done, all) = (found.updated.len(), found.nodes.len());
-    let full = if all == 0 { BAR } else { BAR * done / all };
-    let percent = if all == 0 { 100 } else { 100 * done / all };
+    let full = (BAR * done).checked_div(all).unwrap_or(BAR);
+    let percent = (100 * done).checked_div(all).unwrap_or(100);
     let target = found.target.as_deref().unwrap_or("nothing yet");
     let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR - full));
     writeln!(out, "pool {name} to {target}")?;
