@@ -24,3 +24,8 @@ kubelet() {
     kubectl delete pod "$pod" --grace-period=0 --force >/dev/null 2>&1
   done
 }
+
+# ready: asks whether the server is ready until it is. On a busy machine the real one doubts its disk now and then.
+ready() {
+  until kubectl get --raw /readyz 2>/dev/null; do sleep 0.2; done
+}
