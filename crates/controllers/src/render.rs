@@ -30,6 +30,10 @@ use crate::writes::{is_rendered, sources};
 /// How long an input may be about to change before the pool says that it waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a pool keeps a new target at least: every target is an order for nodes, and of two planes that see different
+/// MachineConfigs each would set its own without end.
+const REST: Duration = Duration::from_secs(1);
+
 /// Renders pools.
 pub struct RenderController {
     context: Context,
@@ -262,9 +266,10 @@ impl Controller for RenderController {
                 let is_overridden = i64::from(made.is_image_overridden);
                 let label = seaworthy_runtime::metrics::PoolLabel { pool: name.clone() };
                 self.context.metrics.image_override.get_or_create(&label).set(is_overridden);
-                let pool = self.publish(&pool, made).await?;
-                self.report(&pool, Ok(())).await?;
-                Ok(Next::change())
+                let published = self.publish(&pool, made).await?;
+                self.report(&published, Ok(())).await?;
+                let rest = if Arc::ptr_eq(&published, &pool) { Duration::ZERO } else { REST };
+                Ok(Next { recheck: None, rest })
             }
             Err(failure) => {
                 self.report(&pool, Err(&failure)).await?;

@@ -20,6 +20,10 @@ pub trait Controller: Send + Sync {
     fn reconcile(&self, key: &Self::Key) -> impl Future<Output = Result<Next, Self::Error>> + Send;
 }
 
+/// The shortest rest after a look. Two who see differently and write against each other would otherwise do so without a
+/// pause, and keep themselves from seeing better.
+const REST: Duration = Duration::from_millis(20);
+
 /// When to look again, besides when something changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Next {
@@ -93,7 +97,7 @@ pub async fn look<C: Controller>(controller: &C, queue: &Queue<C::Key>, key: &C:
     let result = controller.reconcile(key).await;
     let outcome = match result {
         Ok(next) => {
-            queue.done(key, next.rest);
+            queue.done(key, next.rest.max(REST));
             if let Some(wait) = next.recheck {
                 queue.mark_after(key.clone(), wait);
             }

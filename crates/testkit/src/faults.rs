@@ -106,6 +106,11 @@ impl Weather {
         self.with(|(now, ..)| *now = faults);
     }
 
+    /// Whether nothing goes wrong now.
+    pub fn is_calm(&self) -> bool {
+        self.with(|(now, ..)| *now == Faults::default())
+    }
+
     /// What went wrong so far.
     pub fn injected(&self) -> Injected {
         self.with(|(.., injected)| *injected)
@@ -189,7 +194,7 @@ impl Service<Request<Body>> for Stormy {
             request.uri().query().is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"));
         let is_write = request.method() != Method::GET;
         let fate = self.weather.fate(is_write, is_watch);
-        let server = self.server.clone();
+        let (server, weather) = (self.server.clone(), self.weather.clone());
         let made = async move { pass(server, request).await };
         Box::pin(async move {
             Ok(match fate {
@@ -214,7 +219,7 @@ impl Service<Request<Body>> for Stormy {
                     tokio::time::sleep(Duration::from_secs(120)).await;
                     refusal(StatusCode::GATEWAY_TIMEOUT, "Timeout")
                 }
-                Fate::Watch { pieces, wait } => troubled(made.await, pieces, wait),
+                Fate::Watch { pieces, wait } => troubled(made.await, pieces, wait, weather),
             })
         })
     }
@@ -225,8 +230,8 @@ async fn pass(mut server: Server, request: Request<Body>) -> Answer {
     answer
 }
 
-/// A watch that waits before each piece of it, and ends early.
-fn troubled(answer: Answer, pieces: Option<u64>, wait: Duration) -> Answer {
+/// A watch that waits before each piece of it while the weather is bad, and ends early.
+fn troubled(answer: Answer, pieces: Option<u64>, wait: Duration, weather: Weather) -> Answer {
     answer.map(|mut body| {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
@@ -239,7 +244,9 @@ fn troubled(answer: Answer, pieces: Option<u64>, wait: Duration) -> Answer {
                     () = sender.closed() => return,
                 };
                 let Some(Ok(frame)) = frame else { return };
-                tokio::time::sleep(wait).await;
+                if !weather.is_calm() {
+                    tokio::time::sleep(wait).await;
+                }
                 if let Ok(data) = frame.into_data()
                     && sender.send(data).await.is_err()
                 {

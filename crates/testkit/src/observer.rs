@@ -30,8 +30,11 @@ pub struct Seen {
     pub changes: usize,
     /// Each time that there were more than allowed, in words.
     pub excesses: Vec<String>,
+    /// What looks like it as long as no later word of the pool is heard: revision, how many, in words.
+    pub suspected: Vec<(u64, i64, String)>,
     nodes: BTreeMap<String, Order>,
-    max: i64,
+    /// What the pool says of its budget.
+    says: Option<IntOrString>,
     allowed: i64,
     promised: BTreeSet<String>,
 }
@@ -60,6 +63,10 @@ impl Order {
     fn is_broken(&self) -> bool {
         self.current != self.desired && matches!(self.state.as_deref(), Some("Degraded" | "Unreconcilable"))
     }
+}
+
+fn revision(text: Option<String>) -> u64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// Watches one pool. Its nodes are those with the label of its role.
@@ -130,15 +137,7 @@ fn note(seen: &Mutex<Seen>, note: impl FnOnce(&mut Seen)) {
 impl Seen {
     fn pool(&mut self, pool: &MachineConfigPool) {
         self.changes += 1;
-        let count = i64::try_from(self.nodes.len()).unwrap_or(i64::MAX);
-        self.max = match &pool.spec.max_unavailable {
-            None => 1,
-            Some(IntOrString::Int(number)) => (*number).max(1),
-            Some(IntOrString::String(text)) => {
-                let percent: Option<i64> = text.strip_suffix('%').and_then(|digits| digits.parse().ok());
-                percent.map_or(0, |percent| (percent * count / 100).max(1))
-            }
-        };
+        self.says = pool.spec.max_unavailable.clone();
         let text = ours::PROMISED.of(&pool.metadata).unwrap_or_default();
         let promise: Value = serde_json::from_str(text).unwrap_or_default();
         let promised: BTreeSet<String> =
@@ -146,16 +145,39 @@ impl Seen {
         let is_broken = |node: &String| self.nodes.get(node).is_some_and(Order::is_broken);
         let is_new = promised.iter().any(|node| !self.promised.contains(node) && !is_broken(node));
         // Orders that were promised under a larger budget may still be given under a smaller one.
-        self.allowed = if is_new { self.max } else { self.max.max(self.allowed) };
+        self.allowed = if is_new { self.max() } else { self.max().max(self.allowed) };
         self.promised = promised;
+        // Two watches tell in no common order: a node may be heard of before the pool that allowed it.
+        let revision = revision(pool.resource_version());
+        let (max, allowed) = (self.max(), self.allowed);
+        self.suspected.retain(|(at, count, _)| *at < revision || *count > max.max(allowed));
+        // What is older than the pool by now was not allowed by it.
+        let (certain, open) = std::mem::take(&mut self.suspected).into_iter().partition(|(at, ..)| *at < revision);
+        self.suspected = open;
+        let certain: Vec<(u64, i64, String)> = certain;
+        self.excesses.extend(certain.into_iter().map(|(.., what)| what));
+    }
+
+    /// How many may be under order by what the pool says now. A share grows with the nodes.
+    fn max(&self) -> i64 {
+        let count = i64::try_from(self.nodes.len()).unwrap_or(i64::MAX);
+        match &self.says {
+            None => 1,
+            Some(IntOrString::Int(number)) => (*number).max(1),
+            Some(IntOrString::String(text)) => {
+                let percent: Option<i64> = text.strip_suffix('%').and_then(|digits| digits.parse().ok());
+                percent.map_or(0, |percent| (percent * count / 100).max(1))
+            }
+        }
     }
 
     fn node(&mut self, node: &Node) {
         self.changes += 1;
         let (name, order) = (node.name_any(), Order::of(node));
         let before = self.nodes.insert(name.clone(), order.clone());
+        let is_order = before.as_ref().is_some_and(|before| before.desired != order.desired);
         if let Some(before) = before
-            && before.desired != order.desired
+            && is_order
         {
             self.orders += 1;
             if !before.is_broken() {
@@ -165,11 +187,12 @@ impl Seen {
         if order.is_done() {
             self.under_order.remove(&name);
         }
-        let count = self.under_order.len();
-        self.most = self.most.max(count);
-        let allowed = self.allowed.max(self.max);
-        if i64::try_from(count).is_ok_and(|count| count > allowed) {
-            self.excesses.push(format!("{count} under order, {allowed} allowed, after {name}: {:?}", self.under_order));
+        self.most = self.most.max(self.under_order.len());
+        let count = i64::try_from(self.under_order.len()).unwrap_or(i64::MAX);
+        let allowed = self.allowed.max(self.max());
+        if is_order && count > allowed {
+            let what = format!("{count} under order, {allowed} allowed, after {name}: {:?}", self.under_order);
+            self.suspected.push((revision(node.resource_version()), count, what));
         }
     }
 

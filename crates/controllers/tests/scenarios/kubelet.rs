@@ -48,10 +48,10 @@ async fn kubelet_configs_add_up_and_leave_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pool_that_cannot_be_served_is_named_and_the_others_are_served() {
+async fn pool_labelled_later_is_served_beside_one_without_a_base_and_platform_settings_are_refused() {
     let fleet = Fleet::with_workers(1).await;
     // A pool without a base: it has no kubelet configuration to add to.
-    let infra = json!({
+    let bare = json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
         "metadata": {"name": "bare", "labels": {"tuned": ""}},
         "spec": {
@@ -59,7 +59,7 @@ async fn pool_that_cannot_be_served_is_named_and_the_others_are_served() {
             "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/bare": ""}},
         },
     });
-    fleet.create::<MachineConfigPool>(infra).await;
+    fleet.create::<MachineConfigPool>(bare).await;
     fleet.create::<KubeletConfig>(kubelet_config("limits", "tuned", json!({"maxPods": 100}))).await;
     fleet.until("limits", |found: Option<&KubeletConfig>| last(found).is_some()).await;
     // Labelled later, and served at once.
