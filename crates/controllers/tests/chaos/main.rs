@@ -9,7 +9,7 @@ mod history;
 use history::{Figures, history};
 
 /// How many histories the normal run has.
-const HISTORIES: u64 = 30;
+const HISTORIES: u64 = 10;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable} is no number")))
