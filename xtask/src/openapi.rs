@@ -317,6 +317,8 @@ mod tests {
         }
         let there = fs::read_dir(root.join(DATA)).unwrap().filter_map(Result::ok);
         let there = there.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"));
+        // The words of fields are not in the documents; they were asked of a running server (see the folder's README).
+        let there = there.filter(|entry| entry.file_name() != "enums.json");
         assert_eq!(there.count(), files.len(), "data that nobody makes");
     }
 }

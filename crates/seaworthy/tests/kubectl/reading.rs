@@ -17,6 +17,8 @@ static CHANGES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r#""\S*/kubectl-edit-\d+\.yaml""#, "FILE"),
         // Only newer releases name the namespace.
         (r"deleted from \S+ namespace", "deleted"),
+        // What kubectl logs for itself when its time runs out in the middle of a request, as it happens to.
+        (r"(?m)^[EWI]\d{4} [\d:.]+ +\d+ reflector\.go:\d+\].*\n", ""),
         // What `diff` is called with, and how old it finds that.
         (r"(?m)^diff .*\n", ""),
         (r"(?m)^(---|\+\+\+) \S*/(LIVE|MERGED)-\d+/(\S+).*$", "$1 $2/$3"),
@@ -45,6 +47,7 @@ fn only_what_changes_from_run_to_run_is_replaced() {
         format!("NAME   AGE   X\na      3s    1\nb      12s   2\nc      5s\nuid: {uid}\n  resourceVersion: \"12\"\n");
     let read = "NAME   AGE   X\na      AGE   1\nb      AGE   2\nc      AGE\nuid: UID\n  resourceVersion: \"N\"";
     assert_eq!(of(&text), read);
+    assert_eq!(of("a\nE1115 18:05:15.536413   20856 reflector.go:227] \"Failed to watch\"\nb\n"), "a\nb");
     let settled = "timeout: 30s\nimage: a:1.2\nat 3s";
     assert_eq!(of(settled), settled);
 }
