@@ -13,7 +13,10 @@ use kube::Api;
 use kube::api::ListParams;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::meta::Condition;
+use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
+use seaworthy_api::vocabulary::machineconfiguration::node::{DESIRED_DRAIN, LAST_APPLIED_DRAIN};
+use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
 use seaworthy_plan::change::Change;
 use seaworthy_plan::drain::{self, Progress, UnknownWish};
 use seaworthy_plan::eviction::{Budgets, Rules, evictions};
@@ -197,7 +200,7 @@ fn drained(progress: &MachineConfigNode) -> Option<&Condition> {
 /// What the drain looks at of a node.
 fn wishes(node: &Option<Arc<Node>>) -> Option<impl PartialEq> {
     let node = node.as_ref()?;
-    let view = NodeView::of(node, None);
-    let owned = |text: Option<&str>| text.map(str::to_owned);
-    Some((owned(view.desired_drain), owned(view.last_applied_drain), owned(view.cordoned_for), view.is_unschedulable))
+    let said = |key: Annotation| key.of(&node.metadata);
+    let is_unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    Some((said(DESIRED_DRAIN), said(LAST_APPLIED_DRAIN), said(CORDONED_FOR), is_unschedulable))
 }

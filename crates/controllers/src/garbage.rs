@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::garbage::{self, Limits};
@@ -44,10 +46,10 @@ impl GarbageController {
         });
         let mark = Arc::clone(&queue);
         caches.nodes.listen(move |delta| {
-            let used = |node: &Option<Arc<_>>| {
-                let view = NodeView::of(node.as_deref()?, None);
-                Some([view.current_config, view.desired_config].map(|config| config.map(str::to_owned)))
-            };
+            fn used(node: &Option<Arc<Node>>) -> Option<[Option<&str>; 2]> {
+                let metadata = &node.as_ref()?.metadata;
+                Some([annotation::CURRENT_CONFIG.of(metadata), annotation::DESIRED_CONFIG.of(metadata)])
+            }
             if used(&delta.before) != used(&delta.after) {
                 mark.mark(());
             }

@@ -165,7 +165,7 @@ impl RolloutController {
                 return Ok((moment, promised));
             }
             let unseen: Vec<String> = {
-                let views = views(&moment.nodes, &BTreeMap::new());
+                let views = views(moment.nodes.iter(), &BTreeMap::new());
                 let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
                 promised.unseen(pools.assign(&views).nodes_of(name)).into_iter().map(str::to_owned).collect()
             };
@@ -190,12 +190,7 @@ impl RolloutController {
             self.forget_pool(name);
             return Ok(Next::change());
         };
-        let progress: BTreeMap<&str, &MachineConfigNode> =
-            moment.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect();
-        let views = views(&moment.nodes, &progress);
         let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
-        let assignment = pools.assign(&views);
-        let nodes = assignment.nodes_of(name);
         if pools.selecting_all.contains(&name) {
             // The pool is told by its owner's mistake alone; no node is moved by it.
             return Ok(Next::change());
@@ -206,6 +201,15 @@ impl RolloutController {
         let topology =
             infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
         let partner = partner(name, topology, &moment.pools);
+        let progress = progress(&moment);
+        // The nodes of other pools are not looked at: there may be many more of them.
+        let is_looked_at = |node: &&Arc<Node>| {
+            let pool = pools.of_labels(node.metadata.labels.as_ref()).primary();
+            pool == Some(name) || (partner.is_some() && pool == partner.map(|partner| partner.name))
+        };
+        let views = views(moment.nodes.iter().filter(is_looked_at), &progress);
+        let assignment = pools.assign(&views);
+        let nodes = assignment.nodes_of(name);
         let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
         let boots = boots(&moment.pools, &moment.rendered);
         let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
@@ -247,16 +251,15 @@ impl RolloutController {
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
         let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
         let recheck = [recheck, is_waiting.then_some(ANSWER)].into_iter().flatten().min();
-        let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(views.len()).unwrap_or(u32::MAX));
+        let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(moment.nodes.len()).unwrap_or(u32::MAX));
         Ok(Next { recheck, rest })
     }
 
     /// The nodes without a pool have a MachineConfigNode too, which says why nothing moves them.
     async fn unassigned(&self) -> Result<Next, WriteError> {
         let moment = self.moment();
-        let progress: BTreeMap<&str, &MachineConfigNode> =
-            moment.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect();
-        let views = views(&moment.nodes, &progress);
+        let progress = progress(&moment);
+        let views = views(moment.nodes.iter(), &progress);
         let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
         let assignment = pools.assign(&views);
         let now = to_second(self.context.now());
@@ -363,11 +366,17 @@ impl Controller for RolloutController {
     }
 }
 
-fn views<'a>(nodes: &'a [Arc<Node>], progress: &BTreeMap<&str, &'a MachineConfigNode>) -> Vec<NodeView<'a>> {
-    nodes
-        .iter()
-        .map(|node| NodeView::of(node, progress.get(node.metadata.name.as_deref().unwrap_or_default()).copied()))
-        .collect()
+/// The MachineConfigNodes by the names of their nodes.
+fn progress(moment: &Moment) -> BTreeMap<&str, &MachineConfigNode> {
+    moment.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect()
+}
+
+fn views<'a>(
+    nodes: impl Iterator<Item = &'a Arc<Node>>,
+    progress: &BTreeMap<&str, &'a MachineConfigNode>,
+) -> Vec<NodeView<'a>> {
+    let of = |name: Option<&str>| progress.get(name.unwrap_or_default()).copied();
+    nodes.map(|node| NodeView::of(node, of(node.metadata.name.as_deref()))).collect()
 }
 
 /// In a cluster with an arbiter, the other pool that keeps quorum.
@@ -398,20 +407,15 @@ pub(crate) fn boots<'a>(pools: &'a [Arc<MachineConfigPool>], rendered: &'a [Arc<
 /// What the roll-out looks at of a node. Heartbeats are not among it.
 fn seen(node: &Option<Arc<Node>>) -> Option<impl PartialEq> {
     let node = node.as_ref()?;
-    let spec = node.spec.clone().unwrap_or_default();
-    let conditions: Vec<(String, String)> = node
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten())
-        .map(|condition| (condition.type_.clone(), condition.status.clone()))
-        .collect();
+    let spec = node.spec.as_ref();
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     Some((
-        node.metadata.labels.clone(),
-        node.metadata.annotations.clone(),
-        node.metadata.uid.clone(),
-        spec.taints,
-        spec.unschedulable,
-        conditions,
+        &node.metadata.labels,
+        &node.metadata.annotations,
+        &node.metadata.uid,
+        spec.and_then(|spec| spec.taints.as_ref()),
+        spec.and_then(|spec| spec.unschedulable),
+        conditions.map(|condition| (&condition.type_, &condition.status)).collect::<Vec<_>>(),
     ))
 }
 

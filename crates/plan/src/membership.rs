@@ -96,12 +96,17 @@ impl<'a> Pools<'a> {
 
     /// The pools of a node.
     pub fn of(&self, node: &NodeView<'_>) -> Membership<'a> {
-        if node.label(label::OS.as_str()) == Some(WINDOWS) {
+        self.of_labels(node.labels)
+    }
+
+    /// The pools of a node with these labels: nothing else of it counts.
+    pub fn of_labels(&self, labels: Option<&BTreeMap<String, String>>) -> Membership<'a> {
+        if labels.and_then(|labels| labels.get(label::OS.as_str())).is_some_and(|system| system == WINDOWS) {
             return Membership::Nowhere;
         }
         let (mut is_master, mut is_worker, mut custom) = (false, false, Vec::new());
         for (pool, selection) in &self.pools {
-            if selection.matches(node.labels) {
+            if selection.matches(labels) {
                 match pool.name {
                     MASTER => is_master = true,
                     WORKER => is_worker = true,

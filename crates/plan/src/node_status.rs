@@ -6,6 +6,7 @@
 //!   the node runs its target, all steps are False again and `Updated` is True.
 //! - `Updated` carries the reason why the node does not move. The sentence stays the same as long as the reason does.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -80,12 +81,42 @@ pub fn orphans<'a>(progress: &[&'a MachineConfigNode], nodes: &[NodeView<'_>]) -
 
 /// The object that a node should have, with its status.
 pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
+    let mut object = MachineConfigNode::new(inputs.node.name, spec(inputs));
+    object.metadata.owner_references = owners(inputs.node);
+    object.status = Some(status(inputs, &object.spec));
+    object
+}
+
+/// Whether the object is as it should be already. It is asked of every node at every decision, and mostly it is: so
+/// nothing is built for the answer.
+pub fn is_told(inputs: &Inputs<'_>) -> bool {
+    let Some((old, status)) = inputs.old.and_then(|old| old.status.as_ref().map(|status| (old, status))) else {
+        return false;
+    };
+    let spec = spec(inputs);
+    let steps = Steps::of(inputs);
+    let mut types = TYPES.map(|_| false);
+    let mut is_said = |found: &Condition| {
+        let Some(nth) = TYPES.into_iter().position(|type_| type_.as_str() == found.type_) else { return true };
+        types[nth] = true;
+        steps.is_said(TYPES[nth], found)
+    };
+    old.spec == spec
+        && old.metadata.owner_references == owners(inputs.node)
+        && status.config_version.as_ref() == Some(&version(inputs.node, &spec))
+        && status.config_image == image(inputs.node)
+        && status.observed_generation == Some(generation(inputs, &spec))
+        && status.conditions.iter().flatten().all(&mut is_said)
+        && types.into_iter().all(|is_there| is_there)
+}
+
+fn spec(inputs: &Inputs<'_>) -> MachineConfigNodeSpec {
     let node = inputs.node;
     let order = match inputs.target.filter(|_| inputs.is_chosen) {
         Some(target) => (Some(target.config), target.image),
         None => (node.desired_config, node.desired_image),
     };
-    let spec = MachineConfigNodeSpec {
+    MachineConfigNodeSpec {
         node: reference(node.name),
         pool: reference(inputs.pool.unwrap_or(NOT_YET_SET)),
         config_version: NodeConfigVersionSpec {
@@ -97,20 +128,19 @@ pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
             .filter(|image| !image.is_empty())
             .map(|image| NodeConfigImageSpec { desired_image: image.to_owned(), unknown: Unknown::default() }),
         unknown: Unknown::default(),
-    };
-    let mut object = MachineConfigNode::new(node.name, spec);
-    // Without an identity there is nobody to belong to: manifests are not in a cluster.
-    if !node.uid.is_empty() {
-        object.metadata.owner_references = Some(vec![OwnerReference {
-            api_version: "v1".to_owned(),
-            kind: "Node".to_owned(),
-            name: node.name.to_owned(),
-            uid: node.uid.to_owned(),
-            ..OwnerReference::default()
-        }]);
     }
-    object.status = Some(status(inputs, &object.spec));
-    object
+}
+
+/// Without an identity there is nobody to belong to: manifests are not in a cluster.
+fn owners(node: &NodeView<'_>) -> Option<Vec<OwnerReference>> {
+    let owner = || OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        name: node.name.to_owned(),
+        uid: node.uid.to_owned(),
+        ..OwnerReference::default()
+    };
+    (!node.uid.is_empty()).then(|| vec![owner()])
 }
 
 /// Whether the object has to be written, and its status: an object that says the same is left alone.
@@ -142,25 +172,11 @@ pub fn changes(old: Option<&MachineConfigNode>, new: &MachineConfigNode, is_unan
 }
 
 fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNodeStatus {
-    let node = inputs.node;
     // What else is in the status belongs to others: pinned images, changes that could not be taken over.
     let mut status = inputs.old.and_then(|old| old.status.clone()).unwrap_or_default();
-    let text = |value: Option<&str>| value.filter(|text| !text.is_empty()).map(str::to_owned);
-    status.config_version = Some(NodeConfigVersionStatus {
-        current: text(node.current_config),
-        desired: spec.config_version.desired.clone(),
-        unknown: Unknown::default(),
-    });
-    status.config_image =
-        (node.current_image.is_some() || node.desired_image.is_some()).then(|| NodeConfigImageStatus {
-            current_image: text(node.current_image),
-            desired_image: text(node.desired_image),
-            unknown: Unknown::default(),
-        });
-    // The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.
-    let generation = inputs.old.and_then(|old| old.metadata.generation).unwrap_or(0);
-    let generation = generation + i64::from(inputs.old.is_none_or(|old| old.spec != *spec));
-    status.observed_generation = Some(generation.max(1)).max(status.observed_generation);
+    status.config_version = Some(version(inputs.node, spec));
+    status.config_image = image(inputs.node);
+    status.observed_generation = Some(generation(inputs, spec));
     let old = status.conditions.take().unwrap_or_default();
     let steps = Steps::of(inputs);
     // The list keeps its order, whoever put something into it: a new order would be a write.
@@ -179,8 +195,36 @@ fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNod
     status
 }
 
+fn version(node: &NodeView<'_>, spec: &MachineConfigNodeSpec) -> NodeConfigVersionStatus {
+    NodeConfigVersionStatus {
+        current: text(node.current_config),
+        desired: spec.config_version.desired.clone(),
+        unknown: Unknown::default(),
+    }
+}
+
+fn image(node: &NodeView<'_>) -> Option<NodeConfigImageStatus> {
+    (node.current_image.is_some() || node.desired_image.is_some()).then(|| NodeConfigImageStatus {
+        current_image: text(node.current_image),
+        desired_image: text(node.desired_image),
+        unknown: Unknown::default(),
+    })
+}
+
+fn text(value: Option<&str>) -> Option<String> {
+    value.filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.
+fn generation(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> i64 {
+    let seen = inputs.old.and_then(|old| old.metadata.generation).unwrap_or(0);
+    let next = seen + i64::from(inputs.old.is_none_or(|old| old.spec != *spec));
+    let observed = inputs.old.and_then(|old| old.status.as_ref()?.observed_generation).unwrap_or(1);
+    next.max(observed).max(1)
+}
+
 /// What a condition says.
-type Said = (ConditionStatus, &'static str, String);
+type Said<'a> = (ConditionStatus, &'static str, Cow<'a, str>);
 
 /// How far a node is.
 struct Steps<'a> {
@@ -205,11 +249,20 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// Whether a condition says what it should.
+    fn is_said(&self, type_: NodeCondition, found: &Condition) -> bool {
+        if is_foreign(type_) {
+            return true;
+        }
+        let (status, reason, message) = self.say(type_).unwrap_or_else(|| self.not_reached(type_, Some(found)));
+        found.status == status && found.reason == reason && found.message == message
+    }
+
     /// What a condition says; `None` leaves it as it is.
-    fn say(&self, type_: NodeCondition) -> Option<Said> {
+    fn say(&self, type_: NodeCondition) -> Option<Said<'a>> {
         let node = self.inputs.node;
-        let done = |what: &str| (True, NodeReason::Done.as_str(), what.to_owned());
-        let underway = |what: &str| (Underway, NodeReason::InProgress.as_str(), what.to_owned());
+        let done = |what: &'static str| (True, NodeReason::Done.as_str(), what.into());
+        let underway = |what: &'static str| (Underway, NodeReason::InProgress.as_str(), what.into());
         let is_working = matches!(node.state, Some(State::Working | State::Rebooting)) || self.is_failing;
         let is_draining =
             node.desired_drain.is_some_and(|text| text.strip_prefix("drain-") == Some(self.order)) && !self.is_drained;
@@ -217,9 +270,9 @@ impl<'a> Steps<'a> {
         match type_ {
             NodeCondition::Updated => Some(self.updated()),
             NodeCondition::NodeDegraded if self.is_failing => {
-                Some((True, NodeReason::Failed.as_str(), node.reason.to_owned()))
+                Some((True, NodeReason::Failed.as_str(), node.reason.into()))
             }
-            NodeCondition::NodeDegraded => Some((False, NodeReason::Healthy.as_str(), String::new())),
+            NodeCondition::NodeDegraded => Some((False, NodeReason::Healthy.as_str(), "".into())),
             _ if self.order.is_empty() => None,
             NodeCondition::UpdatePrepared if is_working => Some(done("The update was checked")),
             NodeCondition::Cordoned if is_draining || self.is_drained => Some(match node.is_unschedulable {
@@ -239,55 +292,65 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn updated(&self) -> Said {
+    fn updated(&self) -> Said<'a> {
         let Inputs { node, target, waiting, .. } = self.inputs;
         match (target, waiting) {
             (Some(target), _) if node.is_updated(*target) => {
                 let message = format!("The node runs {}", target.config);
-                (True, WaitingReason::Updated.as_str(), message)
+                (True, WaitingReason::Updated.as_str(), message.into())
             }
-            (_, Some(reason)) => (False, reason.word().as_str(), reason.lasting()),
+            (_, Some(reason)) => (False, reason.word().as_str(), reason.lasting().into()),
             // In the words of a node that is on its way, which it is as soon as the order is written.
-            (Some(_), None) => (False, WaitingReason::Updating.as_str(), UPDATING.to_owned()),
-            (None, None) => (False, WaitingReason::NotInPool.as_str(), Reason::NotInPool.to_string()),
+            (Some(_), None) => (False, WaitingReason::Updating.as_str(), UPDATING.into()),
+            (None, None) => (False, WaitingReason::NotInPool.as_str(), Reason::NotInPool.to_string().into()),
         }
     }
 
-    fn draining(&self) -> Said {
+    fn draining(&self) -> Said<'a> {
         match self.inputs.evictions.filter(|evictions| !evictions.is_feasible()) {
-            Some(evictions) => (Underway, WaitingReason::DrainBlocked.as_str(), evictions.said()),
-            None => (Underway, NodeReason::InProgress.as_str(), "The pods are leaving".to_owned()),
+            Some(evictions) => (Underway, WaitingReason::DrainBlocked.as_str(), evictions.said().into()),
+            None => (Underway, NodeReason::InProgress.as_str(), "The pods are leaving".into()),
         }
     }
 
     /// What a step says that this order has not reached.
-    fn not_reached(&self, type_: NodeCondition, old: Option<&Condition>) -> Said {
+    fn not_reached<'s>(&'s self, type_: NodeCondition, old: Option<&'s Condition>) -> Said<'s> {
+        // A message that is right already is taken as it is.
+        let said = |old: &'s Condition, about: &str, what: &str| -> Cow<'s, str> {
+            match old.message.strip_prefix(about) == Some(what) {
+                true => Cow::Borrowed(&old.message),
+                false => format!("{about}{what}").into(),
+            }
+        };
         match old {
             None => {
                 let message = format!("This node has not yet entered the {type_} phase");
-                (False, NodeReason::NotYetOccurred.as_str(), message)
+                (False, NodeReason::NotYetOccurred.as_str(), message.into())
             }
             Some(old) if old.reason == NodeReason::NotYetOccurred.as_str() => {
-                (False, NodeReason::NotYetOccurred.as_str(), old.message.clone())
+                (False, NodeReason::NotYetOccurred.as_str(), Cow::Borrowed(&old.message))
             }
-            Some(_) if self.order.is_empty() => {
+            Some(old) if self.order.is_empty() => {
                 let config = self.inputs.node.current_config.unwrap_or(NOT_YET_SET);
-                (False, NodeReason::Updated.as_str(), format!("{config}: the steps to it are over"))
+                (False, NodeReason::Updated.as_str(), said(old, config, ": the steps to it are over"))
             }
-            Some(_) => (False, NodeReason::NotReached.as_str(), format!("{}: not reached yet", self.order)),
+            Some(old) => (False, NodeReason::NotReached.as_str(), said(old, self.order, ": not reached yet")),
         }
     }
 }
 
-fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, now: Timestamp) -> Condition {
-    // Of pinned images and release images nothing is known here: what others said stays.
-    let is_foreign = matches!(
+/// Of pinned images and release images nothing is known here: what others said stays.
+fn is_foreign(type_: NodeCondition) -> bool {
+    matches!(
         type_,
         NodeCondition::PinnedImageSetsProgressing
             | NodeCondition::PinnedImageSetsDegraded
             | NodeCondition::InternalReleaseImageDegraded
-    );
-    if let Some(old) = old.filter(|_| is_foreign) {
+    )
+}
+
+fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, now: Timestamp) -> Condition {
+    if let Some(old) = old.filter(|_| is_foreign(type_)) {
         return old.clone();
     }
     let (status, reason, message) = steps.say(type_).unwrap_or_else(|| steps.not_reached(type_, old));
@@ -297,7 +360,7 @@ fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, n
         observed_generation: old.and_then(|old| old.observed_generation),
         status: status.into(),
         reason: reason.to_owned(),
-        message,
+        message: message.into_owned(),
         type_: type_.as_str().to_owned(),
         unknown: old.map(|old| old.unknown.clone()).unwrap_or_default(),
     }

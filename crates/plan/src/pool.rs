@@ -109,7 +109,7 @@ fn of_machine_config_nodes(inputs: &Inputs<'_>, report: &rollout::Decision<'_>) 
     for node in inputs.nodes {
         let old = inputs.progress.get(node.name).copied();
         let is_chosen = chosen.contains(node.name);
-        let object = node_status::desired(&node_status::Inputs {
+        let told = node_status::Inputs {
             node,
             pool: Some(inputs.pool.name),
             target,
@@ -118,7 +118,11 @@ fn of_machine_config_nodes(inputs: &Inputs<'_>, report: &rollout::Decision<'_>) 
             evictions: inputs.evictions.get(node.name).map(Arc::as_ref),
             old,
             now: inputs.now,
-        });
+        };
+        if node_status::is_told(&told) {
+            continue;
+        }
+        let object = node_status::desired(&told);
         let is_unanswered = is_chosen || (inputs.unanswered.contains(node.name) && !node.has_answered());
         changes.extend(node_status::changes(old, &object, is_unanswered));
     }

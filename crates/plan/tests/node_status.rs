@@ -11,7 +11,7 @@ use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::{NodeView, Target};
-use seaworthy_plan::node_status::{Inputs, desired, differs, orphans};
+use seaworthy_plan::node_status::{Inputs, desired, differs, is_told, orphans};
 use seaworthy_plan::waiting::Reason;
 use serde_json::json;
 use support::{NOW, annotate, node};
@@ -29,8 +29,9 @@ struct Given<'a> {
 }
 
 fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
-    desired(&Inputs {
-        node: &NodeView::of(node, None),
+    let view = NodeView::of(node, None);
+    let inputs = Inputs {
+        node: &view,
         pool: Some("worker"),
         target: Some(TARGET),
         is_chosen: given.is_chosen,
@@ -38,7 +39,14 @@ fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
         evictions: given.evictions,
         old: given.old,
         now: NOW + given.later,
-    })
+    };
+    let object = desired(&inputs);
+    // Whatever the case: the quick answer and the whole object agree on whether anything is to be written.
+    for old in [given.old, Some(&object)] {
+        let inputs = Inputs { old, ..inputs };
+        assert_eq!(is_told(&inputs), differs(old, &desired(&inputs)) == (false, false), "{old:#?}");
+    }
+    object
 }
 
 /// Status, reason and message of a condition.

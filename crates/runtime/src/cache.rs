@@ -62,6 +62,7 @@ pub struct Cache<K> {
     state: RwLock<State<K>>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
+    slim: fn(&mut K),
 }
 
 struct State<K> {
@@ -78,10 +79,18 @@ const REMEMBERED: usize = 4096;
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
+        Cache::slimmed(|_| {})
+    }
+}
+
+impl<K> Cache<K> {
+    /// `slim` takes from every object what nobody here reads.
+    pub fn slimmed(slim: fn(&mut K)) -> Self {
         Cache {
             state: RwLock::new(State { objects: BTreeMap::new(), listed: None, gone: VecDeque::new() }),
             listeners: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
+            slim,
         }
     }
 }
@@ -129,7 +138,8 @@ impl<K: Resource> Cache<K> {
     }
 
     /// Takes in the answer to a write of ours, ahead of the watch.
-    pub fn wrote(&self, object: K) {
+    pub fn wrote(&self, mut object: K) {
+        self.strip(&mut object);
         self.change(|state| if state.is_gone(&object) { None } else { state.apply(object) }.into_iter().collect());
     }
 
@@ -154,6 +164,12 @@ impl<K: Resource> Cache<K> {
         }
     }
 
+    /// An object that is held costs memory for as long as it is there.
+    fn strip(&self, object: &mut K) {
+        object.meta_mut().managed_fields = None;
+        (self.slim)(object);
+    }
+
     fn change(&self, change: impl FnOnce(&mut State<K>) -> Vec<Delta<K>>) {
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         let deltas = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
@@ -173,14 +189,12 @@ where
 {
     /// Keeps the cache true for as long as it is polled. Errors of the watch are logged and tried again; an object that
     /// cannot be read is logged, and what was held of it stays.
-    ///
-    /// `slim` takes from every object what nobody here reads.
-    pub async fn run(self: Arc<Self>, api: Api<Checked<K>>, config: watcher::Config, slim: fn(&mut K)) {
+    pub async fn run(self: Arc<Self>, api: Api<Checked<K>>, config: watcher::Config) {
         let mut events = std::pin::pin!(watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    if let Some(event) = self.sound(event, slim) {
+                    if let Some(event) = self.sound(event) {
                         self.follow(event);
                     }
                 }
@@ -189,11 +203,10 @@ where
         }
     }
 
-    fn sound(&self, event: watcher::Event<Checked<K>>, slim: fn(&mut K)) -> Option<watcher::Event<K>> {
+    fn sound(&self, event: watcher::Event<Checked<K>>) -> Option<watcher::Event<K>> {
         let read = |object: Checked<K>| match object {
             Checked::Sound(mut object) => {
-                object.meta_mut().managed_fields = None;
-                slim(&mut object);
+                self.strip(&mut object);
                 Some(object)
             }
             Checked::Unreadable { metadata, error } => {
@@ -358,6 +371,16 @@ mod tests {
         assert_eq!(held(&cache), [("a".to_owned(), 5)]);
         cache.follow(Event::Apply(map("a", 6)));
         assert_eq!(held(&cache), [("a".to_owned(), 6)]);
+    }
+
+    #[test]
+    fn own_write_is_slimmed_as_the_watch_is() {
+        let cache = Cache::<ConfigMap>::slimmed(|map| map.data = None);
+        let mut fat = map("a", 1);
+        fat.data = Some(Default::default());
+        fat.metadata.managed_fields = Some(Vec::new());
+        cache.wrote(fat);
+        assert_eq!(*cache.all()[0], map("a", 1));
     }
 
     #[test]

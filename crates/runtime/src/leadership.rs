@@ -61,17 +61,15 @@ impl Leadership {
         let mut until = self.until.clone();
         loop {
             let now = *until.borrow_and_update();
-            let moment = async {
-                match now {
-                    Until::Never => {}
-                    Until::Then(until) => sleep_until(until).await,
-                    // Nobody is left who could change that: to ask for changes would be to ask without end.
-                    Until::Always => std::future::pending().await,
-                }
+            let end = match now {
+                Until::Never => return,
+                Until::Then(end) => end,
+                // Nobody is there who could change it, and to ask for a change would be answered at once, for ever.
+                Until::Always => return std::future::pending().await,
             };
             tokio::select! {
-                () = moment => return,
-                changed = until.changed(), if now != Until::Always => if changed.is_err() { return },
+                () = sleep_until(end) => return,
+                changed = until.changed() => if changed.is_err() { return },
             }
         }
     }
@@ -186,5 +184,32 @@ fn seen(lease: &Lease) -> Seen {
         revision: lease.metadata.resource_version.clone().unwrap_or_default(),
         transitions: spec.lease_transitions.unwrap_or_default(),
         duration: spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Wake};
+
+    use super::*;
+
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_is_alone_waits_for_the_loss_without_working() {
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let leadership = Leadership::alone();
+        let lost = pin!(leadership.lost());
+        assert!(lost.poll(&mut Context::from_waker(&Arc::clone(&woken).into())).is_pending());
+        assert!(!woken.0.load(Ordering::Relaxed), "it asks to be looked at again at once");
     }
 }

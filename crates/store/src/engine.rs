@@ -1,12 +1,14 @@
-//! Where the log is kept: a small trait, on disk ([`Redb`]) or in memory ([`Memory`]).
+//! Where the log is kept: a small trait, on disk ([`Redb`]), in memory ([`Memory`]), or not at all.
 
 mod memory;
+mod oblivion;
 mod redb;
 mod row;
 
 use std::io;
 
 pub use self::memory::Memory;
+pub(crate) use self::oblivion::Oblivion;
 pub use self::redb::{FILE, Redb};
 pub use self::row::{Row, RowKind};
 

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
-use crate::engine::{Memory, Redb};
+use crate::engine::{Oblivion, Redb};
 use crate::folder::Folder;
 use crate::writer::{Commit, Request, Writer};
 use crate::{
@@ -71,7 +71,7 @@ impl Store {
 
     /// A store that forgets everything when it is dropped.
     pub fn in_memory(indexer: Indexer, window: Window) -> Result<Self, OpenError> {
-        Store::with_engine(Memory::new(), indexer, window)
+        Store::with_engine(Oblivion::default(), indexer, window)
     }
 
     /// A store whose log is kept by `engine`.

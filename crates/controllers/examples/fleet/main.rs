@@ -28,8 +28,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The pools, with the part of all nodes that each has, in percent.
 const POOLS: [(&str, usize); 4] = [("worker", 50), ("infra", 25), ("edge", 15), ("master", 10)];
-/// Once nothing was written for so long, nothing is under way: it is longer than any wait of the controllers'.
-const QUIET: Duration = Duration::from_secs(7);
+/// Once nothing was written for so long, nothing is under way: longer than any rest of a controller, which is ten seconds.
+const QUIET: Duration = Duration::from_secs(12);
 /// How long idling is measured.
 const IDLE: Duration = Duration::from_secs(20);
 /// How long one stage may take.
@@ -78,9 +78,10 @@ async fn run(nodes: usize, takes: Duration) -> Result<Value, Failed> {
             *members.entry(role).or_insert(0_usize) += 1;
         }
         until_all_run(&client, &before, &members).await?;
+        let joined = filling.wall();
         until_quiet(&plane_door).await;
         let filled = json!({
-            "wallMs": millis(filling.wall() - QUIET), "cpuMs": millis(filling.cpu()),
+            "wallMs": millis(joined), "cpuMs": millis(filling.cpu()),
             "planeWrites": plane_door.writes(), "residentBytes": meter::memory("VmRSS"),
         });
         let node = machines::name(0);
@@ -257,6 +258,7 @@ fn controller_config() -> Value {
             "infra": {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {}, "spec": {"cloudConfig": {"name": ""}}},
             "dns": {"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": {}, "spec": {"baseDomain": "example.com"}},
             "proxy": null,
+            "baseOSContainerImage": "quay.io/example/os@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         },
     })
 }

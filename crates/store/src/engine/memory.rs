@@ -1,4 +1,4 @@
-//! The log in memory, for tests and for control planes that nobody needs again.
+//! The log in memory, for tests that open it again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
