@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::HeaderValue;
 use seaworthy_ignition::Version;
+use tokio::sync::watch;
 
 use crate::content::Dish;
 
@@ -100,17 +101,30 @@ pub type Pools = BTreeMap<String, Arc<Answers>>;
 /// Where the answers lie. Whoever makes them puts all of them down at once; whoever gives them out takes what lies there.
 #[derive(Debug, Default)]
 pub struct Shelf {
-    pools: RwLock<Option<Arc<Pools>>>,
+    pools: watch::Sender<Option<Arc<Pools>>>,
 }
 
 impl Shelf {
     /// Puts these answers in the place of the former ones.
     pub fn put(&self, pools: Pools) {
-        *self.pools.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pools));
+        self.pools.send_replace(Some(Arc::new(pools)));
     }
 
     /// What lies there; nothing until something was put down for the first time.
     pub fn take(&self) -> Option<Arc<Pools>> {
-        self.pools.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.pools.borrow().clone()
+    }
+
+    /// Waits until what lies there is as it should be.
+    pub async fn until(&self, is_right: impl Fn(&Pools) -> bool) -> Arc<Pools> {
+        let mut changes = self.pools.subscribe();
+        loop {
+            let pools = changes.borrow_and_update().clone();
+            match pools.filter(|pools| is_right(pools)) {
+                Some(pools) => return pools,
+                // The sender lives in self, so waiting cannot fail.
+                None => drop(changes.changed().await),
+            }
+        }
     }
 }

@@ -20,9 +20,10 @@ pub struct Remote {
 /// is no way around it.
 pub fn find(config: &Node<'_>) -> Option<Remote> {
     for key in ["merge", "replace"] {
-        let reference = config.dig(&["ignition", "config", key]);
-        let is_used = |node: &&Node<'_>| node.as_list().map_or(!node.is_null(), |list| !list.is_empty());
-        if reference.filter(is_used).is_some() {
+        let Some(reference) = config.dig(&["ignition", "config", key]) else { continue };
+        let mut references = reference.as_list().unwrap_or(std::slice::from_ref(reference)).iter();
+        // Also one in place: it was to be merged when the pool was rendered.
+        if references.any(|reference| !reference.text_of("source").is_empty()) {
             let path = Path::of(&["ignition", "config", key]);
             return Some(Remote { path, why: "the config refers to another one".to_owned() });
         }
