@@ -58,7 +58,7 @@ async fn serve(options: &Apiserver) -> Result<u8, Failure> {
 }
 
 /// Waits for Ctrl-C or a request to end.
-async fn stopped() {
+pub(super) async fn stopped() {
     use tokio::signal::unix::{SignalKind, signal};
     let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     match (interrupt, terminate) {

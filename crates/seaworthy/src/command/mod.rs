@@ -10,6 +10,7 @@ mod lint;
 mod pages;
 mod render;
 mod rollout;
+mod server;
 mod ssh_key;
 mod value;
 mod workspace;
@@ -30,6 +31,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,
         Command::Apiserver(options) => apiserver::run(&options)?,
+        Command::Server(options) => server::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
         Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,
     };

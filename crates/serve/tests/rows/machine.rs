@@ -76,8 +76,12 @@ impl Machine {
     fn new(program: &Path, stub: &Value) -> Machine {
         let machine = Machine { folder: tempfile::tempdir().unwrap(), program: program.to_owned() };
         std::fs::create_dir_all(machine.root().join("etc/selinux")).unwrap();
-        // It reads whether files need labels.
-        std::fs::write(machine.root().join("etc/selinux/config"), "SELINUX=disabled\n").unwrap();
+        // At the end it has files labelled, which a folder cannot have: what does that has nothing to do.
+        std::fs::write(machine.root().join("etc/selinux/config"), "SELINUXTYPE=none\n").unwrap();
+        std::fs::create_dir(machine.path("bin")).unwrap();
+        let setfiles = machine.path("bin/setfiles");
+        std::fs::write(&setfiles, "#!/bin/sh\ncat > /dev/null\n").unwrap();
+        std::fs::set_permissions(&setfiles, std::fs::Permissions::from_mode(0o755)).unwrap();
         std::fs::write(machine.path("stub.ign"), stub.to_string()).unwrap();
         machine
     }
@@ -99,6 +103,7 @@ impl Machine {
         {
             command.arg(option).arg(self.path(name));
         }
+        command.env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.path("bin").display()));
         command.env("IGNITION_CONFIG_FILE", self.path("stub.ign")).stdin(Stdio::null()).kill_on_drop(true);
         let output = tokio::time::timeout(std::time::Duration::from_secs(60), command.output()).await;
         output.unwrap_or_else(|_| panic!("the stage {stage} does not end")).unwrap()
