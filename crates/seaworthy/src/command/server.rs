@@ -38,6 +38,12 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
     if let Some(file) = &options.token_file {
         keys.tokens = read_tokens(file).map_err(Failure::unreadable)?;
     }
+    if options.bootstrap.is_some() && !options.open && keys.tokens.is_empty() && options.client_ca.is_none() {
+        return Err(Failure::unreadable(
+            "nobody would be served: without a cluster there are no bootstrap tokens; name tokens with --token-file or an \
+             authority with --client-ca, or serve everyone with --open",
+        ));
+    }
     let files =
         Files { certificate: options.cert.clone(), key: options.key.clone(), clients: options.client_ca.clone() };
     let versions = match options.tls_min_version {
@@ -48,12 +54,6 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
     let shelf = Arc::new(Shelf::default());
     let source = match &options.bootstrap {
         Some(base) => {
-            if !options.open && keys.tokens.is_empty() && options.client_ca.is_none() {
-                return Err(Failure::unreadable(
-                    "nobody would be served: without a cluster there are no bootstrap tokens; name tokens with --token-file \
-                     or an authority with --client-ca, or serve everyone with --open",
-                ));
-            }
             let folder = folder(options, base.clone())?;
             folder.check().map_err(Failure::unreadable)?;
             tokio::spawn(folder.run(Arc::clone(&shelf)))

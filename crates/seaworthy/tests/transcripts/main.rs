@@ -58,10 +58,11 @@ fn the_tour_in_the_readme_works_as_printed() {
 #[test]
 fn every_command_has_a_page_and_its_help() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cmd");
-    let pages: String = ["render", "explain", "diff", "lint", "rollout", "ignition", "crds", "apiserver", "pages"]
-        .iter()
-        .map(|page| std::fs::read_to_string(tests.join(format!("{page}.md"))).unwrap())
-        .collect();
+    let pages: String =
+        ["render", "explain", "diff", "lint", "rollout", "ignition", "crds", "apiserver", "server", "pages"]
+            .iter()
+            .map(|page| std::fs::read_to_string(tests.join(format!("{page}.md"))).unwrap())
+            .collect();
     let help = std::fs::read_to_string(tests.join("help.md")).unwrap();
     let outcome = Program::new().run(["--help"]).expect(0);
     let commands =

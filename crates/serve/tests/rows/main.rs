@@ -1,4 +1,5 @@
 //! Every row on the server of the page on server and daemon, by its number; and what is asked of the endpoint beyond.
+//! What needs a cluster is in `tests/endpoint`.
 //!
 //! Left out, with the reason:
 //!
@@ -12,7 +13,6 @@
 
 mod access;
 mod bootstrap;
-mod cluster;
 mod content;
 mod door;
 mod machine;

@@ -1,4 +1,10 @@
-//! Answers from a cluster, on whichever API server the suite is run.
+//! Answers from a cluster, on whichever API server the suite is run; the other rows of the page are in `tests/rows`.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+#[allow(dead_code, reason = "each suite uses its part")]
+#[path = "../rows/support.rs"]
+mod support;
 
 use std::fmt::Debug;
 use std::sync::Arc;
