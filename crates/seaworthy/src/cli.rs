@@ -433,8 +433,9 @@ pub struct Server {
     /// Serve everyone who reaches the port, secrets included
     #[arg(long, conflicts_with_all = ["token_file", "client_ca"])]
     pub open: bool,
-    /// How many requests a second one address may make in the long run, with ten times as many at once; 0 for any number
-    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    /// How many requests a second one address may make in the long run, with ten times as many at once, and a tenth of both
+    /// where no right token is shown; 0 for any number
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub rate_limit: u32,
     /// Where new machines find the API server; required in a cluster
     #[arg(long, value_name = "URL", required_unless_present = "bootstrap", conflicts_with = "bootstrap")]

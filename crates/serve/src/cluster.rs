@@ -83,6 +83,14 @@ struct Made {
 
 type All = BTreeMap<String, Made>;
 
+/// A pool that cannot be served since now.
+struct Refused {
+    pool: String,
+    refusal: String,
+    /// Whether its config itself is why: that does not pass.
+    is_final: bool,
+}
+
 impl Cluster {
     /// A cluster of which nothing is known yet.
     pub fn new(settings: Settings) -> Arc<Cluster> {
@@ -153,9 +161,9 @@ impl Cluster {
             };
             made = next;
             shelf.put(made.iter().map(|(pool, made)| (pool.clone(), Arc::clone(&made.answers))).collect::<Pools>());
-            for (name, refusal) in refusals {
+            for Refused { pool: name, refusal, is_final } in refusals {
                 warn!(pool = name, refusal, "nothing can be served");
-                if let Some(pool) = self.pools.named(&name) {
+                if let Some(pool) = self.pools.named(&name).filter(|_| is_final) {
                     events.tell(&*pool, Gravity::Warning, PoolEvent::ConfigNotServed.as_str(), refusal).await;
                 }
             }
@@ -163,7 +171,7 @@ impl Cluster {
     }
 
     /// Makes the answers of every pool, keeping those that are as they were, and says which pools have none since now.
-    fn make(&self, mut former: All) -> (All, Vec<(String, String)>) {
+    fn make(&self, mut former: All) -> (All, Vec<Refused>) {
         let additions = self.additions();
         let mut refusals = Vec::new();
         let mut all = All::new();
@@ -183,7 +191,8 @@ impl Cluster {
             if let Some(refusal) = made.answers.refusal()
                 && old.as_ref().and_then(|old| old.answers.refusal()) != Some(refusal)
             {
-                refusals.push((name.clone(), refusal.to_owned()));
+                let (pool, refusal) = (name.clone(), refusal.to_owned());
+                refusals.push(Refused { pool, refusal, is_final: made.recipe.is_some() });
             }
             all.insert(name, made);
         }

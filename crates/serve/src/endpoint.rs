@@ -20,7 +20,7 @@ use tracing::info;
 use crate::accept;
 use crate::access::Access;
 use crate::answers::{Encoded, Shelf};
-use crate::rate::Rate;
+use crate::rate::Rates;
 use crate::stub::is_pool_name;
 
 /// Why there is no config.
@@ -46,7 +46,7 @@ pub struct Endpoint {
     /// To whom.
     pub access: Access,
     /// How often.
-    pub rate: Rate,
+    pub rates: Rates,
 }
 
 /// What a path means.
@@ -86,15 +86,17 @@ impl Endpoint {
             Place::Nothing => return refusal(StatusCode::NOT_FOUND, "configs are at /config/<pool>"),
             Place::Config(pool) => pool,
         };
-        if !self.rate.allows(visitor.address.ip(), now) {
-            // Not 429: Ignition gives up on that, and tries again on this.
-            return later("this address asks too often");
-        }
         // Before the token: until everything is known, a right one may be unknown too, and no is no.
         let Some(pools) = self.shelf.take() else {
             return later("the pools are not known yet");
         };
-        if !self.access.admits(request.headers(), visitor.has_certificate, Timestamp::now()) {
+        let is_admitted = self.access.admits(request.headers(), visitor.has_certificate, Timestamp::now());
+        let rate = if is_admitted { &self.rates.known } else { &self.rates.strangers };
+        if !rate.allows(visitor.address.ip(), now) {
+            // Not 429: Ignition gives up on that, and tries again on this.
+            return later("this address asks too often");
+        }
+        if !is_admitted {
             let mut response = bare(StatusCode::UNAUTHORIZED);
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"seaworthy\""));
             return response;

@@ -17,6 +17,32 @@ pub struct Allowance {
     pub at_once: f64,
 }
 
+/// The two counts that are kept.
+///
+/// Machines behind one address, such as a balancer's, must not wait for each other, nor for a stranger among them: who is
+/// let in is counted apart from who is not, and may ask ten times as often.
+pub struct Rates {
+    /// Of those who are let in.
+    pub known: Rate,
+    /// Of those who are not.
+    pub strangers: Rate,
+}
+
+impl Rates {
+    /// For those who are let in, so many requests of an address a second in the long run, and so many at once.
+    pub fn new(a_second: f64, at_once: f64) -> Rates {
+        let rate = |share: f64| Rate::new(Some(Allowance { a_second: a_second * share, at_once: at_once * share }));
+        Rates { known: rate(1.0), strangers: rate(0.1) }
+    }
+}
+
+/// As many as anybody likes.
+impl Default for Rates {
+    fn default() -> Self {
+        Rates { known: Rate::new(None), strangers: Rate::new(None) }
+    }
+}
+
 /// Counts the requests of every address.
 pub struct Rate {
     allowance: Option<Allowance>,

@@ -9,7 +9,7 @@ use seaworthy_serve::access::{Keys, read_tokens};
 use seaworthy_serve::bootstrap::Folder;
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{self, Cluster, Settings};
-use seaworthy_serve::rate::{Allowance, Rate};
+use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf};
 
 use super::apiserver::stopped;
@@ -76,9 +76,11 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
     if options.open {
         paint::warning("whoever reaches the port is given the configuration, with the secrets in it (--open)");
     }
-    let a_second = f64::from(options.rate_limit);
-    let allowance = (a_second > 0.0).then_some(Allowance { a_second, at_once: a_second * AT_ONCE });
-    let endpoint = Arc::new(Endpoint { shelf, access, rate: Rate::new(allowance) });
+    let rates = match f64::from(options.rate_limit) {
+        0.0 => Rates::default(),
+        a_second => Rates::new(a_second, a_second * AT_ONCE),
+    };
+    let endpoint = Arc::new(Endpoint { shelf, access, rates });
     let listening =
         Listening::bind(endpoint, Arc::clone(&certificates), options.listen).await.map_err(Failure::unreadable)?;
     println!("https://{}", listening.address());

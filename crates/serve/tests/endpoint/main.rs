@@ -21,7 +21,7 @@ use seaworthy_serve::access::Keys;
 use seaworthy_serve::answers::Pools;
 use seaworthy_serve::cluster::{self, Settings};
 use seaworthy_serve::content::{ENCAPSULATED, KUBECONFIG, KUBELET_AUTHORITY, NODE_ANNOTATIONS};
-use seaworthy_serve::rate::Rate;
+use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Endpoint, Shelf};
 use seaworthy_testkit::Cluster;
 use serde::Serialize;
@@ -74,7 +74,7 @@ impl Harbour {
         let known = cluster::Cluster::new(settings);
         let shelf = Arc::new(Shelf::default());
         let access = Access::Asked(Keys { tokens: Vec::new(), secrets: Some(known.secrets()) });
-        let endpoint = Endpoint { shelf: Arc::clone(&shelf), access, rate: Rate::new(None) };
+        let endpoint = Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default() };
         let harbour = Harbour {
             running: tokio::spawn(known.run(client.clone(), shelf)),
             client,
@@ -92,10 +92,7 @@ impl Harbour {
         harbour
     }
 
-    fn everywhere<K: Resource<DynamicType = ()>>(&self) -> Api<K>
-    where
-        K: Resource<Scope = k8s_openapi::ClusterResourceScope>,
-    {
+    fn everywhere<K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
         Api::all(self.client.clone())
     }
 

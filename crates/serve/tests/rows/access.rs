@@ -9,7 +9,7 @@ use kube::runtime::watcher::Event;
 use rstest::rstest;
 use seaworthy_runtime::Cache;
 use seaworthy_serve::access::{Keys, parse_tokens, read_tokens};
-use seaworthy_serve::rate::{Allowance, Rate};
+use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Endpoint, Shelf, Token, Visitor};
 use serde_json::{Value, json};
 
@@ -82,13 +82,21 @@ fn nothing_is_served_before_everything_is_known() {
 
 #[test]
 fn address_that_asks_too_often_is_told_to_come_later() {
-    let rate = Rate::new(Some(Allowance { a_second: 0.0, at_once: 2.0 }));
-    let endpoint = Endpoint { rate, ..guarded() };
-    let statuses: Vec<u16> = (0..3).map(|_| ask(&endpoint, "GET", "/config/master", &[]).status).collect();
-    assert_eq!(statuses, [401, 401, 503]);
+    // At once: 20 with the word, 2 without.
+    let endpoint = Endpoint { rates: Rates::new(0.0, 20.0), ..guarded() };
+    let statuses = |headers: &[(&str, &str)], count: usize| -> Vec<u16> {
+        (0..count).map(|_| ask(&endpoint, "GET", "/config/master", headers).status).collect()
+    };
+    assert_eq!(statuses(&[], 4), [401, 401, 503, 503]);
+    let word = format!("Bearer {WORD}");
+    let known = statuses(&[("authorization", &word)], 21);
+    assert!(known[..20].iter().all(|status| *status == 200), "a stranger at the same address does not hold it up");
+    assert_eq!(known[20], 503);
     let elsewhere = Visitor { address: "10.0.0.1:1".parse().unwrap(), has_certificate: true };
     assert_eq!(ask_as(&endpoint, elsewhere, "GET", "/config/master", &[]).status, 200);
     assert_eq!(ask(&endpoint, "GET", "/healthz", &[]).status, 200);
+    let later = ask(&endpoint, "GET", "/config/master", &[]);
+    assert_eq!((later.header("retry-after"), later.header("seaworthy-reason")), ("5", "this address asks too often"));
 }
 
 /// The cluster's bootstrap token `abcdef.0123456789abcdef`, changed by `change`.

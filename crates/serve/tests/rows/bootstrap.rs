@@ -6,7 +6,7 @@ use std::sync::Arc;
 use seaworthy_ignition::Version;
 use seaworthy_serve::bootstrap::Folder;
 use seaworthy_serve::content::{ENCAPSULATED, KUBECONFIG, NODE_ANNOTATIONS};
-use seaworthy_serve::rate::Rate;
+use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Endpoint, Shelf};
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ impl Bootstrap {
     fn get(&self, pool: &str) -> Reply {
         let shelf = Arc::new(Shelf::default());
         shelf.put(self.folder().read().unwrap());
-        let endpoint = Endpoint { shelf, access: Access::Open, rate: Rate::new(None) };
+        let endpoint = Endpoint { shelf, access: Access::Open, rates: Rates::default() };
         ask(&endpoint, "GET", &format!("/config/{pool}"), &[("accept", &accepts("3.3.0"))])
     }
 }

@@ -12,7 +12,7 @@ use seaworthy_ignition::{Node, Version, body_of};
 use seaworthy_serve::access::Keys;
 use seaworthy_serve::answers::{Answers, Pools};
 use seaworthy_serve::content::Dish;
-use seaworthy_serve::rate::Rate;
+use seaworthy_serve::rate::Rates;
 use seaworthy_serve::stub::{Stub, VERSION};
 use seaworthy_serve::{Access, Endpoint, Shelf, Token};
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ fn guarded(objects: &[MachineConfig]) -> Endpoint {
     });
     shelf.put(pools.collect::<Pools>());
     let access = Access::Asked(Keys { tokens: vec![Token::new(WORD).unwrap()], secrets: None });
-    Endpoint { shelf, access, rate: Rate::new(None) }
+    Endpoint { shelf, access, rates: Rates::default() }
 }
 
 fn stub(house: &House, pool: &str, word: &str) -> Value {

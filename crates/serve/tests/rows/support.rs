@@ -21,7 +21,7 @@ use seaworthy_serve::answers::{Answers, Pools};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::content::{Additions, Authorities};
 use seaworthy_serve::listen::Patience;
-use seaworthy_serve::rate::Rate;
+use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf, Visitor};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -127,7 +127,7 @@ pub fn endpoint() -> Endpoint {
     let shelf = Arc::new(Shelf::default());
     let broken = Answers::refused("MachineConfig x: it is broken");
     shelf.put(Pools::from([("master".to_owned(), Arc::new(empty())), ("broken".to_owned(), Arc::new(broken))]));
-    Endpoint { shelf, access: Access::Open, rate: Rate::new(None) }
+    Endpoint { shelf, access: Access::Open, rates: Rates::default() }
 }
 
 /// Somebody without a certificate.
