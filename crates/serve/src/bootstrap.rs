@@ -78,7 +78,7 @@ impl Folder {
 
     /// The answers of every pool.
     pub fn read(&self) -> Result<Pools, BootstrapError> {
-        Ok(self.texts()?.iter().filter_map(|(pool, texts)| Some((pool.clone(), Arc::new(texts.answers()?)))).collect())
+        Ok(pools(&self.texts()?))
     }
 
     /// Keeps the shelf true for as long as it is polled.
@@ -88,17 +88,17 @@ impl Folder {
         let mut before = None;
         loop {
             looks.tick().await;
-            let folder = self.clone();
-            let read = tokio::task::spawn_blocking(move || folder.texts()).await;
-            match read {
-                Ok(Ok(texts)) if before.as_ref() != Some(&texts) => {
-                    match self.read() {
-                        Ok(pools) => shelf.put(pools),
-                        Err(error) => warn!(%error, "what was served before still is"),
-                    }
+            let (folder, former) = (self.clone(), before.take());
+            let look = move || {
+                let texts = folder.texts()?;
+                let fresh = (former.as_ref() != Some(&texts)).then(|| pools(&texts));
+                Ok::<_, BootstrapError>((texts, fresh))
+            };
+            match tokio::task::spawn_blocking(look).await {
+                Ok(Ok((texts, fresh))) => {
                     before = Some(texts);
+                    fresh.into_iter().for_each(|pools| shelf.put(pools));
                 }
-                Ok(Ok(_)) => {}
                 Ok(Err(error)) => warn!(%error, "what was served before still is"),
                 Err(error) => warn!(%error, "reading the folder broke off"),
             }
@@ -134,6 +134,10 @@ impl Folder {
             registries.map(|(name, path)| Ok((name.clone(), std::fs::read(path).map_err(failed(path))?))).collect();
         Ok((kubeconfig, registries?))
     }
+}
+
+fn pools(all: &BTreeMap<String, Texts>) -> Pools {
+    all.iter().filter_map(|(pool, texts)| Some((pool.clone(), Arc::new(texts.answers()?)))).collect()
 }
 
 impl Texts {

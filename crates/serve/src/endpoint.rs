@@ -25,6 +25,8 @@ use crate::stub::is_pool_name;
 
 /// Why there is no config.
 pub const REASON: HeaderName = HeaderName::from_static("seaworthy-reason");
+/// Where it is asked whether we are well.
+const HEALTH: &str = "/healthz";
 /// No reason is longer: headers have limits.
 const LONGEST_REASON: usize = 512;
 /// After how many seconds a machine that came too early or too often should come again.
@@ -60,6 +62,10 @@ impl Endpoint {
     /// Answers a request. Its body is not looked at.
     pub fn answer<B>(&self, request: &Request<B>, visitor: Visitor, now: Instant) -> Response<Full<Bytes>> {
         let response = self.respond(request, visitor, now);
+        if request.uri().path() == HEALTH && response.status() == StatusCode::OK {
+            // Every few seconds, and nobody wants to read it.
+            return response;
+        }
         let agent = request.headers().get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
         let agent = String::from_utf8_lossy(&agent[..agent.len().min(120)]);
         // Neither the query nor any other header: either may hold a secret.
@@ -147,7 +153,7 @@ fn config(encoded: &Encoded, is_packed: bool, method: &Method, headers: &HeaderM
 /// The pool is what stands behind the last slash, whatever stands before it, as upstream has it. Nothing hangs on the rest
 /// of the path, but it has to be plain: what needs to be unescaped or resolved first means nothing here.
 fn place(path: &str) -> Place<'_> {
-    if path == "/healthz" {
+    if path == HEALTH {
         return Place::Health;
     }
     let Some(rest) = path.strip_prefix("/config/") else { return Place::Nothing };

@@ -168,20 +168,16 @@ pub fn ask_as(endpoint: &Endpoint, visitor: Visitor, method: &str, path: &str, h
     }
     let response = endpoint.answer(&request.body(()).unwrap(), visitor, Instant::now());
     let (parts, body) = response.into_parts();
-    let body = futures::executor_block(body);
+    let body = whole(body);
     Reply { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
-mod futures {
-    use super::*;
-
-    /// The bytes of a body that is there as a whole.
-    pub fn executor_block(body: Full<Bytes>) -> Bytes {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match std::pin::pin!(body.collect()).poll(&mut context) {
-            std::task::Poll::Ready(collected) => collected.unwrap().to_bytes(),
-            std::task::Poll::Pending => panic!("a body that is whole is not waited for"),
-        }
+/// The bytes of a body that is there as a whole.
+fn whole(body: Full<Bytes>) -> Bytes {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(body.collect()).poll(&mut context) {
+        std::task::Poll::Ready(collected) => collected.unwrap().to_bytes(),
+        std::task::Poll::Pending => panic!("a body that is whole is not waited for"),
     }
 }
 
@@ -290,7 +286,8 @@ pub fn tool(program: &str, variable: &str, elsewhere: &str) -> Option<PathBuf> {
     found
 }
 
-fn skip(line: &str) {
+/// Puts on record that something was not tried.
+pub fn skip(line: &str) {
     match std::env::var_os("SEAWORTHY_SKIPPED") {
         Some(path) => {
             let mut file = std::fs::File::options().create(true).append(true).open(path).unwrap();
