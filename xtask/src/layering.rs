@@ -42,6 +42,7 @@ const FIELDS: Use = Whole("seaworthy-fields");
 const CEL: Use = Whole("seaworthy-cel");
 const SCHEMA: Use = Whole("seaworthy-schema");
 const STORE: Use = Whole("seaworthy-store");
+const LISTEN: Use = Whole("seaworthy-listen");
 const APISERVER: Use = Whole("seaworthy-apiserver");
 const HOST: Use = Whole("seaworthy-host");
 const NODE: Use = Whole("seaworthy-node");
@@ -62,12 +63,13 @@ const LAYERS: &[Layer] = &[
     pure("seaworthy-fields", &[SCHEMA]),
     shell("seaworthy-fetch", &[]),
     shell("seaworthy-store", &[]),
-    shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL]),
+    shell("seaworthy-listen", &[]),
+    shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL, LISTEN]),
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
     shell("seaworthy-runtime", &[API, FIELDS]),
     shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, RUNTIME]),
-    shell("seaworthy-serve", &[API, IGNITION, RENDER]),
+    shell("seaworthy-serve", &[API, IGNITION, RENDER, LISTEN, RUNTIME]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-testkit", EVERYTHING),
     shell("seaworthy", EVERYTHING),
@@ -86,6 +88,7 @@ const EVERYTHING: &[Use] = &[
     FIELDS,
     SCHEMA,
     STORE,
+    LISTEN,
     APISERVER,
     HOST,
     NODE,
@@ -146,7 +149,7 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
 
 /// Who may hold a Kubernetes client.
 const KUBE_CLIENT_USERS: &[&str] =
-    &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-node", "seaworthy-testkit"];
+    &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-serve", "seaworthy-node", "seaworthy-testkit"];
 
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];

@@ -160,6 +160,19 @@ pub enum Command {
     /// Prints its address, and writes a kubeconfig for an administrator. Ends by Ctrl-C.
     #[command(after_help = APISERVER_EXAMPLES)]
     Apiserver(Apiserver),
+    /// Run the Ignition endpoint, from which new machines get their pool's configuration
+    ///
+    /// Serves `/config/<pool>` over TLS, in the version of Ignition that a machine understands. What is served has secrets in
+    /// it, so a machine shows a token or a certificate: a bootstrap token of the cluster (Secrets of the type
+    /// bootstrap.kubernetes.io/token in kube-system), one of --token-file, or a certificate of --client-ca. `seaworthy
+    /// ignition stub` prints what a machine is started with.
+    ///
+    /// In a cluster it follows pools, MachineConfigs and the ControllerConfig. With --bootstrap it serves the pools master and
+    /// arbiter from a folder, before there is a cluster.
+    ///
+    /// Prints its address. Ends by Ctrl-C.
+    #[command(after_help = SERVER_EXAMPLES)]
+    Server(Server),
     /// Print the completion script for a shell
     ///
     /// Put it where the shell looks for such scripts (below), and open a new shell.
@@ -458,6 +471,13 @@ pub enum Ignition {
         #[arg(short = 'f', long = "filename", value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
         file: PathBuf,
     },
+    /// Print the config that a new machine is started with: it leads to the endpoint
+    ///
+    /// Give it to the machine as user data, or write it into its image. With --token-file it has a secret in it.
+    ///
+    /// Exit code: 0 when it is printed; 2 when the command line or a file cannot be understood.
+    #[command(after_help = STUB_EXAMPLES)]
+    Stub(Stub),
     /// Check an Ignition config
     ///
     /// Exit code: 0 when it is valid, 1 when it is not, 2 when it cannot be read.
@@ -470,6 +490,26 @@ pub enum Ignition {
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
     },
+}
+
+/// Options of `ignition stub`.
+#[derive(Debug, Args)]
+pub struct Stub {
+    /// The pool that the machine will belong to
+    #[arg(long, value_name = "POOL")]
+    pub pool: String,
+    /// Where the endpoint is: a name or an address, with a port if it is not 22623
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub server: String,
+    /// The authority that vouches for the endpoint [default: those that the machine knows]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ca: Option<PathBuf>,
+    /// The token that the machine shows: the first of this file, or of - for standard input
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
+    /// The version to write the stub in: 3.1.0 is read by every Ignition that knows headers
+    #[arg(long, value_name = "VERSION", default_value = "3.1.0", value_parser = TargetVersion, hide_possible_values = true)]
+    pub ignition_version: String,
 }
 
 /// Takes any text for a version, as the command knows better words for a wrong one, and offers the right ones to shells.
@@ -518,6 +558,74 @@ pub struct Apiserver {
     /// Tokens in the format of kube-apiserver: token,user,uid,"group,group"
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_auth_file: Option<PathBuf>,
+}
+
+/// Options of `server`.
+#[derive(Debug, Args)]
+pub struct Server {
+    /// Where to listen; port 0 takes any free one
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:22623")]
+    pub listen: SocketAddr,
+    /// The endpoint's certificate, with what leads from it to its authority; read again when it changes
+    #[arg(long, value_name = "FILE", default_value = "/etc/ssl/mcs/tls.crt", value_hint = ValueHint::FilePath)]
+    pub cert: PathBuf,
+    /// The certificate's key
+    #[arg(long, value_name = "FILE", default_value = "/etc/ssl/mcs/tls.key", value_hint = ValueHint::FilePath)]
+    pub key: PathBuf,
+    /// The oldest version of TLS that is spoken
+    #[arg(long, value_enum, default_value_t = TlsVersion::Tls12)]
+    pub tls_min_version: TlsVersion,
+    /// Serve machines that show one of these tokens, one to a line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub token_file: Option<PathBuf>,
+    /// Serve machines that show a certificate of this authority
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub client_ca: Option<PathBuf>,
+    /// Serve everyone who reaches the port, secrets included
+    #[arg(long, conflicts_with_all = ["token_file", "client_ca"])]
+    pub open: bool,
+    /// How many requests a second one address may make in the long run, with ten times as many at once, and a tenth of both
+    /// where no right token is shown; 0 for any number
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    pub rate_limit: u32,
+    /// Where new machines find the API server; required in a cluster
+    #[arg(long, value_name = "URL", required_unless_present = "bootstrap", conflicts_with = "bootstrap")]
+    pub apiserver_url: Option<String>,
+    /// The folder with the token that new machines join with, `token`, and with `ca.crt`
+    #[arg(
+        long, value_name = "DIR", default_value = "/etc/mcs/bootstrap-token", conflicts_with = "bootstrap",
+        value_hint = ValueHint::DirPath
+    )]
+    pub bootstrap_token: PathBuf,
+    /// How to reach the cluster [default: KUBECONFIG, ~/.kube/config, or the service account of the pod]
+    #[arg(long, value_name = "FILE", conflicts_with = "bootstrap", value_hint = ValueHint::FilePath)]
+    pub kubeconfig: Option<PathBuf>,
+    /// The namespace of the ConfigMap kubeconfig-data, which has the API server's newest authority
+    #[arg(long, value_name = "NAME", default_value = "seaworthy-system", conflicts_with = "bootstrap")]
+    pub namespace: String,
+    /// Serve from this folder (machine-pools, machine-configs, controller-config) instead of a cluster
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub bootstrap: Option<PathBuf>,
+    /// With --bootstrap: the kubeconfig that new machines join with
+    #[arg(
+        long, value_name = "FILE", default_value = "/etc/kubernetes/kubeconfig", requires = "bootstrap",
+        value_hint = ValueHint::FilePath
+    )]
+    pub node_kubeconfig: PathBuf,
+    /// With --bootstrap: a registry and the file of the authority that vouches for it; may be repeated
+    #[arg(long, value_name = "REGISTRY=FILE", requires = "bootstrap")]
+    pub registry_ca: Vec<String>,
+}
+
+/// A version of TLS, by the name that Kubernetes has for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TlsVersion {
+    /// 1.2 and 1.3
+    #[value(name = "VersionTLS12")]
+    Tls12,
+    /// 1.3 alone
+    #[value(name = "VersionTLS13")]
+    Tls13,
 }
 
 /// How objects are printed.
@@ -665,6 +773,26 @@ const VALIDATE_EXAMPLES: &str = "\
 Examples:
   seaworthy ignition validate -f config.ign
   seaworthy ignition validate -o json < config.ign";
+
+const STUB_EXAMPLES: &str = "\
+Examples:
+  # For a worker, with the token that the endpoint asks for
+  seaworthy ignition stub --pool worker --server boot.example.org --ca ca.crt --token-file token > worker.ign
+
+  # For an endpoint that asks for none
+  seaworthy ignition stub --pool worker --server 10.0.0.2:22623 --ca ca.crt";
+
+const SERVER_EXAMPLES: &str = "\
+Examples:
+  # In a cluster: machines show its bootstrap tokens
+  seaworthy server --apiserver-url https://api.example.org:6443
+
+  # Before there is one, from a folder
+  seaworthy server --bootstrap /etc/mcs/bootstrap --token-file tokens
+
+  # What does a worker get?
+  curl --cacert ca.crt -H \"Authorization: Bearer $(cat token)\" \\
+    -H 'Accept: application/vnd.coreos.ignition+json;version=3.5.0' https://boot.example.org:22623/config/worker";
 
 const APISERVER_EXAMPLES: &str = "\
 Examples:

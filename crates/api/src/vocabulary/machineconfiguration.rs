@@ -428,6 +428,8 @@ words! {
         Updating = "Updating",
         /// A change is not allowed.
         ActionProhibited = "ActionProhibited",
+        /// New machines of the pool cannot be given their configuration.
+        ConfigNotServed = "ConfigNotServed",
     }
 }
 

@@ -1,4 +1,4 @@
-//! `seaworthy ignition convert` and `seaworthy ignition validate`.
+//! `seaworthy ignition convert`, `seaworthy ignition validate` and `seaworthy ignition stub`.
 
 use std::cell::Cell;
 use std::io::Write as _;
@@ -7,8 +7,10 @@ use std::path::Path;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::problem::is_about_conversion;
 use seaworthy_ignition::{Problem, Severity, Version, parse, translate_down};
+use seaworthy_serve::access::{parse_tokens, read_tokens};
+use seaworthy_serve::stub;
 
-use crate::cli::{Ignition, ReportFormat};
+use crate::cli::{Ignition, ReportFormat, Stub};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::{DEFAULT_LIMIT_MIB, Inputs, LOCATE_BUDGET, Part, Text, load};
 use crate::{output, paint};
@@ -16,6 +18,7 @@ use crate::{output, paint};
 pub fn run(command: &Ignition) -> Result<u8, Failure> {
     match command {
         Ignition::Convert { to, file } => convert(to, file),
+        Ignition::Stub(options) => stub(options),
         Ignition::Validate { file, output } => validate(file, *output),
     }
 }
@@ -63,12 +66,58 @@ fn config(text: &Text) -> Result<Node<'_>, Failure> {
     Ok(config)
 }
 
+/// A version that a config can be written in.
+fn writable(text: &str) -> Option<Version> {
+    let full = if text.matches('.').count() == 1 { format!("{text}.0") } else { text.to_owned() };
+    Version::parse(&full).ok().filter(|version| Version::WRITABLE.contains(version))
+}
+
+/// Prints the config that leads a machine to the endpoint.
+fn stub(options: &Stub) -> Result<u8, Failure> {
+    let accepted = || stub::versions().map(Version::as_str).collect::<Vec<_>>().join(", ");
+    let version = writable(&options.ignition_version).ok_or_else(|| {
+        let found = &options.ignition_version;
+        Failure::unreadable(format!("a stub cannot be written in version {found:?}; accepted are {}", accepted()))
+    })?;
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|error| Failure::unreadable(format!("{}: cannot be read: {error}", path.display())))
+    };
+    let authority = options.ca.as_deref().map(read).transpose()?;
+    if authority.as_ref().is_some_and(|pem| !pem.windows(10).any(|text| text == b"-----BEGIN")) {
+        let why = "there is no certificate in it; --ca takes a PEM file";
+        return Err(Failure::unreadable(format!(
+            "{}: {why}",
+            options.ca.as_deref().unwrap_or(Path::new("")).display()
+        )));
+    }
+    let tokens = match options.token_file.as_deref() {
+        None => Vec::new(),
+        Some(path) if path == Path::new("-") => {
+            let text = std::io::read_to_string(std::io::stdin());
+            let text = text.map_err(|error| Failure::unreadable(format!("standard input: cannot be read: {error}")))?;
+            parse_tokens(&text, "standard input").map_err(Failure::unreadable)?
+        }
+        Some(path) => read_tokens(path).map_err(Failure::unreadable)?,
+    };
+    let stub = stub::Stub {
+        server: &options.server,
+        pool: &options.pool,
+        authority: authority.as_deref(),
+        token: tokens.first(),
+        version,
+    };
+    let config = stub.config().map_err(Failure::unreadable)?;
+    let json = serde_json::to_string_pretty(&config).map_err(Failure::unreadable)?;
+    writeln!(output::plain(), "{json}")?;
+    if tokens.is_empty() {
+        paint::note("there is no token in it: the endpoint answers such a machine only if it was started with --open");
+    }
+    Ok(OK)
+}
+
 fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
     let accepted = Version::WRITABLE.map(|version| version.as_str()).join(", ");
-    let full = if to.matches('.').count() == 1 { format!("{to}.0") } else { to.to_owned() };
-    let target = Version::parse(&full)
-        .ok()
-        .filter(|version| Version::WRITABLE.contains(version))
+    let target = writable(to)
         .ok_or_else(|| Failure::unreadable(format!("cannot convert to version {to:?}; accepted are {accepted}")))?;
     let text = read(file)?;
     let config = config(&text)?;

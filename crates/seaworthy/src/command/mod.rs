@@ -13,6 +13,7 @@ mod pages;
 mod plan;
 mod render;
 mod rollout;
+mod server;
 mod ssh_key;
 mod value;
 mod workspace;
@@ -35,6 +36,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,
         Command::Apiserver(options) => apiserver::run(&options)?,
+        Command::Server(options) => server::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
         Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,
     };

@@ -69,6 +69,7 @@ fn every_command_has_a_page_and_its_help() {
         "ignition",
         "crds",
         "apiserver",
+        "server",
         "pages",
     ]
     .iter()

@@ -1,0 +1,117 @@
+//! Connections, as they come in.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tracing::{debug, warn};
+
+use crate::BindError;
+use crate::places::Places;
+
+/// What a stranger can use up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time; a client beyond them waits in the system's queue.
+    pub connections: usize,
+    /// Connections at a time from one address; one beyond them is closed.
+    pub of_one_address: usize,
+    /// How long a client may take to shake hands.
+    pub handshake: Duration,
+    /// How long connections under way are waited for when the server stops.
+    pub farewell: Duration,
+}
+
+/// A socket that listens.
+pub struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// A client that has shaken hands.
+pub struct Arrival {
+    /// The way to it and from it.
+    pub stream: TlsStream<TcpStream>,
+    /// Where it comes from.
+    pub peer: SocketAddr,
+    /// Tells its connection when the server stops.
+    pub watcher: Watcher,
+}
+
+impl Door {
+    /// Takes the address.
+    pub async fn open(address: SocketAddr) -> Result<Door, BindError> {
+        let failed = |cause| BindError { address, cause };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Door { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Has every client that comes served until `stop` is done, and then lets those under way finish for a moment.
+    ///
+    /// `tls` is asked for each connection, so that a new certificate counts from the next one on.
+    pub async fn serve<F>(
+        self,
+        limits: Limits,
+        tls: impl Fn() -> Arc<ServerConfig>,
+        stop: impl Future<Output = ()>,
+        serve: impl Fn(Arrival) -> F + Clone + Send + Sync + 'static,
+    ) where
+        F: Future<Output = ()> + Send,
+    {
+        let slots = Arc::new(Semaphore::new(limits.connections));
+        let places = Places::new(limits.of_one_address);
+        let graceful = GracefulShutdown::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let slot = tokio::select! {
+                slot = slots.clone().acquire_owned() => slot,
+                () = &mut stop => break,
+            };
+            // Nobody closes the semaphore.
+            let Ok(slot) = slot else { return };
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Mostly "too many open files": waiting lets some of them be closed.
+                    warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let Some(place) = places.take(peer.ip()) else {
+                debug!(%peer, "a connection was closed: its address has as many as one may have");
+                continue;
+            };
+            let _ = stream.set_nodelay(true);
+            let (acceptor, watcher, serve) = (TlsAcceptor::from(tls()), graceful.watcher(), serve.clone());
+            tokio::spawn(async move {
+                let _held = (slot, place);
+                match tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => serve(Arrival { stream, peer, watcher }).await,
+                    Ok(Err(error)) => debug!(%error, "a handshake failed"),
+                    Err(_) => debug!("a handshake took too long"),
+                }
+            });
+        }
+        drop(self.listener);
+        // What has not finished by then, such as a watch, ends with its connection.
+        let _ = tokio::time::timeout(limits.farewell, graceful.shutdown()).await;
+    }
+}

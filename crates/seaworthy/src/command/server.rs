@@ -1,0 +1,119 @@
+//! `seaworthy server`: the Ignition endpoint.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use seaworthy_listen::tls;
+use seaworthy_serve::access::{Keys, read_tokens};
+use seaworthy_serve::bootstrap::Folder;
+use seaworthy_serve::certificates::Files;
+use seaworthy_serve::cluster::{self, Cluster, Settings};
+use seaworthy_serve::rate::Rates;
+use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf};
+
+use super::apiserver::stopped;
+use crate::cli::{Server, TlsVersion};
+use crate::failure::{Failure, OK};
+use crate::paint;
+
+/// How often the certificate's files are looked at.
+const LOOK: Duration = Duration::from_secs(10);
+/// How many times its rate an address may ask at once: a rack that is switched on comes from behind one address.
+const AT_ONCE: f64 = 10.0;
+
+/// Serves until it is told to stop.
+pub fn run(options: &Server) -> Result<u8, Failure> {
+    // To standard error, as everything that is not the result.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
+    runtime.block_on(serve(options))
+}
+
+async fn serve(options: &Server) -> Result<u8, Failure> {
+    let mut keys = Keys::default();
+    if let Some(file) = &options.token_file {
+        keys.tokens = read_tokens(file).map_err(Failure::unreadable)?;
+    }
+    if options.bootstrap.is_some() && !options.open && keys.tokens.is_empty() && options.client_ca.is_none() {
+        return Err(Failure::unreadable(
+            "nobody would be served: without a cluster there are no bootstrap tokens; name tokens with --token-file or an \
+             authority with --client-ca, or serve everyone with --open",
+        ));
+    }
+    let files =
+        Files { certificate: options.cert.clone(), key: options.key.clone(), clients: options.client_ca.clone() };
+    let versions = match options.tls_min_version {
+        TlsVersion::Tls12 => tls::VERSIONS,
+        TlsVersion::Tls13 => tls::NEWEST,
+    };
+    let certificates = Arc::new(Certificates::load(files, versions).map_err(Failure::unreadable)?);
+    let shelf = Arc::new(Shelf::default());
+    let source = match &options.bootstrap {
+        Some(base) => {
+            let folder = folder(options, base.clone())?;
+            folder.check().map_err(Failure::unreadable)?;
+            tokio::spawn(folder.run(Arc::clone(&shelf)))
+        }
+        None => {
+            let client = cluster::connect(options.kubeconfig.as_deref()).await.map_err(Failure::unreadable)?;
+            let cluster = Cluster::new(Settings {
+                apiserver_url: options.apiserver_url.clone().unwrap_or_default(),
+                token_folder: options.bootstrap_token.clone(),
+                namespace: options.namespace.clone(),
+            });
+            keys.secrets = Some(cluster.secrets());
+            tokio::spawn(cluster.run(client, Arc::clone(&shelf)))
+        }
+    };
+    let access = match options.open {
+        true => Access::Open,
+        false => Access::Asked(keys),
+    };
+    if options.open {
+        paint::warning("whoever reaches the port is given the configuration, with the secrets in it (--open)");
+    }
+    let rates = match f64::from(options.rate_limit) {
+        0.0 => Rates::default(),
+        a_second => Rates::new(a_second, a_second * AT_ONCE),
+    };
+    let endpoint = Arc::new(Endpoint { shelf, access, rates });
+    let listening =
+        Listening::bind(endpoint, Arc::clone(&certificates), options.listen).await.map_err(Failure::unreadable)?;
+    // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
+    let stopped = stopped();
+    println!("https://{}", listening.address());
+    let looking = tokio::spawn(look(certificates));
+    tokio::select! {
+        () = listening.serve(stopped) => {}
+        // It ends only if it cannot go on: without it, what is served would grow old.
+        _ = source => return Err(Failure::unreadable("what is served can no longer be followed; see the log")),
+    }
+    looking.abort();
+    Ok(OK)
+}
+
+/// Reads the certificate again whenever it has changed.
+async fn look(certificates: Arc<Certificates>) {
+    let mut looks = tokio::time::interval(LOOK);
+    loop {
+        looks.tick().await;
+        match certificates.reload() {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("the certificate was read again"),
+            Err(error) => tracing::warn!(%error, "the certificate that was shown before still is"),
+        }
+    }
+}
+
+fn folder(options: &Server, base: PathBuf) -> Result<Folder, Failure> {
+    let registries = options.registry_ca.iter().map(|text| match text.split_once('=') {
+        Some((registry, file)) => Ok((registry.to_owned(), PathBuf::from(file))),
+        None => Err(Failure::unreadable(format!("--registry-ca {text}: accepted is REGISTRY=FILE"))),
+    });
+    let registries: Result<Vec<_>, Failure> = registries.collect();
+    Ok(Folder { base, kubeconfig: options.node_kubeconfig.clone(), registries: registries? })
+}

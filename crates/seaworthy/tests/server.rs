@@ -1,0 +1,104 @@
+//! `seaworthy server` as it is run: from a folder, with a certificate, to a machine that shows a token.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::json;
+
+use crate::program::Program;
+
+mod program;
+
+/// The server, until the end of the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn machine_gets_its_config_from_a_folder_by_its_token() {
+    let home = Program::new();
+    let meta = |kind: &str, name: &str| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": name}});
+    let mut pool = meta("MachineConfigPool", "master");
+    pool["spec"] = json!({});
+    pool["status"] = json!({"configuration": {"name": "rendered-master-1"}});
+    home.file("base/machine-pools/master.yaml", pool.to_string());
+    let mut config = meta("MachineConfig", "rendered-master-1");
+    config["spec"] = json!({"config": {"ignition": {"version": "3.5.0"}}});
+    home.file("base/machine-configs/rendered-master-1.yaml", config.to_string());
+    let mut controller = meta("ControllerConfig", "machine-config-controller");
+    controller["spec"] = json!({"kubeAPIServerServingCAData": "Y2E="});
+    home.file("base/controller-config/machine-config-controller.yaml", controller.to_string());
+    home.file("kubeconfig", "kind: Config\n");
+    home.file("tokens", "# for masters\na-token\n");
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    home.file("tls.crt", certificate.pem());
+    home.file("tls.key", key.serialize_pem());
+
+    let arguments = [
+        "server",
+        "--listen",
+        "127.0.0.1:0",
+        "--cert",
+        "tls.crt",
+        "--key",
+        "tls.key",
+        "--bootstrap",
+        "base",
+        "--node-kubeconfig",
+        "kubeconfig",
+        "--token-file",
+        "tokens",
+    ];
+    let mut command = home.command(arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut running = Running(child);
+    let address = lines.next().expect("it says where it listens").unwrap();
+    let address = address.strip_prefix("https://").unwrap().to_owned();
+
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let config = Arc::new(config);
+    let ask = |headers: &str| {
+        let connection =
+            ClientConnection::new(Arc::clone(&config), ServerName::try_from("localhost").unwrap()).unwrap();
+        let mut stream = StreamOwned::new(connection, TcpStream::connect(&address).unwrap());
+        write!(stream, "GET /config/master HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let mut answer = ask("authorization: Bearer a-token\r\n");
+    // The folder is read a moment after the port is open.
+    while answer.starts_with("HTTP/1.1 503 ") {
+        answer = ask("authorization: Bearer a-token\r\n");
+    }
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\"version\":\"2.2.0\"") && answer.contains("/etc/kubernetes/kubelet-ca.crt"), "{answer}");
+    assert!(ask("").starts_with("HTTP/1.1 401 "));
+    assert!(ask("authorization: Bearer another\r\n").starts_with("HTTP/1.1 401 "));
+
+    running.0.kill().unwrap();
+    let mut log = String::new();
+    running.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(log.contains("path=\"/config/master\"") && log.contains("status=200"), "{log}");
+    assert!(!log.contains("a-token") && !log.contains("another"), "{log}");
+}

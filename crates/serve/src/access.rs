@@ -1,0 +1,182 @@
+//! Who gets a config: it has secrets in it, of which one lets a machine join the cluster.
+//!
+//! Differs: upstream answers whoever reaches its port. Here a machine shows a token or a certificate, and whoever wants an
+//! open port has to say so.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::digest::{SHA256, digest};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use seaworthy_runtime::{Cache, Key};
+
+/// The type of a Secret that holds a bootstrap token.
+pub const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
+/// Where those Secrets are.
+pub const SECRET_NAMESPACE: &str = "kube-system";
+/// No token is longer.
+const LONGEST: usize = 4096;
+
+/// A word that opens the door. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Takes a text, without the blanks around it; `None` if it cannot stand in a header.
+    pub fn new(text: &str) -> Option<Token> {
+        let text = text.trim();
+        let is_plain = !text.is_empty() && text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_plain.then(|| Token(text.to_owned()))
+    }
+
+    /// The word itself, to write it where it belongs.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether they are the same, in a time that does not tell where they differ.
+    fn is(&self, shown: &str) -> bool {
+        are_equal(self.0.as_bytes(), shown.as_bytes())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Hashed first, so that not even the length shows.
+fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    verify_slices_are_equal(digest(&SHA256, one).as_ref(), digest(&SHA256, other).as_ref()).is_ok()
+}
+
+/// Why tokens cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TokensError {
+    /// The file cannot be read.
+    #[error("{file}: cannot be read: {cause}")]
+    File {
+        /// Which.
+        file: String,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// A line is no token.
+    #[error(
+        "{file}, line {line}: this is no token; a line is one token without blanks, or a comment that begins with #"
+    )]
+    Line {
+        /// Which file.
+        file: String,
+        /// Which line, counted from 1.
+        line: usize,
+    },
+    /// There is none.
+    #[error("{file}: there is no token in it; write one to a line")]
+    Empty {
+        /// Which file.
+        file: String,
+    },
+}
+
+/// Reads the tokens of a file, one to a line.
+pub fn read_tokens(path: &Path) -> Result<Vec<Token>, TokensError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse_tokens(&text, &file),
+        Err(cause) => Err(TokensError::File { file, cause }),
+    }
+}
+
+/// Reads tokens, one to a line; `file` is for messages.
+pub fn parse_tokens(text: &str, file: &str) -> Result<Vec<Token>, TokensError> {
+    let lines = text.lines().enumerate().map(|(nth, line)| (nth + 1, line.trim()));
+    let tokens: Result<Vec<Token>, TokensError> = lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(line, text)| Token::new(text).ok_or_else(|| TokensError::Line { file: file.to_owned(), line }))
+        .collect();
+    match tokens {
+        Ok(tokens) if tokens.is_empty() => Err(TokensError::Empty { file: file.to_owned() }),
+        tokens => tokens,
+    }
+}
+
+/// Who gets in.
+#[derive(Clone)]
+pub enum Access {
+    /// Everyone.
+    Open,
+    /// Whoever shows a token or a certificate.
+    Asked(Keys),
+}
+
+/// What opens the door.
+#[derive(Clone, Default)]
+pub struct Keys {
+    /// Tokens that were given to us.
+    pub tokens: Vec<Token>,
+    /// The cluster's bootstrap tokens.
+    pub secrets: Option<Arc<Cache<Secret>>>,
+}
+
+impl Access {
+    /// Whether a visitor gets in, by headers or by the certificate that was checked when hands were shaken.
+    pub fn admits(&self, headers: &HeaderMap, has_certificate: bool, now: Timestamp) -> bool {
+        let keys = match self {
+            Access::Open => return true,
+            Access::Asked(keys) => keys,
+        };
+        if has_certificate {
+            return true;
+        }
+        // Two of them are a trick.
+        let mut shown = headers.get_all(AUTHORIZATION).iter();
+        let (Some(header), None) = (shown.next(), shown.next()) else { return false };
+        let Some((scheme, token)) = header.to_str().ok().and_then(|header| header.split_once(' ')) else {
+            return false;
+        };
+        scheme.eq_ignore_ascii_case("bearer") && keys.open(token.trim(), now)
+    }
+}
+
+impl Keys {
+    fn open(&self, shown: &str, now: Timestamp) -> bool {
+        // All of them are looked at, so that the time does not tell which it was.
+        let is_ours = self.tokens.iter().fold(false, |found, token| found | token.is(shown));
+        is_ours || self.secrets.as_ref().is_some_and(|secrets| is_bootstrap_token(secrets, shown, now))
+    }
+}
+
+/// Whether a token is one of the cluster's: `abcdef.0123456789abcdef`, with a Secret that says so and has not expired.
+fn is_bootstrap_token(secrets: &Cache<Secret>, shown: &str, now: Timestamp) -> bool {
+    let is_shaped = |text: &str, length: usize| {
+        text.len() == length && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let Some((id, word)) = shown.split_once('.').filter(|(id, word)| is_shaped(id, 6) && is_shaped(word, 16)) else {
+        return false;
+    };
+    let key = Key { namespace: SECRET_NAMESPACE.to_owned(), name: format!("bootstrap-token-{id}") };
+    secrets.get(&key).is_some_and(|secret| opens(&secret, id, word, now))
+}
+
+fn opens(secret: &Secret, id: &str, word: &str, now: Timestamp) -> bool {
+    let data = |key: &str| secret.data.as_ref()?.get(key).map(|ByteString(bytes)| bytes.as_slice());
+    let is_token = secret.type_.as_deref() == Some(SECRET_TYPE) && secret.metadata.deletion_timestamp.is_none();
+    // A time that cannot be read is a time that has passed.
+    let is_over = data("expiration").is_some_and(|time| {
+        let end = std::str::from_utf8(time).ok().and_then(|time| time.trim().parse::<Timestamp>().ok());
+        end.is_none_or(|end| end <= now)
+    });
+    is_token
+        && !is_over
+        && data("token-id") == Some(id.as_bytes())
+        && data("usage-bootstrap-authentication") == Some(b"true")
+        && data("token-secret").is_some_and(|known| are_equal(known, word.as_bytes()))
+}

@@ -1,0 +1,206 @@
+//! Answers from a folder, before there is a cluster: for the first machines of its control plane.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER};
+use serde::de::DeserializeOwned;
+use tracing::warn;
+
+use crate::answers::{Answers, Pools, Shelf};
+use crate::content::{Additions, Authorities, Dish};
+use crate::stub::is_pool_name;
+
+/// The pools that are served: machines of others wait for the cluster.
+const POOLS: [&str; 2] = [MASTER, ARBITER];
+/// How often the folder is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+/// No file is longer.
+const LONGEST: u64 = 64 << 20;
+
+/// Where everything lies.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    /// The folder with `machine-pools`, `machine-configs` and `controller-config`.
+    pub base: PathBuf,
+    /// The kubeconfig for new machines.
+    pub kubeconfig: PathBuf,
+    /// Registries by host, with the file of who vouches for each.
+    pub registries: Vec<(String, PathBuf)>,
+}
+
+/// Why nothing can be served from a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum BootstrapError {
+    /// A file cannot be read.
+    #[error("{}: cannot be read: {cause}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// What stands for a registry cannot be a part of a path.
+    #[error("{found:?} is no registry; accepted are a host, or a host and its port: host or host:port")]
+    Registry {
+        /// What was given.
+        found: String,
+    },
+}
+
+/// What the folder holds for one pool.
+#[derive(Clone, Debug, PartialEq)]
+struct Texts {
+    pool: String,
+    config: Option<String>,
+    controller: Option<String>,
+    kubeconfig: String,
+    registries: Vec<(String, Vec<u8>)>,
+}
+
+impl Folder {
+    /// Checks what must be there from the start.
+    pub fn check(&self) -> Result<(), BootstrapError> {
+        for (registry, _) in &self.registries {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+            if registry.is_empty() || !registry.bytes().all(is_plain) || registry.starts_with('.') {
+                return Err(BootstrapError::Registry { found: registry.clone() });
+            }
+        }
+        let folder = self.base.join("machine-pools");
+        std::fs::read_dir(&folder).map_err(|cause| BootstrapError::File { path: folder, cause })?;
+        self.kubeconfig_and_registries().map(|_| ())
+    }
+
+    /// The answers of every pool.
+    pub fn read(&self) -> Result<Pools, BootstrapError> {
+        Ok(pools(&self.texts()?))
+    }
+
+    /// Keeps the shelf true for as long as it is polled.
+    pub async fn run(self, shelf: Arc<Shelf>) {
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut before = None;
+        loop {
+            looks.tick().await;
+            let (folder, former) = (self.clone(), before.take());
+            let look = move || {
+                let texts = folder.texts()?;
+                let fresh = (former.as_ref() != Some(&texts)).then(|| pools(&texts));
+                Ok::<_, BootstrapError>((texts, fresh))
+            };
+            match tokio::task::spawn_blocking(look).await {
+                Ok(Ok((texts, fresh))) => {
+                    before = Some(texts);
+                    fresh.into_iter().for_each(|pools| shelf.put(pools));
+                }
+                Ok(Err(error)) => warn!(%error, "what was served before still is"),
+                Err(error) => warn!(%error, "reading the folder broke off"),
+            }
+        }
+    }
+
+    fn texts(&self) -> Result<BTreeMap<String, Texts>, BootstrapError> {
+        let (kubeconfig, registries) = self.kubeconfig_and_registries()?;
+        let mut all = BTreeMap::new();
+        for name in POOLS {
+            let Some(pool) = text(&self.base.join("machine-pools").join(format!("{name}.yaml")))? else { continue };
+            let config = match config_name(&pool) {
+                Ok(config) => text(&self.base.join("machine-configs").join(format!("{config}.yaml")))?,
+                // Said when it is asked for.
+                Err(_) => None,
+            };
+            let controller = text(&self.base.join("controller-config").join(format!("{CONTROLLER_CONFIG}.yaml")))?;
+            let (kubeconfig, registries) = (kubeconfig.clone(), registries.clone());
+            all.insert(name.to_owned(), Texts { pool, config, controller, kubeconfig, registries });
+        }
+        Ok(all)
+    }
+
+    #[allow(clippy::type_complexity, reason = "two things that are read together and go their own ways")]
+    fn kubeconfig_and_registries(&self) -> Result<(String, Vec<(String, Vec<u8>)>), BootstrapError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |cause| BootstrapError::File { path, cause }
+        };
+        let kubeconfig = std::fs::read_to_string(&self.kubeconfig).map_err(failed(&self.kubeconfig))?;
+        let registries = self.registries.iter();
+        let registries: Result<_, BootstrapError> =
+            registries.map(|(name, path)| Ok((name.clone(), std::fs::read(path).map_err(failed(path))?))).collect();
+        Ok((kubeconfig, registries?))
+    }
+}
+
+fn pools(all: &BTreeMap<String, Texts>) -> Pools {
+    all.iter().filter_map(|(pool, texts)| Some((pool.clone(), Arc::new(texts.answers()?)))).collect()
+}
+
+impl Texts {
+    /// The answers, or nothing where the MachineConfig is not there.
+    fn answers(&self) -> Option<Answers> {
+        let made = config_name(&self.pool).and_then(|_| match &self.config {
+            None => Ok(None),
+            Some(config) => self.dish(config).map(Some),
+        });
+        match made {
+            Ok(dish) => dish.map(|dish| Answers::of_dish(&dish)),
+            Err(reason) => Some(Answers::refused(&reason)),
+        }
+    }
+
+    fn dish(&self, config: &str) -> Result<Dish, String> {
+        let config: MachineConfig = parsed(config, "the MachineConfig")?;
+        let controller = self.controller.as_deref().ok_or("there is no ControllerConfig")?;
+        let controller: ControllerConfig = parsed(controller, "the ControllerConfig")?;
+        let authorities = Authorities::of(&controller).map_err(|refusal| refusal.to_string())?;
+        let additions =
+            Additions { authorities, kubeconfig: self.kubeconfig.clone(), registries: self.registries.clone() };
+        Dish::new(&config, additions).map_err(|refusal| refusal.to_string())
+    }
+}
+
+/// The name of a pool's MachineConfig, which is the name of a file as well.
+fn config_name(pool: &str) -> Result<String, String> {
+    let pool: MachineConfigPool = parsed(pool, "the MachineConfigPool")?;
+    let name = pool.status.and_then(|status| status.configuration).and_then(|configuration| configuration.name);
+    let name = name.ok_or("the pool has no status.configuration.name")?;
+    if is_pool_name(&name) { Ok(name) } else { Err(format!("status.configuration.name {name:?} is no name")) }
+}
+
+fn parsed<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, String> {
+    // One that was generated is mostly JSON, which is read faster as such.
+    let said = |error: &dyn std::fmt::Display| format!("{what} cannot be read: {error}");
+    match text.trim_start().starts_with('{') {
+        true => serde_json::from_str(text).map_err(|error| said(&error)),
+        false => serde_saphyr::from_str_with_options(text, yaml(text.len())).map_err(|error| said(&error)),
+    }
+}
+
+/// YAML as kubectl reads it, with room for as much as a text of this size can say outright.
+fn yaml(size: usize) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_nodes: 250_000 + size / 4,
+            max_events: 1_000_000 + size / 2,
+            max_total_scalar_bytes: (64 << 20) + size,
+        },
+    }
+}
+
+fn text(path: &Path) -> Result<Option<String>, BootstrapError> {
+    let failed = |cause| BootstrapError::File { path: path.to_owned(), cause };
+    match std::fs::metadata(path) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(failed(cause)),
+        Ok(metadata) if metadata.len() > LONGEST => return Err(failed(ErrorKind::FileTooLarge.into())),
+        Ok(_) => {}
+    }
+    std::fs::read_to_string(path).map(Some).map_err(failed)
+}

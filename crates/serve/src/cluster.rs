@@ -1,0 +1,256 @@
+//! Answers from a cluster: made anew when a pool, its MachineConfig or the ControllerConfig changes, and only then.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, select_all};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::config::{KubeConfigOptions, Kubeconfig as ClientConfig};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt as _};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent};
+use seaworthy_runtime::{Cache, Events, Gravity, Key, Leadership};
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tracing::warn;
+
+use crate::access::{SECRET_NAMESPACE, SECRET_TYPE};
+use crate::answers::{Answers, Pools, Shelf};
+use crate::choice::chosen;
+use crate::content::{Additions, Authorities, Dish};
+use crate::kubeconfig::Kubeconfig;
+
+/// The ConfigMap that has the API server's newest authority, and its key there.
+const AUTHORITY: (&str, &str) = ("kubeconfig-data", "ca-bundle.crt");
+/// How often files are looked at: tokens are exchanged every few hours.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// What is not in the cluster.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where new machines find the API server.
+    pub apiserver_url: String,
+    /// The folder with the token for new machines, `token`, and with `ca.crt`.
+    pub token_folder: PathBuf,
+    /// The namespace with the ConfigMap `kubeconfig-data`, if there is one.
+    pub namespace: String,
+}
+
+/// Why there is no way to the cluster.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach the cluster: {0}; name a kubeconfig with --kubeconfig")]
+pub struct ConnectError(String);
+
+/// A client for the cluster of a kubeconfig, or of the one that the environment speaks of.
+pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> {
+    let config = match kubeconfig {
+        None => kube::Config::infer().await.map_err(|error| ConnectError(error.to_string())),
+        Some(path) => {
+            let read = ClientConfig::read_from(path).map_err(|error| ConnectError(error.to_string()))?;
+            let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+            config.map_err(|error| ConnectError(error.to_string()))
+        }
+    };
+    Client::try_from(config?).map_err(|error| ConnectError(error.to_string()))
+}
+
+/// What is known of the cluster.
+pub struct Cluster {
+    settings: Settings,
+    pools: Arc<Cache<MachineConfigPool>>,
+    configs: Arc<Cache<MachineConfig>>,
+    controller_configs: Arc<Cache<ControllerConfig>>,
+    config_maps: Arc<Cache<ConfigMap>>,
+    secrets: Arc<Cache<Secret>>,
+    changed: Arc<Notify>,
+}
+
+/// What one pool's answers were made of.
+struct Recipe {
+    config: Arc<MachineConfig>,
+    additions: Additions,
+}
+
+/// One pool's answers. A refusal has no recipe: it costs nothing to make it again.
+struct Made {
+    recipe: Option<Recipe>,
+    answers: Arc<Answers>,
+}
+
+type All = BTreeMap<String, Made>;
+
+/// A pool that cannot be served since now.
+struct Refused {
+    pool: String,
+    refusal: String,
+    /// Whether its config itself is why: that does not pass.
+    is_final: bool,
+}
+
+impl Cluster {
+    /// A cluster of which nothing is known yet.
+    pub fn new(settings: Settings) -> Arc<Cluster> {
+        let cluster = Cluster {
+            settings,
+            pools: Arc::default(),
+            configs: Arc::default(),
+            controller_configs: Arc::default(),
+            config_maps: Arc::default(),
+            secrets: Arc::default(),
+            changed: Arc::default(),
+        };
+        tell(&cluster.pools, &cluster.changed);
+        tell(&cluster.configs, &cluster.changed);
+        tell(&cluster.controller_configs, &cluster.changed);
+        tell(&cluster.config_maps, &cluster.changed);
+        Arc::new(cluster)
+    }
+
+    /// The cluster's bootstrap tokens.
+    pub fn secrets(&self) -> Arc<Cache<Secret>> {
+        Arc::clone(&self.secrets)
+    }
+
+    /// Keeps the shelf true for as long as it is polled. Nothing is put there before everything is known.
+    pub async fn run(self: Arc<Self>, client: Client, shelf: Arc<Shelf>) {
+        let events = Events::new(client.clone(), "seaworthy-server", Leadership::alone());
+        let watches = select_all(self.watches(&client));
+        tokio::select! {
+            _ = watches => {}
+            () = self.fill(&shelf, &events) => {}
+        }
+    }
+
+    fn watches(&self, client: &Client) -> Vec<BoxFuture<'static, ()>> {
+        let everything = watcher::Config::default;
+        let secrets = Api::namespaced(client.clone(), SECRET_NAMESPACE);
+        let maps = Api::namespaced(client.clone(), &self.settings.namespace);
+        vec![
+            follow(&self.pools, Api::all(client.clone()), everything()),
+            follow(&self.configs, Api::all(client.clone()), everything()),
+            follow(&self.controller_configs, Api::all(client.clone()), everything()),
+            follow(&self.config_maps, maps, everything().fields(&format!("metadata.name={}", AUTHORITY.0))),
+            follow(&self.secrets, secrets, everything().fields(&format!("type={SECRET_TYPE}"))),
+        ]
+    }
+
+    async fn fill(self: &Arc<Self>, shelf: &Shelf, events: &Events) {
+        self.pools.synced().await;
+        self.configs.synced().await;
+        self.controller_configs.synced().await;
+        self.config_maps.synced().await;
+        self.secrets.synced().await;
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut made = All::new();
+        loop {
+            // The first look is at once.
+            tokio::select! {
+                () = self.changed.notified() => {}
+                _ = looks.tick() => {}
+            }
+            let cluster = Arc::clone(self);
+            let Ok((next, refusals)) = tokio::task::spawn_blocking(move || cluster.make(made)).await else {
+                warn!("making answers broke off; what was served before still is");
+                made = All::new();
+                continue;
+            };
+            made = next;
+            shelf.put(made.iter().map(|(pool, made)| (pool.clone(), Arc::clone(&made.answers))).collect::<Pools>());
+            for Refused { pool: name, refusal, is_final } in refusals {
+                warn!(pool = name, refusal, "nothing can be served");
+                if let Some(pool) = self.pools.named(&name).filter(|_| is_final) {
+                    events.tell(&*pool, Gravity::Warning, PoolEvent::ConfigNotServed.as_str(), refusal).await;
+                }
+            }
+        }
+    }
+
+    /// Makes the answers of every pool, keeping those that are as they were, and says which pools have none since now.
+    fn make(&self, mut former: All) -> (All, Vec<Refused>) {
+        let additions = self.additions();
+        let mut refusals = Vec::new();
+        let mut all = All::new();
+        for pool in self.pools.all() {
+            let name = pool.name_any();
+            let before = former.remove(&name);
+            let (made, old) = match self.recipe(&pool, &additions) {
+                Err(reason) => (Made { recipe: None, answers: Arc::new(Answers::refused(&reason)) }, before),
+                Ok(recipe) => match before {
+                    Some(before) if before.recipe.as_ref().is_some_and(|it| it.is(&recipe)) => {
+                        all.insert(name, before);
+                        continue;
+                    }
+                    before => (Made::of(recipe), before),
+                },
+            };
+            if let Some(refusal) = made.answers.refusal()
+                && old.as_ref().and_then(|old| old.answers.refusal()) != Some(refusal)
+            {
+                let (pool, refusal) = (name.clone(), refusal.to_owned());
+                refusals.push(Refused { pool, refusal, is_final: made.recipe.is_some() });
+            }
+            all.insert(name, made);
+        }
+        (all, refusals)
+    }
+
+    fn recipe(&self, pool: &MachineConfigPool, additions: &Result<Additions, String>) -> Result<Recipe, String> {
+        let name = chosen(pool).ok_or("the pool has no configuration yet")?;
+        let config = self.configs.named(name).ok_or_else(|| format!("there is no MachineConfig {name}"))?;
+        Ok(Recipe { config, additions: additions.clone()? })
+    }
+
+    fn additions(&self) -> Result<Additions, String> {
+        let config = self.controller_configs.named(CONTROLLER_CONFIG);
+        let config = config.ok_or_else(|| format!("there is no ControllerConfig {CONTROLLER_CONFIG}"))?;
+        let authorities = Authorities::of(&config).map_err(|refusal| refusal.to_string())?;
+        let key = Key { namespace: self.settings.namespace.clone(), name: AUTHORITY.0.to_owned() };
+        let map = self.config_maps.get(&key);
+        let newest = map.as_ref().and_then(|map| {
+            let binary =
+                map.binary_data.as_ref().and_then(|data| data.get(AUTHORITY.1)).map(|bytes| bytes.0.as_slice());
+            binary.or_else(|| map.data.as_ref()?.get(AUTHORITY.1).map(String::as_bytes))
+        });
+        let Settings { apiserver_url, token_folder, .. } = &self.settings;
+        let kubeconfig =
+            Kubeconfig::of_folder(token_folder, apiserver_url, newest).map_err(|error| error.to_string())?;
+        Ok(Additions { authorities, kubeconfig: kubeconfig.text(), registries: Vec::new() })
+    }
+}
+
+impl Recipe {
+    fn is(&self, other: &Recipe) -> bool {
+        Arc::ptr_eq(&self.config, &other.config) && self.additions == other.additions
+    }
+}
+
+impl Made {
+    fn of(recipe: Recipe) -> Made {
+        let answers = match Dish::new(&recipe.config, recipe.additions.clone()) {
+            Ok(dish) => Answers::of_dish(&dish),
+            Err(refusal) => Answers::refused(&refusal.to_string()),
+        };
+        Made { recipe: Some(recipe), answers: Arc::new(answers) }
+    }
+}
+
+fn tell<K: Resource>(cache: &Cache<K>, changed: &Arc<Notify>) {
+    let changed = Arc::clone(changed);
+    cache.listen(move |_| changed.notify_one());
+}
+
+fn follow<K>(
+    cache: &Arc<Cache<K>>,
+    api: Api<seaworthy_runtime::Checked<K>>,
+    config: watcher::Config,
+) -> BoxFuture<'static, ()>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    Arc::clone(cache).run(api, config).boxed()
+}

@@ -1,0 +1,38 @@
+//! The Ignition endpoint: what a new machine is given at its first boot, and to whom.
+//!
+//! Pure rooms decide, over data:
+//!
+//! - [`accept`]: which version of Ignition a client understands;
+//! - [`choice`]: which of a pool's configurations new machines get;
+//! - [`content`] and [`kubeconfig`]: what is added to it, and what it becomes in each version;
+//! - [`remote`]: that nothing in it lies elsewhere;
+//! - [`stub`]: the few lines that lead a machine here.
+//!
+//! The shell around them:
+//!
+//! - [`answers`]: everything that may be asked for, encoded before it is;
+//! - [`cluster`] and [`bootstrap`]: where answers come from, an API or a folder;
+//! - [`access`] and [`rate`]: who gets them, and how often;
+//! - [`endpoint`]: a request in, a response out;
+//! - [`listen`] and [`certificates`]: the socket.
+
+pub mod accept;
+pub mod access;
+pub mod answers;
+pub mod bootstrap;
+pub mod certificates;
+pub mod choice;
+pub mod cluster;
+pub mod content;
+pub mod endpoint;
+pub mod kubeconfig;
+pub mod listen;
+pub mod rate;
+pub mod remote;
+pub mod stub;
+
+pub use access::{Access, Token};
+pub use answers::{Answers, Shelf};
+pub use certificates::Certificates;
+pub use endpoint::{Endpoint, Visitor};
+pub use listen::Listening;

@@ -1,0 +1,233 @@
+//! Who gets a config.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::watcher::Event;
+use rstest::rstest;
+use seaworthy_runtime::Cache;
+use seaworthy_serve::access::{Keys, parse_tokens, read_tokens};
+use seaworthy_serve::rate::Rates;
+use seaworthy_serve::{Access, Endpoint, Shelf, Token, Visitor};
+use serde_json::{Value, json};
+
+use crate::support::{House, STRANGER, ask, ask_as, endpoint};
+
+const WORD: &str = "a-token-that-nobody-guesses";
+
+/// An endpoint that asks for the word.
+fn guarded() -> Endpoint {
+    let tokens = vec![Token::new("another").unwrap(), Token::new(WORD).unwrap()];
+    Endpoint { access: Access::Asked(Keys { tokens, secrets: None }), ..endpoint() }
+}
+
+#[test]
+fn token_opens_the_door() {
+    let reply = ask(&guarded(), "GET", "/config/master", &[("authorization", &format!("Bearer {WORD}"))]);
+    assert_eq!(reply.status, 200);
+    let reply = ask(&guarded(), "GET", "/config/master", &[("authorization", &format!("bearer  {WORD} "))]);
+    assert_eq!(reply.status, 200);
+}
+
+#[rstest]
+#[case(&[])]
+#[case(&[("authorization", "")])]
+#[case(&[("authorization", "Bearer")])]
+#[case(&[("authorization", "Bearer ")])]
+#[case(&[("authorization", "Bearer a-token-that-nobody-guesse")])]
+#[case(&[("authorization", "Bearer a-token-that-nobody-guesses.")])]
+#[case(&[("authorization", "Bearer A-TOKEN-THAT-NOBODY-GUESSES")])]
+#[case(&[("authorization", "Basic a-token-that-nobody-guesses")])]
+#[case(&[("authorization", "a-token-that-nobody-guesses")])]
+#[case(&[("authorization", "Bearer a-token-that-nobody-guesses"), ("authorization", "Bearer x")])]
+#[case(&[("x-authorization", "Bearer a-token-that-nobody-guesses")])]
+#[case(&[("cookie", "token=a-token-that-nobody-guesses")])]
+fn whoever_does_not_show_it_is_told_nothing(#[case] headers: &[(&str, &str)]) {
+    for (path, status) in [("/config/master", 401), ("/config/broken", 401), ("/config/nowhere", 401)] {
+        let reply = ask(&guarded(), "GET", path, headers);
+        assert_eq!((reply.status, reply.body.len(), reply.header("seaworthy-reason")), (status, 0, ""), "{path}");
+        assert_eq!(reply.header("www-authenticate"), "Bearer realm=\"seaworthy\"");
+    }
+}
+
+#[test]
+fn token_in_the_query_is_no_token() {
+    let reply = ask(&guarded(), "GET", &format!("/config/master?token={WORD}"), &[]);
+    assert_eq!(reply.status, 401);
+}
+
+#[test]
+fn certificate_opens_the_door_and_health_has_none() {
+    let known = Visitor { has_certificate: true, ..STRANGER };
+    assert_eq!(ask_as(&guarded(), known, "GET", "/config/master", &[]).status, 200);
+    assert_eq!(ask(&guarded(), "GET", "/healthz", &[]).status, 200);
+}
+
+#[test]
+fn open_port_asks_for_nothing() {
+    assert_eq!(ask(&endpoint(), "GET", "/config/master", &[("authorization", "Bearer x")]).status, 200);
+}
+
+#[test]
+fn nothing_is_served_before_everything_is_known() {
+    let endpoint = Endpoint { shelf: Arc::new(Shelf::default()), ..guarded() };
+    for headers in [&[][..], &[("authorization", "Bearer x")]] {
+        let reply = ask(&endpoint, "GET", "/config/master", headers);
+        assert_eq!((reply.status, reply.header("retry-after"), reply.body.len()), (503, "5", 0));
+    }
+    assert_eq!(ask(&endpoint, "GET", "/healthz", &[]).status, 200);
+}
+
+#[test]
+fn address_that_asks_too_often_is_told_to_come_later() {
+    // At once: 20 with the word, 2 without.
+    let endpoint = Endpoint { rates: Rates::new(0.0, 20.0), ..guarded() };
+    let statuses = |headers: &[(&str, &str)], count: usize| -> Vec<u16> {
+        (0..count).map(|_| ask(&endpoint, "GET", "/config/master", headers).status).collect()
+    };
+    assert_eq!(statuses(&[], 4), [401, 401, 503, 503]);
+    let word = format!("Bearer {WORD}");
+    let known = statuses(&[("authorization", &word)], 21);
+    assert!(known[..20].iter().all(|status| *status == 200), "a stranger at the same address does not hold it up");
+    assert_eq!(known[20], 503);
+    let elsewhere = Visitor { address: "10.0.0.1:1".parse().unwrap(), has_certificate: true };
+    assert_eq!(ask_as(&endpoint, elsewhere, "GET", "/config/master", &[]).status, 200);
+    assert_eq!(ask(&endpoint, "GET", "/healthz", &[]).status, 200);
+    let later = ask(&endpoint, "GET", "/config/master", &[]);
+    assert_eq!((later.header("retry-after"), later.header("seaworthy-reason")), ("5", "this address asks too often"));
+}
+
+/// The cluster's bootstrap token `abcdef.0123456789abcdef`, changed by `change`.
+fn secret(change: Value) -> Secret {
+    let mut object = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "bootstrap-token-abcdef", "namespace": "kube-system", "resourceVersion": "1"},
+        "type": "bootstrap.kubernetes.io/token",
+        "data": {"token-id": "YWJjZGVm", "token-secret": "MDEyMzQ1Njc4OWFiY2RlZg==",
+            "usage-bootstrap-authentication": "dHJ1ZQ=="},
+    });
+    for (key, value) in change.as_object().unwrap() {
+        match value {
+            Value::Object(data) => data.iter().for_each(|(name, value)| object[key][name] = value.clone()),
+            value => object[key] = value.clone(),
+        }
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+fn admits(secret: Secret, shown: &str) -> bool {
+    let cache = Cache::default();
+    [Event::Init, Event::InitApply(secret), Event::InitDone].into_iter().for_each(|event| cache.follow(event));
+    let access = Access::Asked(Keys { tokens: Vec::new(), secrets: Some(Arc::new(cache)) });
+    let headers = [(http::header::AUTHORIZATION, format!("Bearer {shown}").parse().unwrap())];
+    access.admits(&headers.into_iter().collect(), false, "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap())
+}
+
+#[rstest]
+#[case(json!({}))]
+#[case(json!({"data": {"expiration": "MjAyNi0wMS0wMlQwMzowNDowNlo="}}))] // A second later.
+fn bootstrap_token_of_the_cluster_opens_the_door(#[case] change: Value) {
+    assert!(admits(secret(change), "abcdef.0123456789abcdef"));
+}
+
+#[rstest]
+#[case::expired(json!({"data": {"expiration": "MjAyNi0wMS0wMlQwMzowNDowNVo="}}))]
+#[case::unreadable_time(json!({"data": {"expiration": "bmV2ZXI="}}))]
+#[case::not_for_this(json!({"data": {"usage-bootstrap-authentication": "ZmFsc2U="}}))]
+#[case::another_id(json!({"data": {"token-id": "eHl6eHl6"}}))]
+#[case::another_word(json!({"data": {"token-secret": "eHh4eHh4eHh4eHh4eHh4eA=="}}))]
+#[case::no_token(json!({"type": "Opaque"}))]
+#[case::going(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))]
+fn secret_that_is_no_token_any_more_opens_nothing(#[case] change: Value) {
+    assert!(!admits(secret(change), "abcdef.0123456789abcdef"));
+}
+
+#[rstest]
+fn what_is_not_shaped_like_a_token_is_not_looked_up(
+    #[values(
+        "abcdef",
+        "abcdef.",
+        ".0123456789abcdef",
+        "abcdef.0123456789abcdeF",
+        "abcdef.0123456789abcdef0",
+        "../../x.y"
+    )]
+    shown: &str,
+) {
+    assert!(!admits(secret(json!({})), shown));
+}
+
+#[test]
+fn tokens_are_read_line_by_line_and_never_shown() {
+    let tokens = parse_tokens("# for workers\n\n one \ntwo\n", "tokens").unwrap();
+    assert_eq!(tokens, [Token::new("one").unwrap(), Token::new("two").unwrap()]);
+    assert_eq!(format!("{tokens:?}"), "[Token(…), Token(…)]");
+    let error = parse_tokens("one\nhunter2 with blanks\n", "tokens").unwrap_err().to_string();
+    assert!(error.starts_with("tokens, line 2: ") && !error.contains("hunter2"), "{error}");
+    let error = parse_tokens("# nothing\n", "tokens").unwrap_err().to_string();
+    assert!(error.starts_with("tokens: there is no token"), "{error}");
+    let error = read_tokens("/nowhere/tokens".as_ref()).unwrap_err().to_string();
+    assert!(error.starts_with("/nowhere/tokens: cannot be read: "), "{error}");
+}
+
+/// Everything that is logged, as text.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn tokens_are_never_logged() {
+    let log = Log::default();
+    let sink = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || sink.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        let header = format!("Bearer {WORD}");
+        for (path, header) in [("/config/master?token=", header.as_str()), ("/config/master", "Bearer wrong-word")] {
+            let path = if path.ends_with('=') { format!("{path}{WORD}") } else { path.to_owned() };
+            let headers = [("authorization", header), ("user-agent", "Ignition/2.14.0\u{7f}x")];
+            // A header with a control character in it cannot even be made.
+            ask(&guarded(), "GET", &path, &headers[..1]);
+        }
+        ask(&guarded(), "GET", "/config/master", &[("user-agent", "Ignition/2.14.0")]);
+    });
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("/config/master") && text.contains("status=200") && text.contains("status=401"), "{text}");
+    assert!(text.contains("Ignition/2.14.0"), "{text}");
+    assert!(!text.contains(WORD) && !text.contains("wrong-word") && !text.contains("token="), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificate_of_our_authority_opens_the_door_and_another_does_not() {
+    let house = House::open(guarded()).await;
+    let now = Timestamp::now();
+    let own = house.pki.client("machine", "machines", now).unwrap();
+    assert_eq!(house.get("/config/master", &[], Some(&own)).await.status, 200);
+    assert_eq!(house.get("/config/master", &[], None).await.status, 401);
+    let header = format!("Bearer {WORD}");
+    assert_eq!(house.get("/config/master", &[("authorization", &header)], None).await.status, 200);
+    let forged = seaworthy_apiserver::Pki::ephemeral(now).unwrap().client("machine", "machines", now).unwrap();
+    // With TLS 1.3 the client learns of it when it reads.
+    let refused = async {
+        let mut stream = house.connect(Some(&forged)).await?;
+        tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1]).await
+    };
+    let refused = tokio::time::timeout(Duration::from_secs(20), refused).await.unwrap();
+    assert!(refused.is_err(), "{refused:?}");
+}

@@ -1,0 +1,168 @@
+//! Answers from a folder.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use seaworthy_ignition::Version;
+use seaworthy_serve::bootstrap::Folder;
+use seaworthy_serve::content::{ENCAPSULATED, KUBECONFIG, NODE_ANNOTATIONS};
+use seaworthy_serve::rate::Rates;
+use seaworthy_serve::{Access, Endpoint, Shelf};
+use serde_json::{Value, json};
+
+use crate::support::{Reply, accepts, ask, controller_config_json, paths, rendered, written};
+
+struct Bootstrap {
+    folder: tempfile::TempDir,
+}
+
+impl Bootstrap {
+    fn new() -> Bootstrap {
+        let bootstrap = Bootstrap { folder: tempfile::tempdir().unwrap() };
+        bootstrap.write("machine-pools/master.yaml", &pool("rendered-master-1"));
+        let config = serde_json::to_value(rendered("rendered-master-1")).unwrap();
+        bootstrap.write("machine-configs/rendered-master-1.yaml", &config);
+        bootstrap.write("controller-config/machine-config-controller.yaml", &controller_config_json());
+        std::fs::write(bootstrap.path().join("kubeconfig"), "kind: Config\n").unwrap();
+        std::fs::write(bootstrap.path().join("bar.crt"), "bar").unwrap();
+        bootstrap
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self, name: &str, object: &Value) {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, object.to_string()).unwrap();
+    }
+
+    fn folder(&self) -> Folder {
+        Folder {
+            base: self.path().to_owned(),
+            kubeconfig: self.path().join("kubeconfig"),
+            registries: vec![("foo".to_owned(), self.path().join("bar.crt"))],
+        }
+    }
+
+    fn get(&self, pool: &str) -> Reply {
+        let shelf = Arc::new(Shelf::default());
+        shelf.put(self.folder().read().unwrap());
+        let endpoint = Endpoint { shelf, access: Access::Open, rates: Rates::default() };
+        ask(&endpoint, "GET", &format!("/config/{pool}"), &[("accept", &accepts("3.3.0"))])
+    }
+}
+
+fn pool(config: &str) -> Value {
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfigPool",
+        "metadata": {"name": "master"},
+        "spec": {},
+        "status": {"configuration": {"name": config}},
+    })
+}
+
+#[test]
+fn s_19_master_gets_its_config_and_what_is_added() {
+    let reply = Bootstrap::new().get("master");
+    assert_eq!(reply.status, 200);
+    let config = reply.json();
+    let paths = paths(&config);
+    for path in ["/etc/motd", "/usr/local/bin/tune", NODE_ANNOTATIONS] {
+        assert!(paths.contains(&path), "{path}: {paths:?}");
+    }
+    assert_eq!(config["systemd"]["units"][0]["name"], "tune.service");
+    assert_eq!(written(&config, "/etc/docker/certs.d/foo/ca.crt"), "bar");
+    assert_eq!(written(&config, KUBECONFIG), "kind: Config\n");
+    assert!(written(&config, NODE_ANNOTATIONS).contains("\"rendered-master-1\""));
+    assert_eq!(paths.last(), Some(&ENCAPSULATED));
+    let encapsulated: Value = serde_json::from_str(&written(&config, ENCAPSULATED)).unwrap();
+    let version = &encapsulated["spec"]["config"]["ignition"]["version"];
+    assert_eq!(version, Version::V3_3.as_str(), "the version that was asked for, not always the newest");
+}
+
+#[test]
+fn s_20_other_pools_wait_for_the_cluster() {
+    let bootstrap = Bootstrap::new();
+    bootstrap.write("machine-pools/worker.yaml", &pool("rendered-master-1"));
+    assert_eq!(bootstrap.get("worker").status, 404);
+    assert_eq!(bootstrap.get("arbiter").status, 404);
+    bootstrap.write("machine-pools/arbiter.yaml", &pool("rendered-master-1"));
+    assert_eq!(bootstrap.get("arbiter").status, 200);
+}
+
+#[test]
+fn yaml_is_read_as_kubectl_reads_it() {
+    let bootstrap = Bootstrap::new();
+    let text = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: rendered-master-1}\n\
+                spec:\n  config:\n    ignition: {version: 3.2.0}\n    storage:\n      files:\n      - path: /a\n        \
+                mode: 0600\n        contents: {source: 'data:,a'}\n";
+    std::fs::write(bootstrap.path().join("machine-configs/rendered-master-1.yaml"), text).unwrap();
+    let reply = bootstrap.get("master");
+    assert_eq!(reply.status, 200, "{}", reply.header("seaworthy-reason"));
+    assert_eq!(reply.json()["storage"]["files"][0]["mode"], 0o600);
+}
+
+#[test]
+fn missing_machine_config_is_not_found() {
+    let bootstrap = Bootstrap::new();
+    bootstrap.write("machine-pools/master.yaml", &pool("rendered-master-2"));
+    assert_eq!(bootstrap.get("master").status, 404);
+}
+
+#[test]
+fn missing_controller_config_is_a_failure() {
+    let bootstrap = Bootstrap::new();
+    std::fs::remove_file(bootstrap.path().join("controller-config/machine-config-controller.yaml")).unwrap();
+    let reply = bootstrap.get("master");
+    assert_eq!((reply.status, reply.header("seaworthy-reason")), (500, "there is no ControllerConfig"));
+}
+
+#[test]
+fn name_that_leads_out_of_the_folder_is_refused() {
+    let bootstrap = Bootstrap::new();
+    bootstrap.write("secret.yaml", &serde_json::to_value(rendered("x")).unwrap());
+    bootstrap.write("machine-pools/master.yaml", &pool("../secret"));
+    let reply = bootstrap.get("master");
+    assert_eq!(reply.status, 500);
+    assert_eq!(reply.header("seaworthy-reason"), "status.configuration.name \"../secret\" is no name");
+}
+
+#[test]
+fn broken_files_are_failures_that_say_which() {
+    let bootstrap = Bootstrap::new();
+    std::fs::write(bootstrap.path().join("machine-configs/rendered-master-1.yaml"), "spec: [").unwrap();
+    let reply = bootstrap.get("master");
+    assert_eq!(reply.status, 500);
+    assert!(reply.header("seaworthy-reason").starts_with("the MachineConfig cannot be read: "));
+    std::fs::write(bootstrap.path().join("machine-pools/master.yaml"), "\u{0}").unwrap();
+    assert_eq!(bootstrap.get("master").status, 500);
+}
+
+#[test]
+fn what_must_be_there_from_the_start_is_named() {
+    let bootstrap = Bootstrap::new();
+    bootstrap.folder().check().unwrap();
+    let said = |folder: Folder| folder.check().unwrap_err().to_string();
+    let missing = bootstrap.path().join("nowhere");
+    assert!(said(Folder { kubeconfig: missing.clone(), ..bootstrap.folder() }).contains("nowhere: cannot be read: "));
+    assert!(said(Folder { base: missing, ..bootstrap.folder() }).contains("nowhere/machine-pools: cannot be read: "));
+    let registries = vec![("../../etc".to_owned(), bootstrap.path().join("bar.crt"))];
+    assert!(
+        said(Folder { registries, ..bootstrap.folder() }).starts_with("\"../../etc\" is no registry; accepted are")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_in_the_folder_is_served() {
+    let bootstrap = Bootstrap::new();
+    let shelf = Arc::new(Shelf::default());
+    let following = tokio::spawn(bootstrap.folder().run(Arc::clone(&shelf)));
+    let first = shelf.until(|pools| pools.contains_key("master")).await;
+    bootstrap.write("machine-pools/arbiter.yaml", &pool("rendered-master-1"));
+    let second = shelf.until(|pools| pools.contains_key("arbiter")).await;
+    assert_eq!((first.len(), second.len()), (1, 2));
+    following.abort();
+}

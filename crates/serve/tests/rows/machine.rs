@@ -1,0 +1,233 @@
+//! The real counterparts: Debian's validator judges what is served, and Debian's Ignition boots from it.
+
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+
+use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_ignition::{Node, Version, body_of};
+use seaworthy_serve::access::Keys;
+use seaworthy_serve::answers::{Answers, Pools};
+use seaworthy_serve::content::Dish;
+use seaworthy_serve::rate::Rates;
+use seaworthy_serve::stub::{Stub, VERSION};
+use seaworthy_serve::{Access, Endpoint, Shelf, Token};
+use serde_json::{Value, json};
+
+use crate::support::{House, additions, machine_config, rendered, skip, tool};
+
+/// The newest version that Debian's package knows.
+const NEWEST: Version = Version::V3_3;
+const WORD: &str = "a-token-for-new-machines";
+
+/// MachineConfigs as pools have them: the recorded ones, and one with some of everything.
+fn corpus() -> Vec<MachineConfig> {
+    let text = include_str!("../../../ignition/tests/golden/translations.jsonl");
+    let rows = text.lines().enumerate().map(|(nth, line)| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        machine_config(&format!("rendered-pool-{nth}"), json!({"config": row["config"]}))
+    });
+    rows.chain([rendered("rendered-worker-1")]).collect()
+}
+
+#[test]
+fn validator_accepts_every_version_that_it_knows() {
+    let found = tool("ignition-validate", "SEAWORTHY_IGNITION_VALIDATE", "/usr/bin");
+    let Some(program) = found else { return };
+    let mut accepted = 0;
+    for object in corpus() {
+        let dish = Dish::new(&object, additions()).unwrap();
+        for version in [Version::V3_1, Version::V3_2, Version::V3_3] {
+            let mut child = Command::new(&program)
+                .arg("-")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            child.stdin.take().unwrap().write_all(&dish.serve(version).unwrap()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{} in {version}: {}", dish.name(), said(&output));
+            accepted += 1;
+        }
+    }
+    assert_eq!(accepted, 3 * 61);
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+/// The program that runs at a machine's first boot.
+fn ignition() -> Option<PathBuf> {
+    tool("ignition", "SEAWORTHY_IGNITION", "/usr/lib/dracut/modules.d/30ignition")
+}
+
+/// A machine that boots: a folder for its disk, and the stub that it was given.
+struct Machine {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Machine {
+    fn new(program: &Path, stub: &Value) -> Machine {
+        let machine = Machine { folder: tempfile::tempdir().unwrap(), program: program.to_owned() };
+        std::fs::create_dir_all(machine.root().join("etc/selinux")).unwrap();
+        // At the end it has files labelled, which a folder cannot have: what does that has nothing to do.
+        std::fs::write(machine.root().join("etc/selinux/config"), "SELINUXTYPE=none\n").unwrap();
+        std::fs::create_dir(machine.path("bin")).unwrap();
+        let setfiles = machine.path("bin/setfiles");
+        std::fs::write(&setfiles, "#!/bin/sh\ncat > /dev/null\n").unwrap();
+        std::fs::set_permissions(&setfiles, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(machine.path("stub.ign"), stub.to_string()).unwrap();
+        machine
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.path("root")
+    }
+
+    /// Runs one stage of the first boot.
+    async fn stage(&self, stage: &str) -> Output {
+        let mut command = tokio::process::Command::new(&self.program);
+        command.args(["--platform", "file", "--log-to-stdout", "--fetch-timeout", "10s", "--stage", stage]);
+        for (option, name) in
+            [("--root", "root"), ("--config-cache", "cache"), ("--state-file", "state"), ("--neednet", "need")]
+        {
+            command.arg(option).arg(self.path(name));
+        }
+        command.env("PATH", format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.path("bin").display()));
+        command.env("IGNITION_CONFIG_FILE", self.path("stub.ign")).stdin(Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(std::time::Duration::from_secs(60), command.output()).await;
+        output.unwrap_or_else(|_| panic!("the stage {stage} does not end")).unwrap()
+    }
+
+    /// The config that it has fetched.
+    fn fetched(&self) -> Value {
+        let mut config: Value = serde_json::from_slice(&std::fs::read(self.path("cache")).unwrap()).unwrap();
+        drop_empty(&mut config);
+        config
+    }
+}
+
+/// Takes out the empty objects that Ignition writes for what is not said.
+fn drop_empty(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(drop_empty);
+            map.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_empty),
+        _ => {}
+    }
+}
+
+/// An endpoint that asks for the word, with these MachineConfigs, each for the pool of its name.
+fn guarded(objects: &[MachineConfig]) -> Endpoint {
+    let shelf = Arc::new(Shelf::default());
+    let pools = objects.iter().map(|object| {
+        let dish = Dish::new(object, additions()).unwrap();
+        (dish.name().to_owned(), Arc::new(Answers::of_dish(&dish)))
+    });
+    shelf.put(pools.collect::<Pools>());
+    let access = Access::Asked(Keys { tokens: vec![Token::new(WORD).unwrap()], secrets: None });
+    Endpoint { shelf, access, rates: Rates::default() }
+}
+
+fn stub(house: &House, pool: &str, word: &str) -> Value {
+    let server = format!("localhost:{}", house.address.port());
+    let token = Token::new(word).unwrap();
+    let authority = Some(house.pki.authority().as_bytes());
+    Stub { server: &server, pool, authority, token: Some(&token), version: VERSION }.config().unwrap()
+}
+
+/// Whether a folder without users can take it: users are made with the machine's own programs.
+fn needs_no_users(object: &MachineConfig) -> bool {
+    let config = object.spec.config.as_ref().unwrap();
+    let files = config["storage"]["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_named = |file: &Value| file["user"].get("name").is_some() || file["group"].get("name").is_some();
+    config.get("passwd").is_none() && !files.iter().any(is_named)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machine_boots_from_the_endpoint() {
+    let Some(program) = ignition() else { return };
+    let mut objects: Vec<MachineConfig> = corpus().into_iter().filter(needs_no_users).take(4).collect();
+    let mut own = rendered("rendered-worker-1");
+    own.spec.config.as_mut().unwrap().as_object_mut().unwrap().remove("passwd");
+    objects.push(own);
+    assert_eq!(objects.len(), 5);
+    // Files belong to root unless they say otherwise.
+    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    if !is_root {
+        skip("SKIPPED ignition: the stage files needs root; only the stage fetch was run\n");
+    }
+    let house = House::open(guarded(&objects)).await;
+    for object in &objects {
+        let name = object.metadata.name.as_deref().unwrap();
+        let machine = Machine::new(&program, &stub(&house, name, WORD));
+        let fetch = machine.stage("fetch").await;
+        assert!(fetch.status.success(), "{name}: {}", said(&fetch));
+        let served = Dish::new(object, additions()).unwrap().serve(NEWEST).unwrap();
+        let served: Value = serde_json::from_slice(&served).unwrap();
+        assert_eq!(machine.fetched()["storage"]["files"], served["storage"]["files"], "{name}");
+        if !is_root {
+            continue;
+        }
+        let files = machine.stage("files").await;
+        assert!(files.status.success(), "{name}: {}", said(&files));
+        assert_written(&machine.root(), &served, name);
+    }
+}
+
+/// Every file and unit of a config is on the disk, as it says.
+fn assert_written(root: &Path, config: &Value, name: &str) {
+    let on_disk = |path: &str| root.join(path.trim_start_matches('/'));
+    for file in config["storage"]["files"].as_array().unwrap() {
+        let path = file["path"].as_str().unwrap();
+        let node = Node::from_json(file);
+        let mut wanted = match node.get("contents") {
+            Some(_) => body_of(&node, 1 << 20).unwrap().into_owned(),
+            None => Vec::new(),
+        };
+        for body in node.list_of("append") {
+            wanted.extend_from_slice(&seaworthy_ignition::body::bytes_of(body, 1 << 20).unwrap());
+        }
+        assert_eq!(std::fs::read(on_disk(path)).unwrap(), wanted, "{name}: {path}");
+        if let Some(mode) = file["mode"].as_u64() {
+            let found = std::fs::metadata(on_disk(path)).unwrap().permissions().mode() & 0o7777;
+            assert_eq!(u64::from(found), mode, "{name}: {path}");
+        }
+    }
+    for unit in config["systemd"]["units"].as_array().into_iter().flatten() {
+        let unit_name = unit["name"].as_str().unwrap();
+        if unit["mask"] == true {
+            continue;
+        }
+        if let Some(contents) = unit["contents"].as_str() {
+            let path = format!("etc/systemd/system/{unit_name}");
+            assert_eq!(std::fs::read_to_string(root.join(path)).unwrap(), contents, "{name}: {unit_name}");
+        }
+        if let Some(is_enabled) = unit["enabled"].as_bool() {
+            let presets = std::fs::read_to_string(root.join("etc/systemd/system-preset/20-ignition.preset")).unwrap();
+            let line = format!("{} {unit_name}\n", if is_enabled { "enable" } else { "disable" });
+            assert!(presets.contains(&line), "{name}: {presets}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machine_with_a_forged_token_gets_nothing() {
+    let Some(program) = ignition() else { return };
+    let house = House::open(guarded(&[rendered("rendered-worker-1")])).await;
+    let machine = Machine::new(&program, &stub(&house, "rendered-worker-1", "forged"));
+    let fetch = machine.stage("fetch").await;
+    assert!(!fetch.status.success(), "{}", said(&fetch));
+    assert!(!machine.path("cache").exists());
+}

@@ -1,0 +1,303 @@
+//! What the rows share: configs, an endpoint to ask, a client that goes through the door.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig};
+use seaworthy_apiserver::{Certified, Pki};
+use seaworthy_ignition::{Node, Version, body_of};
+use seaworthy_listen::tls;
+use seaworthy_serve::answers::{Answers, Pools};
+use seaworthy_serve::certificates::Files;
+use seaworthy_serve::content::{Additions, Authorities};
+use seaworthy_serve::listen::Patience;
+use seaworthy_serve::rate::Rates;
+use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf, Visitor};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// An `Accept` header for a version.
+pub fn accepts(version: &str) -> String {
+    format!("application/vnd.coreos.ignition+json;version={version}, */*;q=0.1")
+}
+
+pub fn machine_config(name: &str, spec: Value) -> MachineConfig {
+    let object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": name},
+        "spec": spec,
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+/// A rendered MachineConfig with some of everything that every version can say.
+pub fn rendered(name: &str) -> MachineConfig {
+    machine_config(
+        name,
+        json!({
+            "config": {
+                "ignition": {"version": "3.5.0"},
+                "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA key"]}]},
+                "storage": {"files": [
+                    {"path": "/etc/motd", "mode": 0o644, "overwrite": true, "contents": {"source": "data:,ahoy%0A"}},
+                    {"path": "/usr/local/bin/tune", "mode": 0o755, "contents": {
+                        "source": "data:;base64,H4sIAAAAAAACAytITM5OTVEoSa0oAQAM9ArSCwAAAA==", "compression": "gzip",
+                    }},
+                ]},
+                "systemd": {"units": [{"name": "tune.service", "enabled": true,
+                    "contents": "[Service]\nExecStart=/usr/local/bin/tune\n[Install]\nWantedBy=multi-user.target\n"}]},
+            },
+            "kernelArguments": ["nosmt"],
+            "osImageURL": "quay.io/example/os@sha256:aaaa",
+        }),
+    )
+}
+
+pub fn controller_config() -> ControllerConfig {
+    serde_json::from_value(controller_config_json()).unwrap()
+}
+
+pub fn controller_config_json() -> Value {
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "ControllerConfig",
+        "metadata": {"name": "machine-config-controller"},
+        "spec": {
+            "clusterDNSIP": "10.96.0.10",
+            "cloudProviderConfig": "",
+            "etcdDiscoveryDomain": "",
+            "ipFamilies": "IPv4",
+            "kubeAPIServerServingCAData": "Y2E=",
+            "osImageURL": "",
+            "releaseImage": "",
+            "rootCAData": "Y2E=",
+            "additionalTrustBundle": null,
+            "images": {},
+            "baseOSContainerImage": "quay.io/example/os@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "infra": {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {}, "spec": {"cloudConfig": {"name": ""}}},
+            "dns": {"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": {}, "spec": {"baseDomain": "example.com"}},
+            "proxy": null,
+        },
+    })
+}
+
+pub fn additions() -> Additions {
+    Additions {
+        authorities: Authorities::of(&controller_config()).unwrap(),
+        kubeconfig: "apiVersion: v1\nkind: Config\n".to_owned(),
+        registries: Vec::new(),
+    }
+}
+
+/// The paths of a served config's files, in order.
+pub fn paths(config: &Value) -> Vec<&str> {
+    config["storage"]["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect()
+}
+
+/// What a served config writes to a path.
+pub fn written(config: &Value, path: &str) -> String {
+    let files = config["storage"]["files"].as_array().unwrap();
+    let mut found = files.iter().filter(|file| file["path"] == path);
+    let file = found.next().unwrap_or_else(|| panic!("there is no {path} in {:?}", paths(config)));
+    assert!(found.next().is_none(), "{path} is there twice");
+    String::from_utf8(body_of(&Node::from_json(file), 1 << 20).map(Cow::into_owned).unwrap()).unwrap()
+}
+
+/// The empty config, in every version.
+pub fn empty() -> Answers {
+    Answers::of(|version| Ok(serde_json::to_vec(&Node::empty_config(version.as_str()).to_json()).unwrap()))
+}
+
+/// An open endpoint with the pool `master`, whose config is empty, and `broken`, which has none.
+pub fn endpoint() -> Endpoint {
+    let shelf = Arc::new(Shelf::default());
+    let broken = Answers::refused("MachineConfig x: it is broken");
+    shelf.put(Pools::from([("master".to_owned(), Arc::new(empty())), ("broken".to_owned(), Arc::new(broken))]));
+    Endpoint { shelf, access: Access::Open, rates: Rates::default() }
+}
+
+/// Somebody without a certificate.
+pub const STRANGER: Visitor =
+    Visitor { address: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1234), has_certificate: false };
+
+/// An answer with its body.
+pub struct Reply {
+    pub status: u16,
+    pub headers: http::HeaderMap,
+    pub body: Bytes,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// The version of the config, if there is one.
+    pub fn version(&self) -> Option<String> {
+        let config: Value = serde_json::from_slice(&self.body).ok()?;
+        config["ignition"]["version"].as_str().map(str::to_owned)
+    }
+}
+
+pub fn ask(endpoint: &Endpoint, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+    ask_as(endpoint, STRANGER, method, path, headers)
+}
+
+pub fn ask_as(endpoint: &Endpoint, visitor: Visitor, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+    let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = endpoint.answer(&request.body(()).unwrap(), visitor, Instant::now());
+    let (parts, body) = response.into_parts();
+    let body = whole(body);
+    Reply { status: parts.status.as_u16(), headers: parts.headers, body }
+}
+
+/// The bytes of a body that is there as a whole.
+fn whole(body: Full<Bytes>) -> Bytes {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(body.collect()).poll(&mut context) {
+        std::task::Poll::Ready(collected) => collected.unwrap().to_bytes(),
+        std::task::Poll::Pending => panic!("a body that is whole is not waited for"),
+    }
+}
+
+/// An endpoint that listens, until this is dropped.
+pub struct House {
+    pub address: SocketAddr,
+    pub pki: Pki,
+    pub certificates: Arc<Certificates>,
+    pub files: Files,
+    _folder: tempfile::TempDir,
+    _stop: oneshot::Sender<()>,
+}
+
+impl House {
+    pub async fn open(endpoint: Endpoint) -> House {
+        House::with(endpoint, Patience::default()).await
+    }
+
+    pub async fn with(endpoint: Endpoint, patience: Patience) -> House {
+        let pki = Pki::ephemeral(jiff::Timestamp::now()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let files = Files { certificate: path("tls.crt"), key: path("tls.key"), clients: Some(path("clients.crt")) };
+        write_serving(&pki, &files);
+        std::fs::write(path("clients.crt"), pki.authority()).unwrap();
+        let certificates = Arc::new(Certificates::load(files.clone(), tls::VERSIONS).unwrap());
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listening = Listening::bind(Arc::new(endpoint), Arc::clone(&certificates), address).await.unwrap();
+        let listening = listening.with_patience(patience);
+        let address = listening.address();
+        let (stop, stopped) = oneshot::channel::<()>();
+        tokio::spawn(listening.serve(async move {
+            let _ = stopped.await;
+        }));
+        House { address, pki, certificates, files, _folder: folder, _stop: stop }
+    }
+
+    /// Shakes hands, with a certificate if there is one.
+    pub async fn connect(&self, own: Option<&Certified>) -> std::io::Result<TlsStream<TcpStream>> {
+        self.connect_with(own, rustls::ALL_VERSIONS, &["http/1.1"]).await
+    }
+
+    pub async fn connect_with(
+        &self,
+        own: Option<&Certified>,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+        protocols: &[&str],
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.pki.authority().as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut config = match own {
+            None => builder.with_no_client_auth(),
+            Some(own) => {
+                let chain = vec![CertificateDer::from_pem_slice(own.certificate.as_bytes()).unwrap()];
+                let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap();
+                builder.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let stream = TcpStream::connect(self.address).await?;
+        let name = ServerName::try_from("localhost").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+
+    /// One request on a connection of its own.
+    pub async fn get(&self, path: &str, headers: &[(&str, &str)], own: Option<&Certified>) -> Reply {
+        let stream = self.connect(own).await.unwrap();
+        let io = hyper_util::rt::TokioIo::new(stream);
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::builder().uri(path).header("host", "localhost");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response: Response<_> = sender.send_request(request.body(Full::new(Bytes::new())).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        Reply { status: parts.status.as_u16(), headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+    }
+}
+
+/// Writes a fresh certificate for this machine.
+pub fn write_serving(pki: &Pki, files: &Files) {
+    let serving = pki.serving(&[Ipv4Addr::LOCALHOST.into()], &["localhost"], jiff::Timestamp::now()).unwrap();
+    std::fs::write(&files.certificate, serving.certificate).unwrap();
+    std::fs::write(&files.key, serving.key).unwrap();
+}
+
+/// A program of Debian's package `ignition`; `None` when there is none, which is then on record.
+pub fn tool(program: &str, variable: &str, elsewhere: &str) -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(variable) {
+        return Some(path.into());
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders).chain([PathBuf::from(elsewhere)]);
+    let found = places.find_map(|folder| Some(folder.join(program)).filter(|path| path.is_file()));
+    if found.is_none() {
+        let reason = std::env::var(format!("{variable}_MISSING"));
+        let reason = reason.unwrap_or_else(|_| "not found; install Debian's package ignition".to_owned());
+        skip(&format!("SKIPPED {program}: {reason}\n"));
+    }
+    found
+}
+
+/// Puts on record that something was not tried.
+pub fn skip(line: &str) {
+    match std::env::var_os("SEAWORTHY_SKIPPED") {
+        Some(path) => {
+            let mut file = std::fs::File::options().create(true).append(true).open(path).unwrap();
+            file.write_all(line.as_bytes()).unwrap();
+        }
+        None => eprint!("{line}"),
+    }
+}
+
+/// All versions that are served.
+pub fn versions() -> [Version; 6] {
+    Version::WRITABLE
+}
