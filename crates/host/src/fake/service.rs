@@ -1,6 +1,6 @@
 //! Services of a machine in memory: what each has read, so that a test sees whether a change is in force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::state::State;
@@ -105,7 +105,9 @@ impl State {
         }
         self.tree.items.remove(MODULES);
         self.services.retain(|unit, _| USUAL.iter().any(|(usual, _)| usual == unit));
-        let units: Vec<String> = self.services.keys().cloned().collect();
+        // Units of the machine's owner run if they are enabled, and can be.
+        let own = self.enabled.iter().filter(|unit| self.unit_state(unit) == crate::UnitState::Enabled);
+        let units: BTreeSet<String> = self.services.keys().chain(own).cloned().collect();
         for unit in units {
             let _ = self.load(&unit);
         }
