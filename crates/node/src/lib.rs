@@ -16,7 +16,7 @@
 //! | what does a new machine do first? | [`first_boot`] |
 
 pub mod agent;
-// pub mod daemon;
+pub mod daemon;
 pub mod decide;
 pub mod extensions;
 pub mod first_boot;
@@ -33,6 +33,7 @@ pub mod target;
 pub mod validate;
 
 pub use agent::{Agent, Settings};
+pub use daemon::{Daemon, Rhythm};
 pub use order::{Config, Order, Report};
 pub use steps::{Step, steps};
 pub use target::Target;
