@@ -170,7 +170,8 @@ fn a_directory_gets_its_attributes() {
 fn accounts_come_from_the_machines_files() {
     let real = real();
     let host = &real.host;
-    host.write("/etc/passwd", b"root:x:0:0::/root:/bin/sh\ncore:x:1000:1001::/home/core:/bin/sh\n", own(0o644)).unwrap();
+    host.write("/etc/passwd", b"root:x:0:0::/root:/bin/sh\ncore:x:1000:1001::/home/core:/bin/sh\n", own(0o644))
+        .unwrap();
     host.write("/etc/shadow", b"core:$6$hash:1::::::\n", own(0o600)).unwrap();
     host.write("/usr/lib/group", b"wheel:x:10:core\n", own(0o644)).unwrap();
     let core = host.user("core").unwrap().unwrap();
@@ -194,7 +195,10 @@ fn programs_that_fail_are_named_with_what_they_said_and_secrets_are_not() {
     assert_eq!(error, "`systemctl restart -- broken.service` failed (exit code 1): it broke");
     let error = host.set_password("broken", "$6$secret").unwrap_err().to_string();
     assert!(!error.contains("secret"), "{error}");
-    assert_eq!(lines.lock().unwrap()[..2], ["systemctl reload -- crio.service", "systemctl enable -- a.service b.service"]);
+    assert_eq!(
+        lines.lock().unwrap()[..2],
+        ["systemctl reload -- crio.service", "systemctl enable -- a.service b.service"]
+    );
 }
 
 #[test]

@@ -187,7 +187,9 @@ impl<H: Host> Agent<H> {
             Move::Nothing | Move::SayDone => {
                 report.state = State::Done;
                 if is_repaired {
-                    report.events.push(("ConfigDriftRepaired", format!("what differed from {} was put right", disk.name)));
+                    report
+                        .events
+                        .push(("ConfigDriftRepaired", format!("what differed from {} was put right", disk.name)));
                 }
                 if next == Move::SayDone {
                     report.events.push(("NodeDone", format!("runs {}", disk.name)));
@@ -405,9 +407,9 @@ impl<H: Host> Agent<H> {
         }
         // Differs: a machine without one is fine, because upstream refuses every update there.
         match self.host.entry(places::KUBECONFIG)? {
-            Some(entry) if entry.kind == seaworthy_host::Kind::File && entry.mode != 0o600 => self
-                .host
-                .set_attributes(places::KUBECONFIG, Attributes { mode: 0o600, uid: entry.uid, gid: entry.gid }),
+            Some(entry) if entry.kind == seaworthy_host::Kind::File && entry.mode != 0o600 => {
+                self.host.set_attributes(places::KUBECONFIG, Attributes { mode: 0o600, uid: entry.uid, gid: entry.gid })
+            }
             _ => Ok(()),
         }
     }
@@ -597,7 +599,9 @@ fn lacking(journal: &Journal, boot: &seaworthy_host::Boot) -> String {
         lacking.push(format!("image {image}"));
     }
     lacking.extend(
-        kernel_arguments::missing(&change.append, &boot.arguments).into_iter().map(|it| format!("kernel argument {it}")),
+        kernel_arguments::missing(&change.append, &boot.arguments)
+            .into_iter()
+            .map(|it| format!("kernel argument {it}")),
     );
     if let Some((_, kernel)) = change.kernel
         && boot.kernel != kernel
@@ -661,7 +665,8 @@ fn config_text(target: &Target) -> Vec<u8> {
 /// A configuration without one file, to ask what its coming needs.
 fn without_file(spec: &MachineConfigSpec, path: &str) -> MachineConfigSpec {
     let mut spec = spec.clone();
-    let files = spec.config.as_mut().and_then(|config| config.pointer_mut("/storage/files")).and_then(Value::as_array_mut);
+    let files =
+        spec.config.as_mut().and_then(|config| config.pointer_mut("/storage/files")).and_then(Value::as_array_mut);
     if let Some(files) = files {
         files.retain(|file| file["path"].as_str() != Some(path));
     }

@@ -218,9 +218,10 @@ impl<H: Host + 'static> Daemon<H> {
             .filter(|key| !has(key.as_str()))
             .filter_map(|key| Some((key.as_str().to_owned(), json!(given.get(key.as_str())?))))
             .collect();
-        self.write(Value::Object(new))
-            .await
-            .map_err(|error| DaemonError::Api { what: "write the first annotations".to_owned(), source: Box::new(error) })
+        self.write(Value::Object(new)).await.map_err(|error| DaemonError::Api {
+            what: "write the first annotations".to_owned(),
+            source: Box::new(error),
+        })
     }
 
     async fn order(&mut self, node: &Node) -> Result<Order, DaemonError> {
@@ -233,10 +234,11 @@ impl<H: Host + 'static> Daemon<H> {
             Some(name) => Some(self.config(name, text(annotation::CURRENT_IMAGE)).await?),
             None => None,
         };
-        let settings: Option<MachineConfiguration> = Api::all(self.client.clone())
-            .get_opt(MACHINE_CONFIGURATION)
-            .await
-            .map_err(|error| DaemonError::Api { what: "read the disruption policies".to_owned(), source: Box::new(error) })?;
+        let settings: Option<MachineConfiguration> =
+            Api::all(self.client.clone()).get_opt(MACHINE_CONFIGURATION).await.map_err(|error| DaemonError::Api {
+                what: "read the disruption policies".to_owned(),
+                source: Box::new(error),
+            })?;
         let spec = settings.map(|settings| settings.spec).unwrap_or_default();
         // Differs: the policies are worked out from what the user wrote, because upstream waits for another controller to copy
         // them into a status, and fails every update of a cluster that has no such object.

@@ -46,7 +46,11 @@ pub fn decide(order: &Order, standing: Standing<'_>) -> Move {
         (_, false) => Move::Ask(wish),
     };
     if standing.disk != standing.desired || standing.is_forced {
-        return if standing.needs_drain && !order.is_single { until(request("drain"), Move::Update) } else { Move::Update };
+        return if standing.needs_drain && !order.is_single {
+            until(request("drain"), Move::Update)
+        } else {
+            Move::Update
+        };
     }
     let is_said = order.state == Some(State::Done)
         && order.current.as_ref().is_some_and(|current| current.name == standing.disk.0);

@@ -75,7 +75,10 @@ mod tests {
     #[case(&["NetworkManager-libreswan", "libreswan"], 0)]
     #[case(&["NetworkManager-libreswan", "libreswan", "openvswitch3.5-ipsec"], 0)]
     #[case(&["libreswan"], 1)]
-    fn d28_ipsec_is_there_with_the_older_set_and_with_the_current_one(#[case] installed: &[&str], #[case] lacking: usize) {
+    fn d28_ipsec_is_there_with_the_older_set_and_with_the_current_one(
+        #[case] installed: &[&str],
+        #[case] lacking: usize,
+    ) {
         assert_eq!(missing(&texts(&["ipsec"]), &texts(installed)).len(), lacking);
     }
 }

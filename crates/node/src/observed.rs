@@ -143,10 +143,8 @@ impl Observed {
 fn id(who: &Who, known: &BTreeMap<String, Option<u32>>, noun: &str) -> Result<u32, String> {
     match who {
         Who::Id(id) => Ok(*id),
-        Who::Name(name) => known
-            .get(name)
-            .copied()
-            .flatten()
-            .ok_or_else(|| format!("there is no {noun} {name:?} on this machine; give its id, or make the {noun} first")),
+        Who::Name(name) => known.get(name).copied().flatten().ok_or_else(|| {
+            format!("there is no {noun} {name:?} on this machine; give its id, or make the {noun} first")
+        }),
     }
 }

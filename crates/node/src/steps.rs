@@ -169,19 +169,22 @@ impl Plan<'_> {
             }
             let step = match wanted {
                 Wanted::File { bytes, mode, user, group } => {
-                    let wrong =
-                        |why| TargetError::File { name: self.new.name.clone(), path: path.clone(), why };
+                    let wrong = |why| TargetError::File { name: self.new.name.clone(), path: path.clone(), why };
                     let uid = self.observed.user_id(user).map_err(wrong)?;
                     let gid = self.observed.group_id(group).map_err(wrong)?;
                     let is_there = matches!(self.found(path), Found::File { bytes: b, mode: m, uid: u, gid: g }
                         if b[..] == bytes[..] && m == mode && *u == uid && *g == gid);
-                    (!is_there).then(|| Step::Write { path: path.clone(), bytes: Arc::clone(bytes), mode: *mode, uid, gid })
+                    (!is_there).then(|| Step::Write {
+                        path: path.clone(),
+                        bytes: Arc::clone(bytes),
+                        mode: *mode,
+                        uid,
+                        gid,
+                    })
                 }
                 Wanted::Link(target) => (*self.found(path) != Found::Link(target.clone()))
                     .then(|| Step::Link { path: path.clone(), target: target.clone() }),
-                Wanted::Nothing => {
-                    (*self.found(path) != Found::Nothing).then(|| Step::Remove { path: path.clone() })
-                }
+                Wanted::Nothing => (*self.found(path) != Found::Nothing).then(|| Step::Remove { path: path.clone() }),
             };
             // Whether it is replaced or happens to be right already: from now on it is ours, and what it was is kept.
             if !self.old.paths.contains_key(path) && self.original(path) == Original::Unknown {

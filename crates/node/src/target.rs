@@ -193,8 +193,7 @@ impl Target {
 
     fn file(&mut self, file: &Node<'_>) -> Result<(), TargetError> {
         let path = file.text_of("path");
-        let wrong =
-            |why: String| TargetError::File { name: self.name.clone(), path: path.to_owned(), why };
+        let wrong = |why: String| TargetError::File { name: self.name.clone(), path: path.to_owned(), why };
         checked(path).map_err(|error| wrong(error.to_string()))?;
         if !file.list_of("append").is_empty() {
             return Err(wrong("a running machine cannot append to a file; write its whole content".to_owned()));

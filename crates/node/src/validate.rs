@@ -94,7 +94,8 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
                 match (observed.user_id(user), observed.group_id(group)) {
                     (Ok(u), Ok(g)) if (u, g) == (*uid, *gid) => {}
                     (Ok(u), Ok(g)) => {
-                        let message = format!("owner mismatch for file: {path:?}; expected: {u}:{g}; received: {uid}:{gid}");
+                        let message =
+                            format!("owner mismatch for file: {path:?}; expected: {u}:{g}; received: {uid}:{gid}");
                         find(path, Aspect::Owner, message);
                     }
                     (Err(why), _) | (_, Err(why)) => find(path, Aspect::Owner, format!("file {path:?}: {why}")),

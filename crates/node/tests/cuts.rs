@@ -22,35 +22,58 @@ fn kinds() -> Vec<(&'static str, Config, Config)> {
         named(
             "files with a reboot",
             (
-                config("rendered-old", &files(vec![file("/etc/kept", "same"), file("/etc/changed", "old"), file("/etc/gone", "x")])),
+                config(
+                    "rendered-old",
+                    &files(vec![file("/etc/kept", "same"), file("/etc/changed", "old"), file("/etc/gone", "x")]),
+                ),
                 config(
                     "rendered-new",
-                    &files(vec![file("/etc/kept", "same"), file("/etc/changed", "new"), file("/etc/new", "y"), file("/etc/vendor", "ours")]),
+                    &files(vec![
+                        file("/etc/kept", "same"),
+                        file("/etc/changed", "new"),
+                        file("/etc/new", "y"),
+                        file("/etc/vendor", "ours"),
+                    ]),
                 ),
             ),
         ),
         named(
             "a reload",
-            (config("rendered-old", &files(vec![file(registries, "old")])), config("rendered-new", &files(vec![file(registries, "new")]))),
+            (
+                config("rendered-old", &files(vec![file(registries, "old")])),
+                config("rendered-new", &files(vec![file(registries, "new")])),
+            ),
         ),
         named(
             "no action",
             (
-                config("rendered-old", &files(vec![file("/etc/nmstate/openshift/a", "old"), file("/etc/nmstate/openshift/b", "b")])),
-                config("rendered-new", &files(vec![file("/etc/nmstate/openshift/a", "new"), file("/etc/nmstate/openshift/c", "c")])),
+                config(
+                    "rendered-old",
+                    &files(vec![file("/etc/nmstate/openshift/a", "old"), file("/etc/nmstate/openshift/b", "b")]),
+                ),
+                config(
+                    "rendered-new",
+                    &files(vec![file("/etc/nmstate/openshift/a", "new"), file("/etc/nmstate/openshift/c", "c")]),
+                ),
             ),
         ),
         named(
             "units with a restart",
             pair(
-                with(json!({"systemd": {"units": [unit("[Service]\nExecStart=/old\n[Install]\nWantedBy=a.target\n", true)]}})),
-                with(json!({"systemd": {"units": [unit("[Service]\nExecStart=/new\n[Install]\nWantedBy=b.target\n", true)]}})),
+                with(
+                    json!({"systemd": {"units": [unit("[Service]\nExecStart=/old\n[Install]\nWantedBy=a.target\n", true)]}}),
+                ),
+                with(
+                    json!({"systemd": {"units": [unit("[Service]\nExecStart=/new\n[Install]\nWantedBy=b.target\n", true)]}}),
+                ),
             ),
         ),
         named(
             "units that come, go, are masked and are dropped into",
             pair(
-                with(json!({"systemd": {"units": [unit("[Unit]\nDescription=old\n", true), {"name": "crio.service", "enabled": true}]}})),
+                with(
+                    json!({"systemd": {"units": [unit("[Unit]\nDescription=old\n", true), {"name": "crio.service", "enabled": true}]}}),
+                ),
                 with(json!({"systemd": {"units": [
                     {"name": "b.service", "enabled": true, "contents": "[Unit]\nDescription=new\n"},
                     {"name": "sshd.service", "mask": true},
@@ -62,7 +85,9 @@ fn kinds() -> Vec<(&'static str, Config, Config)> {
             "keys and a password",
             pair(
                 with(json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["k1"]}]}})),
-                with(json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["k1", "k2"], "passwordHash": "$6$x"}]}})),
+                with(
+                    json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["k1", "k2"], "passwordHash": "$6$x"}]}}),
+                ),
             ),
         ),
         named(

@@ -47,13 +47,8 @@ impl Fleet {
         install::install(&client, NAMESPACE).await.unwrap();
         let context = Context::new(client.clone());
         let plane = tokio::spawn(async move { plane::run(context, Options::default()).await.unwrap() });
-        let mut fleet = Fleet {
-            client,
-            hosts: BTreeMap::new(),
-            boots: Arc::default(),
-            tasks: vec![plane],
-            _cluster: cluster,
-        };
+        let mut fleet =
+            Fleet { client, hosts: BTreeMap::new(), boots: Arc::default(), tasks: vec![plane], _cluster: cluster };
         fleet.create::<ControllerConfig>(controller_config()).await;
         let pool = fleet.pool_is("worker", |pool| target(pool).is_some()).await;
         let rendered: MachineConfig = fleet.api().get(target(&pool).unwrap()).await.unwrap();
@@ -192,7 +187,7 @@ fn controller_config() -> Value {
         "metadata": {"name": "machine-config-controller"},
         "spec": {
             "clusterDNSIP": "10.96.0.10", "cloudProviderConfig": "", "etcdDiscoveryDomain": "", "ipFamilies": "IPv4",
-            "kubeAPIServerServingCAData": "Y2E=", "osImageURL": "", "releaseImage": "", "rootCAData": "Y2E=",
+            "baseOSContainerImage": "", "kubeAPIServerServingCAData": "Y2E=", "osImageURL": "", "releaseImage": "", "rootCAData": "Y2E=",
             "additionalTrustBundle": null, "images": {},
             "infra": {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {},
                       "spec": {"cloudConfig": {"name": ""}}},

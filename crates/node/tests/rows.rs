@@ -304,7 +304,9 @@ fn d21_d22_d23_container_files_reload_or_restart_crio() {
     assert!(restarts.contains(&Action::Restart("crio.service".to_owned())), "{restarts:?}");
     assert!(!restarts.contains(&reload()[0]), "{restarts:?}");
     let mirror = |name: &str| {
-        format!("[[registry]]\nlocation=\"{name}\"\n[[registry.mirror]]\nlocation=\"m\"\npull-from-mirror=\"digest-only\"\n")
+        format!(
+            "[[registry]]\nlocation=\"{name}\"\n[[registry.mirror]]\nlocation=\"m\"\npull-from-mirror=\"digest-only\"\n"
+        )
     };
     let old = files(vec![file(REGISTRIES, &mirror("a")), file("/var/lib/kubelet/config.json", "old")]);
     let both = mirror("a") + &mirror("b");
@@ -397,12 +399,7 @@ fn everything() -> Config {
 
 #[rstest]
 fn d39_whatever_becomes_of_a_managed_file_is_drift(
-    #[values(
-        "/etc/file",
-        "/etc/packed",
-        "/etc/systemd/system/a.service",
-        "/etc/systemd/system/a.service.d/10.conf"
-    )]
+    #[values("/etc/file", "/etc/packed", "/etc/systemd/system/a.service", "/etc/systemd/system/a.service.d/10.conf")]
     path: &str,
     #[values("content", "renamed", "deleted", "replaced", "mode", "owner")] what: &str,
 ) {
@@ -494,9 +491,7 @@ fn a_difference_can_be_read_line_by_line_on_the_machine() {
 
 #[test]
 fn d32_of_a_path_that_spec_2_has_twice_the_last_counts() {
-    let entry = |text: &str| {
-        json!({"filesystem": "root", "path": "/etc/a", "mode": 0o644, "contents": {"source": source(text)}})
-    };
+    let entry = |text: &str| json!({"filesystem": "root", "path": "/etc/a", "mode": 0o644, "contents": {"source": source(text)}});
     let mut two = spec(with(json!({})));
     two.config = Some(json!({"ignition": {"version": "2.2.0"}, "storage": {"files": [entry("first"), entry("last")]}}));
     let host = FakeHost::new("m");
@@ -561,8 +556,7 @@ fn d37_d38_images_count_like_configurations() {
 fn a_drain_is_asked_for_once_waited_for_and_ended_with_an_uncordon() {
     let [old, new] = ["old", "new"].map(named);
     let mut order = order(&old, &new);
-    let standing =
-        |disk| Standing { disk: (disk, None), desired: ("new", None), is_forced: false, needs_drain: true };
+    let standing = |disk| Standing { disk: (disk, None), desired: ("new", None), is_forced: false, needs_drain: true };
     assert_eq!(decide(&order, standing("old")), Move::Ask("drain-new".to_owned()));
     order.desired_drain = Some("drain-new".to_owned());
     assert_eq!(decide(&order, standing("old")), Move::Wait("drain-new".to_owned()));
@@ -631,7 +625,11 @@ fn an_owner_that_nobody_knows_is_named_with_its_file() {
     one["user"] = json!({"name": "nobody-here"});
     let new = config("new", &files(vec![one]));
     let report = node.obey(&new);
-    assert!(report.reason.contains("/etc/nmstate/openshift/a") && report.reason.contains("nobody-here"), "{}", report.reason);
+    assert!(
+        report.reason.contains("/etc/nmstate/openshift/a") && report.reason.contains("nobody-here"),
+        "{}",
+        report.reason
+    );
     node.host.add_user(
         "nobody-here",
         seaworthy_host::User { uid: 5, gid: 5, home: "/".to_owned(), password: "*".to_owned() },
@@ -661,7 +659,11 @@ fn a_directory_in_the_way_is_named_and_nothing_is_touched() {
     node.host.put("/etc/nmstate/openshift/a/below", b"", 0o644);
     let report = node.obey(&config("new", &files(vec![file("/etc/nmstate/openshift/a", "x")])));
     assert_eq!(report.state, State::Degraded);
-    assert!(report.reason.contains("/etc/nmstate/openshift/a") && report.reason.contains("directory"), "{}", report.reason);
+    assert!(
+        report.reason.contains("/etc/nmstate/openshift/a") && report.reason.contains("directory"),
+        "{}",
+        report.reason
+    );
     node.host.take("/etc/nmstate/openshift/a/below");
     assert_eq!(node.settle().state, State::Done);
 }
@@ -714,10 +716,8 @@ fn a_setting_that_is_not_in_force_afterwards_is_taken_back_and_then_booted_into(
     let mut node = Node::new(host, &sysctl(10));
     // Another file that systemd reads later keeps its own value; the running one is somebody else's.
     let mut said = Vec::new();
-    node.order.desired = Some(config(
-        "odd",
-        &files(vec![file("/etc/sysctl.d/90.conf", "vm.swappiness = 20\nvm.unknown = 1\n")]),
-    ));
+    node.order.desired =
+        Some(config("odd", &files(vec![file("/etc/sysctl.d/90.conf", "vm.swappiness = 20\nvm.unknown = 1\n")])));
     let report = node.agent.sync(&node.order, &mut |state| said.push(state));
     assert_eq!(report.state, State::Degraded);
     assert!(report.reason.contains("vm/unknown"), "{}", report.reason);
@@ -778,7 +778,10 @@ fn a_first_boot_brings_what_ignition_cannot_and_survives_a_cut() {
     host.boot_orderly();
     assert_eq!(first_boot(&host).unwrap(), FirstBoot::Complete);
     let boot = host.boot().unwrap();
-    assert_eq!((boot.image.as_deref(), boot.kernel, boot.packages), (Some("image-2"), Kernel::Realtime, vec!["usbguard".to_owned()]));
+    assert_eq!(
+        (boot.image.as_deref(), boot.kernel, boot.packages),
+        (Some("image-2"), Kernel::Realtime, vec!["usbguard".to_owned()])
+    );
     assert_eq!(boot.arguments.iter().filter(|it| *it == "quiet" || *it == "a=1").count(), 2);
     assert!(!host.exists(places::ENCAPSULATED).unwrap() && host.exists(places::ENCAPSULATED_DONE).unwrap());
 }
@@ -814,7 +817,8 @@ fn a_machine_that_joined_without_its_kernel_arguments_gets_them_before_it_is_don
 
 #[test]
 fn hundreds_of_nodes_follow_their_orders_in_one_process() {
-    let spec_of = |text: &str| Arc::new(files((0..20).map(|n| file(&format!("/etc/nmstate/openshift/{n}"), text)).collect()));
+    let spec_of =
+        |text: &str| Arc::new(files((0..20).map(|n| file(&format!("/etc/nmstate/openshift/{n}"), text)).collect()));
     let of = |name: &str| Config { name: name.to_owned(), spec: Some(spec_of(name)), image: None };
     let (old, new) = (of("old"), of("new"));
     let mut nodes: Vec<Node> = (0..300).map(|n| Node::new(FakeHost::new(&format!("n{n}")), &old)).collect();

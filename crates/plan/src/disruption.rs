@@ -180,11 +180,7 @@ fn at_boot(old: &MachineConfigSpec, new: &MachineConfigSpec) -> Vec<Cause> {
     .collect()
 }
 
-fn of_config(
-    changes: &[Change<'_>],
-    policies: &NodeDisruptionPolicyClusterStatus,
-    is_known_used: bool,
-) -> Vec<Cause> {
+fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatus, is_known_used: bool) -> Vec<Cause> {
     let paths: BTreeMap<&str, &[PolicyActionStatus]> =
         policies.files.iter().flatten().map(|policy| (policy.path.as_str(), policy.actions.as_slice())).collect();
     let units: BTreeMap<&str, &[PolicyActionStatus]> =

@@ -122,7 +122,18 @@ pub fn settings(text: &str) -> impl Iterator<Item = (String, &str)> {
         let key = key.trim().trim_start_matches('-');
         // The first of the two separators decides which is which: `net.ipv4.conf.eth0/1.forwarding`.
         let path = match key.find(['.', '/']).map(|at| key.as_bytes()[at]) {
-            Some(b'.') => key.chars().map(|c| if c == '.' { '/' } else if c == '/' { '.' } else { c }).collect(),
+            Some(b'.') => key
+                .chars()
+                .map(|c| {
+                    if c == '.' {
+                        '/'
+                    } else if c == '/' {
+                        '.'
+                    } else {
+                        c
+                    }
+                })
+                .collect(),
             _ => key.to_owned(),
         };
         Some((path, value.trim()))

@@ -61,7 +61,9 @@ impl FakeHost {
             }
             state.calls.push(format!("{call}: failed"));
             return Err(match verb {
-                "write" | "remove" | "keep" | "symlink" | "rename" | "mkdir" | "set" => HostError::file(verb, what, why),
+                "write" | "remove" | "keep" | "symlink" | "rename" | "mkdir" | "set" => {
+                    HostError::file(verb, what, why)
+                }
                 _ => HostError::Command { line: call, status: "exit code 1".to_owned(), said: why },
             });
         }
@@ -388,4 +390,3 @@ impl Host for FakeHost {
 fn failed(program: &str, said: &str) -> HostError {
     HostError::Command { line: program.to_owned(), status: "exit code 1".to_owned(), said: said.to_owned() }
 }
-

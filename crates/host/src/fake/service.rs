@@ -41,10 +41,8 @@ impl State {
     pub(super) fn load(&mut self, unit: &str) -> Result<(), HostError> {
         let own = format!("/etc/systemd/system/{unit}");
         if !self.services.contains_key(unit) && self.tree.get(&own).is_some() {
-            self.services.insert(
-                unit.to_owned(),
-                Service { reads: vec![own], loaded: BTreeMap::new(), is_active: true },
-            );
+            self.services
+                .insert(unit.to_owned(), Service { reads: vec![own], loaded: BTreeMap::new(), is_active: true });
         }
         let Some(service) = self.services.get_mut(unit) else {
             return Err(super::failed("systemctl", &format!("Unit {unit} not found")));

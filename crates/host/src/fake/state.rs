@@ -63,7 +63,8 @@ impl Snapshot {
 impl State {
     pub(super) fn new(name: &str) -> Self {
         let user = |id: u32, home: &str| User { uid: id, gid: id, home: home.to_owned(), password: "*".to_owned() };
-        let users = BTreeMap::from([("root".to_owned(), user(0, "/root")), ("core".to_owned(), user(1000, "/home/core"))]);
+        let users =
+            BTreeMap::from([("root".to_owned(), user(0, "/root")), ("core".to_owned(), user(1000, "/home/core"))]);
         let mut state = State {
             tree: Tree::default(),
             enabled: BTreeSet::new(),
@@ -148,12 +149,7 @@ impl State {
             files: files.collect(),
             enabled: self.enabled.clone(),
             passwords: self.users.iter().map(|(name, user)| (name.clone(), user.password.clone())).collect(),
-            boot: (
-                self.boot.image.clone(),
-                self.boot.arguments.clone(),
-                self.boot.kernel,
-                self.boot.packages.clone(),
-            ),
+            boot: (self.boot.image.clone(), self.boot.arguments.clone(), self.boot.kernel, self.boot.packages.clone()),
             staged: self.staged.clone(),
             loaded: loaded.collect(),
         }

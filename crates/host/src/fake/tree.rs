@@ -81,7 +81,8 @@ impl Tree {
         'again: for _ in 0..LINKS {
             for (end, _) in path.match_indices('/').skip(1) {
                 if let Some(Item { content: Content::Link(target), .. }) = self.items.get(&path[..end]) {
-                    let base = if target.starts_with('/') { "" } else { path[..end].rsplit_once('/').map_or("", |it| it.0) };
+                    let base =
+                        if target.starts_with('/') { "" } else { path[..end].rsplit_once('/').map_or("", |it| it.0) };
                     path = normal(&format!("{base}/{target}{}", &path[end..]));
                     continue 'again;
                 }

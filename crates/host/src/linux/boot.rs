@@ -72,7 +72,8 @@ fn rpm_ostree_status(host: &LinuxHost) -> Result<(Option<String>, Vec<String>), 
     let reference = booted["container-image-reference"].as_str();
     let image = reference.map(|reference| {
         // What stands before the last part says how it is trusted and where it is fetched.
-        let bare = reference.strip_prefix("ostree-unverified-registry:").or_else(|| reference.split("docker://").nth(1));
+        let bare =
+            reference.strip_prefix("ostree-unverified-registry:").or_else(|| reference.split("docker://").nth(1));
         bare.unwrap_or(reference).to_owned()
     });
     let names = |key: &str| {
@@ -194,8 +195,9 @@ fn with_update_grub(host: &LinuxHost, delete: &[String], append: &[String]) -> R
     if let Some(odd) = ours.iter().find(|one| !plain(one)) {
         return Err(HostError::Unable {
             what: format!("set the kernel argument {odd:?}"),
-            why: "GRUB's settings are a shell script; arguments with quotes, blanks, \"$\" or \"\\\" have no place there"
-                .to_owned(),
+            why:
+                "GRUB's settings are a shell script; arguments with quotes, blanks, \"$\" or \"\\\" have no place there"
+                    .to_owned(),
         });
     }
     let joined = ours.join(" ");

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, ResolveFlags, Stat, Uid, XattrFlags, chownat, fchmod,
-    fchown, fgetxattr, fsetxattr, fsync, linkat, mkdirat, open, openat2, readlinkat, renameat, statat, symlinkat,
-    syncfs, unlinkat,
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, ResolveFlags, Stat, Uid, XattrFlags, chownat, fchmod, fchown,
+    fgetxattr, fsetxattr, fsync, linkat, mkdirat, open, openat2, readlinkat, renameat, statat, symlinkat, syncfs,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -29,8 +29,8 @@ pub(super) struct Files {
 impl Files {
     pub(super) fn open(root: &Path) -> Result<Self, HostError> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
-        let root =
-            open(root, flags, Mode::empty()).map_err(|errno| HostError::file("open", &root.to_string_lossy(), errno))?;
+        let root = open(root, flags, Mode::empty())
+            .map_err(|errno| HostError::file("open", &root.to_string_lossy(), errno))?;
         Ok(Files { root, made: AtomicU64::new(0) })
     }
 
@@ -153,9 +153,7 @@ impl Files {
         self.replace(&folder, name, to, "write", |temporary| {
             match linkat(&source, source_name, &folder, temporary, AtFlags::empty()) {
                 // Another filesystem, or one that has no second names.
-                Err(Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => {
-                    self.copy(from, &folder, temporary)
-                }
+                Err(Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => self.copy(from, &folder, temporary),
                 other => other.map_err(|errno| format!("{errno} (kept from {from})")),
             }
         })
@@ -175,7 +173,8 @@ impl Files {
             .map_err(|errno| errno.to_string())?;
         let mut file = File::from(file);
         file.write_all(&bytes).map_err(|error| error.to_string())?;
-        set(&file, Attributes { mode: entry.mode, uid: entry.uid, gid: entry.gid }).map_err(|errno| errno.to_string())?;
+        set(&file, Attributes { mode: entry.mode, uid: entry.uid, gid: entry.gid })
+            .map_err(|errno| errno.to_string())?;
         if let Ok(Some((source, name))) = self.folder(from)
             && let Some(label) = self.label_of(&source, name)
             && !label.is_empty()

@@ -13,9 +13,7 @@ use std::path::Path;
 
 pub use programs::{Machine, Programs};
 
-use crate::{
-    Attributes, Boot, BootChange, Entry, Host, HostError, Output, UnitState, User, Vendor,
-};
+use crate::{Attributes, Boot, BootChange, Entry, Host, HostError, Output, UnitState, User, Vendor};
 use files::Files;
 
 /// A Linux machine.

@@ -59,8 +59,7 @@ impl Node {
     /// A machine that Ignition has written with `config`, joined.
     pub fn new(host: FakeHost, first: &Config) -> Node {
         let agent = Agent::new(host.clone(), Settings::default());
-        let mut node =
-            Node { host, agent, order: order(first, first), said: Vec::new(), drains: Vec::new(), boots: 0 };
+        let mut node = Node { host, agent, order: order(first, first), said: Vec::new(), drains: Vec::new(), boots: 0 };
         node.order.state = None;
         // What Ignition writes.
         let target = seaworthy_node::Target::parse(&first.name, first.spec.as_ref().unwrap(), None).unwrap();
