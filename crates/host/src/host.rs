@@ -1,6 +1,6 @@
 //! The trait.
 
-use crate::{Attributes, Boot, BootChange, Entry, HostError, Kind, UnitState, User};
+use crate::{Attributes, Boot, BootChange, Changed, Entry, HostError, Kind, UnitState, User, Watch};
 
 /// Whether a file came with the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +122,9 @@ pub trait Host: Send + Sync {
     /// Runs a program.
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError>;
 
+    /// Hears of changes at these paths, whoever makes them, until what is returned is dropped.
+    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError>;
+
     /// Whether something stands at a path.
     fn exists(&self, path: &str) -> Result<bool, HostError> {
         Ok(self.entry(path)?.is_some())
@@ -220,5 +223,8 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     }
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
         (**self).run(program, arguments)
+    }
+    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
+        (**self).watch(paths, changed)
     }
 }

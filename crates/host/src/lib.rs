@@ -13,6 +13,7 @@ mod host;
 pub mod linux;
 mod path;
 mod unit_state;
+mod watch;
 
 pub use boot::{Boot, BootChange, Driver, Kernel};
 pub use entry::{Attributes, Entry, Kind, User};
@@ -22,3 +23,4 @@ pub use host::{Host, Output, Vendor};
 pub use linux::LinuxHost;
 pub use path::checked;
 pub use unit_state::UnitState;
+pub use watch::{Changed, Watch};

@@ -244,3 +244,25 @@ fn a_program_that_never_ends_is_stopped() {
     assert_eq!(machine.run("echo", &["a b"]).unwrap().stdout, "a b\n");
     assert!(machine.run("no-such-program-here", &[]).unwrap_err().to_string().contains("no-such-program-here"));
 }
+
+#[test]
+fn changes_are_heard_of_whoever_makes_them_and_others_are_not() {
+    let real = real();
+    let host = &real.host;
+    host.write("/etc/a/listed", b"1", own(0o644)).unwrap();
+    let (sender, heard) = std::sync::mpsc::channel();
+    let paths = ["/etc/a/listed", "/etc/later/below/x"].map(str::to_owned);
+    let watch = host.watch(&paths, Arc::new(move || sender.send(()).unwrap_or_default())).unwrap();
+    let root = real._folder.path();
+    let patience = Duration::from_secs(30);
+    std::fs::write(root.join("etc/a/other"), "x").unwrap();
+    std::fs::write(root.join("etc/a/listed"), "2").unwrap();
+    heard.recv_timeout(patience).unwrap();
+    // A folder that was not there.
+    std::fs::create_dir(root.join("etc/later")).unwrap();
+    heard.recv_timeout(patience).unwrap();
+    // The end of the watch ends its thread, and with it the channel.
+    drop(watch);
+    while heard.recv_timeout(patience).is_ok() {}
+    assert_eq!(heard.recv_timeout(patience), Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+}

@@ -27,6 +27,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, Notify};
 
 use crate::agent::{Agent, Settings};
+use crate::monitor::Monitor;
 use crate::order::{Again, Config, Order, Report};
 use crate::places;
 
@@ -115,10 +116,15 @@ impl<H: Host + 'static> Daemon<H> {
         let work = async {
             let mut retry = self.rhythm.first_retry;
             let mut is_checking = false;
+            let mut monitor = Monitor::default();
+            let drifted = Arc::new(Notify::new());
             loop {
                 let again = match self.attempt(is_checking).await {
                     Ok(report) if report.is_rebooting => return,
-                    Ok(report) => report.again,
+                    Ok(report) => {
+                        self.listen(&mut monitor, &report, &drifted).await;
+                        report.again
+                    }
                     Err(error) => {
                         tracing::warn!(node = self.name, "{error}");
                         Again::Backoff
@@ -137,12 +143,31 @@ impl<H: Host + 'static> Daemon<H> {
                         pause
                     }
                 };
-                is_checking = tokio::time::timeout(pause, changed.notified()).await.is_err();
+                is_checking = tokio::select! {
+                    () = changed.notified() => false,
+                    () = drifted.notified() => true,
+                    () = tokio::time::sleep(pause) => true,
+                };
             }
         };
         tokio::select! {
             () = watch => {}
             () = work => {}
+        }
+    }
+
+    /// Listens for changes of the machine's files while nothing is under way.
+    async fn listen(&self, monitor: &mut Monitor, report: &Report, drifted: &Arc<Notify>) {
+        if report.again == Again::Now || report.state == State::Working {
+            monitor.stop();
+            return;
+        }
+        let agent = self.agent.lock().await;
+        let Ok(Some(target)) = agent.on_disk_config() else { return };
+        let drifted = Arc::clone(drifted);
+        // Without it drift is still found, only later.
+        if let Err(error) = monitor.start(agent.host(), &target, Arc::new(move || drifted.notify_one())) {
+            tracing::warn!(node = self.name, "{error}");
         }
     }
 

@@ -12,7 +12,7 @@
 //! | what is on the machine? | [`observed`] |
 //! | what is to be done? | [`steps`], [`kernel_arguments`], [`extensions`], [`flags`] |
 //! | what is done next, and what is said? | [`decide`], [`order`], [`agent`] |
-//! | is the machine what it should be? | [`validate`], [`proof`] |
+//! | is the machine what it should be? | [`validate`], [`proof`], [`monitor`] |
 //! | what does a new machine do first? | [`first_boot`] |
 
 pub mod agent;
@@ -23,6 +23,7 @@ pub mod first_boot;
 pub mod flags;
 pub mod journal;
 pub mod kernel_arguments;
+pub mod monitor;
 pub mod observed;
 pub mod order;
 pub mod perform;
@@ -34,6 +35,7 @@ pub mod validate;
 
 pub use agent::{Agent, Settings};
 pub use daemon::{Daemon, Rhythm};
+pub use monitor::Monitor;
 pub use order::{Config, Order, Report};
 pub use steps::{Step, steps};
 pub use target::Target;

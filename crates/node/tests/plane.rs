@@ -123,7 +123,8 @@ impl Fleet {
             let rhythm = Rhythm {
                 first_retry: Duration::from_millis(50),
                 last_retry: Duration::from_millis(200),
-                check: Duration::from_millis(500),
+                // Longer than any test: what is found, is heard of.
+                check: Duration::from_secs(3600),
             };
             loop {
                 Daemon::new(client.clone(), &name, host.clone(), Settings::default(), rhythm).run().await;

@@ -824,3 +824,30 @@ fn hundreds_of_nodes_follow_their_orders_in_one_process() {
     let mut nodes: Vec<Node> = (0..300).map(|n| Node::new(FakeHost::new(&format!("n{n}")), &old)).collect();
     assert!(nodes.iter_mut().all(|node| node.obey(&new).state == State::Done));
 }
+
+#[test]
+fn d41_a_monitor_that_is_started_twice_listens_once_and_stops_when_it_is_told_to() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let all = everything();
+    let node = Node::new(FakeHost::new("m"), &all);
+    let target = Target::parse("all", all.spec.as_ref().unwrap(), None).unwrap();
+    let heard = Arc::new(AtomicUsize::new(0));
+    let listener = || -> seaworthy_host::Changed {
+        let heard = Arc::clone(&heard);
+        Arc::new(move || {
+            heard.fetch_add(1, Ordering::SeqCst);
+        })
+    };
+    let mut monitor = seaworthy_node::Monitor::default();
+    assert!(monitor.start(&node.host, &target, listener()).unwrap());
+    assert!(!monitor.start(&node.host, &target, listener()).unwrap());
+    assert_eq!((node.host.watches(), monitor.is_running()), (1, true));
+    node.host.put("/etc/file", b"x", 0o644);
+    node.host.put("/etc/nobodys", b"x", 0o644);
+    assert_eq!(heard.load(Ordering::SeqCst), 1);
+    assert!(monitor.stop());
+    assert!(!monitor.stop());
+    assert_eq!((node.host.watches(), monitor.is_running()), (0, false));
+    node.host.put("/etc/file", b"y", 0o644);
+    assert_eq!(heard.load(Ordering::SeqCst), 1);
+}

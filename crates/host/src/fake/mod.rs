@@ -9,13 +9,15 @@ mod service;
 mod state;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use power::Unsynced;
 pub use state::Snapshot;
 
 use crate::{
-    Attributes, Boot, BootChange, Driver, Entry, Host, HostError, Kind, Output, UnitState, User, Vendor, checked,
+    Attributes, Boot, BootChange, Changed, Driver, Entry, Host, HostError, Kind, Output, UnitState, User, Vendor,
+    Watch, checked,
 };
 use state::{Fault, State};
 use tree::{Content, Item};
@@ -105,17 +107,33 @@ impl FakeHost {
 
     /// Puts a file there, as somebody else on the machine would.
     pub fn put(&self, path: &str, bytes: &[u8], mode: u32) {
-        self.lock().tree.put(path, Item::file(bytes, Attributes::of_root(mode)));
+        self.put_of(path, bytes, Attributes::of_root(mode));
     }
 
     /// The same with an owner.
     pub fn put_of(&self, path: &str, bytes: &[u8], attributes: Attributes) {
         self.lock().tree.put(path, Item::file(bytes, attributes));
+        self.tell(path);
     }
 
     /// Takes a file away, as somebody else on the machine would.
     pub fn take(&self, path: &str) {
         self.lock().tree.items.remove(path);
+        self.tell(path);
+    }
+
+    /// Tells everybody who listens that something has changed.
+    fn tell(&self, path: &str) {
+        let listening = |watch: &&(BTreeSet<String>, Changed)| watch.0.contains(path);
+        let told: Vec<Changed> =
+            self.lock().watches.values().filter(listening).map(|(_, changed)| Arc::clone(changed)).collect();
+        // Not while the machine is held: whoever hears it looks at the machine.
+        told.iter().for_each(|changed| changed());
+    }
+
+    /// How many listen.
+    pub fn watches(&self) -> usize {
+        self.lock().watches.len()
     }
 
     /// A file's content as text, for tests.
@@ -384,6 +402,26 @@ impl Host for FakeHost {
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
         let state = self.act("run", &format!("{program} {}", arguments.join(" ")))?;
         Ok(state.answers.get(program).cloned().unwrap_or(Output { code: Some(0), ..Output::default() }))
+    }
+
+    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
+        let mut state = self.look()?;
+        state.watched += 1;
+        let number = state.watched;
+        state.watches.insert(number, (paths.iter().cloned().collect(), changed));
+        Ok(Watch::new(Listening { host: self.clone(), number }))
+    }
+}
+
+/// Ends a watch when it is dropped.
+struct Listening {
+    host: FakeHost,
+    number: u64,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.host.lock().watches.remove(&self.number);
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::service::Service;
 use super::tree::{Content, Tree};
-use crate::{Boot, BootChange, Driver, HostError, Kernel, Output, UnitState, User};
+use crate::{Boot, BootChange, Changed, Driver, HostError, Kernel, Output, UnitState, User};
 
 pub(super) struct State {
     pub(super) tree: Tree,
@@ -27,6 +27,9 @@ pub(super) struct State {
     pub(super) faults: Vec<Fault>,
     pub(super) calls: Vec<String>,
     pub(super) answers: BTreeMap<String, Output>,
+    /// Who listens for which paths.
+    pub(super) watches: BTreeMap<u64, (BTreeSet<String>, Changed)>,
+    pub(super) watched: u64,
 }
 
 pub(super) struct Fault {
@@ -93,6 +96,8 @@ impl State {
             faults: Vec::new(),
             calls: Vec::new(),
             answers: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            watched: 0,
         };
         for (unit, reads) in super::service::USUAL {
             state.add_service(unit, reads);

@@ -239,7 +239,7 @@ impl Files {
         }
     }
 
-    fn open_folder(&self, below: &str) -> Result<OwnedFd, Errno> {
+    pub(super) fn open_folder(&self, below: &str) -> Result<OwnedFd, Errno> {
         let below = if below.is_empty() { "." } else { below };
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;

@@ -8,12 +8,13 @@ mod files;
 mod programs;
 mod units;
 mod users;
+mod watch;
 
 use std::path::Path;
 
 pub use programs::{Machine, Programs};
 
-use crate::{Attributes, Boot, BootChange, Entry, Host, HostError, Output, UnitState, User, Vendor};
+use crate::{Attributes, Boot, BootChange, Changed, Entry, Host, HostError, Output, UnitState, User, Vendor, Watch};
 use files::Files;
 
 /// A Linux machine.
@@ -195,6 +196,10 @@ impl Host for LinuxHost {
 
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
         self.programs.run(program, arguments)
+    }
+
+    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
+        watch::watch(&self.files, paths, changed)
     }
 }
 
