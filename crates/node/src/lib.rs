@@ -31,6 +31,7 @@ pub mod places;
 pub mod proof;
 pub mod steps;
 pub mod target;
+mod under_way;
 pub mod validate;
 
 pub use agent::{Agent, Settings};

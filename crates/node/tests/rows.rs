@@ -610,6 +610,16 @@ fn the_force_file_skips_the_checks_writes_everything_and_boots_once() {
 }
 
 #[test]
+fn the_force_file_does_not_bring_what_cannot_be_taken_over() {
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![])));
+    node.host.put(places::FORCE, b"", 0o644);
+    let new = config("new", &spec(with(json!({"passwd": {"groups": [{"name": "g"}]}}))));
+    node.order.desired = Some(new);
+    node.order.is_single = true;
+    assert_eq!(node.step().state, State::Unreconcilable);
+}
+
+#[test]
 fn an_order_for_a_configuration_that_is_not_there_names_it_and_waits() {
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![])));
     let report = node.obey(&named("rendered-gone"));
