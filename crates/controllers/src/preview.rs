@@ -17,7 +17,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, RenderReaso
 use seaworthy_generate::base::{self, Templates};
 use seaworthy_generate::container_runtime::AdditionalStores;
 use seaworthy_generate::{Deletion, Inputs, PoolOutcome, Report, Write, container_runtime, kubelet};
-use seaworthy_plan::disruption::{Disruption, Level, disruption};
+use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::forecast::{Forecast, Past, estimate, forecast, pasts};
@@ -161,7 +161,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
         let found = from.and_then(|from| {
             let of_change = || {
                 let (old, new) = (world.machine_config(from)?, target_object?);
-                Some(Arc::new(disruption(&old.spec, &new.spec, Some(&policies))))
+                Some(Arc::new(least_disruption(&old.spec, &new.spec, Some(&policies))))
             };
             known.entry(from.to_owned()).or_insert_with(of_change).clone()
         });
@@ -226,19 +226,16 @@ fn history(world: &World, pool: &MachineConfigPool, nodes: &[&NodeView<'_>], bud
             let updated = conditions.iter().find(|condition| condition.type_ == NodeCondition::Updated.as_str())?;
             (updated.status == ConditionStatus::True).then_some(updated.last_transition_time.0)
         });
-        let level = disruption(&old.object.spec, &new.object.spec, Some(&policies)).level;
+        let level = least_disruption(&old.object.spec, &new.object.spec, Some(&policies)).level;
         all.extend(pasts(start, &done.collect::<Vec<_>>(), budget, level));
     }
     all
 }
 
-/// The disruption policies of a cluster: as its operator reports them, or else from what its user asks for.
+/// The disruption policies of a cluster, worked out as its nodes work them out.
 fn policies(world: &World) -> NodeDisruptionPolicyClusterStatus {
     let object = crate::world::named(&world.policies, "cluster");
-    let reported = object
-        .and_then(|object| object.status.as_ref()?.node_disruption_policy_status.as_ref()?.cluster_policies.clone());
-    reported
-        .unwrap_or_else(|| policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref())))
+    policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref()))
 }
 
 /// Lets the controllers decide about a changed cluster, and says what becomes of each pool.

@@ -15,8 +15,9 @@ use seaworthy_api::operator::node_disruption_policy::{
 use seaworthy_api::vocabulary::machineconfiguration::KernelType;
 use seaworthy_ignition::diff::{Change, Entry, What, diff};
 use seaworthy_ignition::{Node, body_of};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::knowledge;
 use crate::policy::built_in;
 use crate::registries;
 
@@ -28,7 +29,7 @@ const CRIO: &str = "crio.service";
 const REGISTRIES_LIMIT: u64 = 16 * 1024 * 1024;
 
 /// What a node does after its files are written.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "type", content = "service")]
 pub enum Action {
     /// Systemd reads its units again.
@@ -82,6 +83,8 @@ pub enum Rule {
     UnitPolicy(String),
     /// The policy for SSH keys.
     SshKeyPolicy,
+    /// No policy speaks of it, and it is known what brings it into force.
+    Known(&'static str),
     /// No policy speaks of it.
     NoPolicy,
     /// It takes effect at boot only.
@@ -126,6 +129,24 @@ pub fn disruption(
     new: &MachineConfigSpec,
     policies: Option<&NodeDisruptionPolicyClusterStatus>,
 ) -> Disruption {
+    decide(old, new, policies, false)
+}
+
+/// The same, with less than a reboot for what no policy speaks of where it is [known](crate::knowledge) what suffices.
+pub fn least_disruption(
+    old: &MachineConfigSpec,
+    new: &MachineConfigSpec,
+    policies: Option<&NodeDisruptionPolicyClusterStatus>,
+) -> Disruption {
+    decide(old, new, policies, true)
+}
+
+fn decide(
+    old: &MachineConfigSpec,
+    new: &MachineConfigSpec,
+    policies: Option<&NodeDisruptionPolicyClusterStatus>,
+    is_known_used: bool,
+) -> Disruption {
     let built_in = built_in();
     let policies = policies.unwrap_or(&built_in);
     let mut causes = at_boot(old, new);
@@ -134,7 +155,7 @@ pub fn disruption(
     let (old, new) = (tree(old), tree(new));
     let (old, new) = (old.as_ref().map(Node::from_json), new.as_ref().map(Node::from_json));
     let changes = diff(old.as_ref().unwrap_or(&empty), new.as_ref().unwrap_or(&empty));
-    causes.extend(of_config(&changes, policies));
+    causes.extend(of_config(&changes, policies, is_known_used));
     let actions = in_order(causes.iter().flat_map(|cause| &cause.actions));
     Disruption { level: level_of(&actions), actions, causes }
 }
@@ -159,7 +180,7 @@ fn at_boot(old: &MachineConfigSpec, new: &MachineConfigSpec) -> Vec<Cause> {
     .collect()
 }
 
-fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatus) -> Vec<Cause> {
+fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatus, is_known_used: bool) -> Vec<Cause> {
     let paths: BTreeMap<&str, &[PolicyActionStatus]> =
         policies.files.iter().flatten().map(|policy| (policy.path.as_str(), policy.actions.as_slice())).collect();
     let units: BTreeMap<&str, &[PolicyActionStatus]> =
@@ -168,13 +189,17 @@ fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatu
     for change in changes {
         let what = change.entry.to_string();
         let reboot = |rule| Cause { what: what.clone(), rule, actions: vec![Action::Reboot] };
+        let otherwise = || match is_known_used.then(|| knowledge::of(change)).flatten() {
+            Some(known) => Cause { what: what.clone(), rule: Rule::Known(known.why), actions: known.actions },
+            None => reboot(Rule::NoPolicy),
+        };
         let cause = match &change.entry {
             Entry::File(path) => match nearest(&paths, path) {
                 Some((policy, listed)) => {
                     let rule = Rule::FilePolicy(policy.to_owned());
                     Cause { what, rule, actions: actions_of(listed, change) }
                 }
-                None => reboot(Rule::NoPolicy),
+                None => otherwise(),
             },
             Entry::Unit(unit) | Entry::Dropin { unit, .. } => match units.get(unit) {
                 Some(listed) => {
@@ -184,7 +209,7 @@ fn of_config(changes: &[Change<'_>], policies: &NodeDisruptionPolicyClusterStatu
                     }
                     Cause { what, rule: Rule::UnitPolicy((*unit).to_owned()), actions }
                 }
-                None => reboot(Rule::NoPolicy),
+                None => otherwise(),
             },
             Entry::User(_) => match &policies.sshkey {
                 Some(policy) => Cause { what, rule: Rule::SshKeyPolicy, actions: actions_of(&policy.actions, change) },
@@ -319,6 +344,7 @@ impl fmt::Display for Rule {
             Rule::FilePolicy(path) => write!(f, "policy for {path}"),
             Rule::UnitPolicy(unit) => write!(f, "policy for unit {unit}"),
             Rule::SshKeyPolicy => f.write_str("policy for SSH keys"),
+            Rule::Known(what) => write!(f, "known: {what}"),
             Rule::NoPolicy => f.write_str("no policy speaks of it"),
             Rule::AtBoot => f.write_str("takes effect at boot"),
             Rule::NewMachinesOnly => f.write_str("for new machines only"),

@@ -10,7 +10,7 @@
 //! | how many may be away, who moves, who waits and why? | [`budget`], [`rollout`], [`waiting`], [`hold`] |
 //! | what is written onto nodes, pools, MachineConfigNodes? | [`targeting`], [`pool_status`], [`node_status`], [`change`] |
 //! | how do the pods leave? | [`drain`], [`eviction`] |
-//! | what does a change do to a node, and can it be taken over at all? | [`disruption`], [`policy`], [`reconcilable`] |
+//! | what does a change do to a node, and can it be taken over at all? | [`disruption`], [`policy`], [`knowledge`], [`reconcilable`] |
 //! | how long will it take? | [`forecast`] |
 //! | what did a pool target before, and what does it target although its MachineConfigs say otherwise? | [`revision`], [`pin`] |
 //! | which rendered MachineConfigs may go? | [`garbage`] |
@@ -26,6 +26,7 @@ pub mod fleet;
 pub mod forecast;
 pub mod garbage;
 pub mod hold;
+pub mod knowledge;
 pub mod membership;
 pub mod node_status;
 pub mod pin;

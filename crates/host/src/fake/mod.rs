@@ -1,0 +1,430 @@
+//! A machine in memory, for tests and for fleets that need no machines.
+//!
+//! It keeps what a real one keeps (files, enabled units, passwords, what is booted and what is staged, what each running
+//! service has read), records every call that changes something, and can be made to fail or to lose power at each of them.
+//! It is cheap: contents are shared, so a fleet of hundreds fits into one process.
+
+mod power;
+mod service;
+mod state;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use power::Unsynced;
+pub use state::Snapshot;
+
+use crate::{
+    Attributes, Boot, BootChange, Changed, Driver, Entry, Host, HostError, Kind, Output, UnitState, User, Vendor,
+    Watch, checked,
+};
+use state::{Fault, State};
+use tree::{Content, Item};
+
+/// A machine in memory. Clones are the same machine.
+#[derive(Clone)]
+pub struct FakeHost {
+    state: Arc<Mutex<State>>,
+}
+
+impl FakeHost {
+    /// A machine that has just booted: an empty root, the accounts `root` and `core`, and the usual services.
+    pub fn new(name: &str) -> Self {
+        FakeHost { state: Arc::new(Mutex::new(State::new(name))) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks only.
+    fn look(&self) -> Result<MutexGuard<'_, State>, HostError> {
+        let state = self.lock();
+        if state.is_off { Err(HostError::Off) } else { Ok(state) }
+    }
+
+    /// Counts and records a call that changes something; fails it if somebody wants that.
+    fn act(&self, verb: &'static str, what: &str) -> Result<MutexGuard<'_, State>, HostError> {
+        let mut state = self.look()?;
+        if state.cut_at == Some(state.acts) {
+            state.is_off = true;
+            return Err(HostError::Off);
+        }
+        state.acts += 1;
+        let call = format!("{verb} {what}");
+        if let Some(at) = state.faults.iter().position(|fault| call.starts_with(&fault.call)) {
+            let why = state.faults[at].why.clone();
+            if let Some(left) = &mut state.faults[at].left {
+                *left -= 1;
+                if *left == 0 {
+                    state.faults.remove(at);
+                }
+            }
+            state.calls.push(format!("{call}: failed"));
+            return Err(match verb {
+                "write" | "remove" | "keep" | "symlink" | "rename" | "mkdir" | "set" => {
+                    HostError::file(verb, what, why)
+                }
+                _ => HostError::Command { line: call, status: "exit code 1".to_owned(), said: why },
+            });
+        }
+        state.calls.push(call);
+        Ok(state)
+    }
+
+    // === What a test or a fleet does to the machine from outside ===
+
+    /// Has calls that begin with this text fail: `write /etc/a`, `reload crio.service`.
+    pub fn fail(&self, call: &str, why: &str) {
+        self.lock().faults.push(Fault { call: call.to_owned(), why: why.to_owned(), left: None });
+    }
+
+    /// The same for the next calls only.
+    pub fn fail_times(&self, call: &str, why: &str, times: u32) {
+        self.lock().faults.push(Fault { call: call.to_owned(), why: why.to_owned(), left: Some(times) });
+    }
+
+    /// Takes all causes of failures away.
+    pub fn heal(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// The calls that have changed something, or failed to.
+    pub fn calls(&self) -> Vec<String> {
+        self.lock().calls.clone()
+    }
+
+    /// Forgets the calls.
+    pub fn forget_calls(&self) {
+        self.lock().calls.clear();
+    }
+
+    /// How many calls there have been.
+    pub fn acts(&self) -> usize {
+        self.lock().acts
+    }
+
+    /// Puts a file there, as somebody else on the machine would.
+    pub fn put(&self, path: &str, bytes: &[u8], mode: u32) {
+        self.put_of(path, bytes, Attributes::of_root(mode));
+    }
+
+    /// The same with an owner.
+    pub fn put_of(&self, path: &str, bytes: &[u8], attributes: Attributes) {
+        self.lock().tree.put(path, Item::file(bytes, attributes));
+        self.tell(path);
+    }
+
+    /// Takes a file away, as somebody else on the machine would.
+    pub fn take(&self, path: &str) {
+        self.lock().tree.items.remove(path);
+        self.tell(path);
+    }
+
+    /// Tells everybody who listens that something has changed.
+    fn tell(&self, path: &str) {
+        let listening = |watch: &&(BTreeSet<String>, Changed)| watch.0.contains(path);
+        let told: Vec<Changed> =
+            self.lock().watches.values().filter(listening).map(|(_, changed)| Arc::clone(changed)).collect();
+        // Not while the machine is held: whoever hears it looks at the machine.
+        told.iter().for_each(|changed| changed());
+    }
+
+    /// How many listen.
+    pub fn watches(&self) -> usize {
+        self.lock().watches.len()
+    }
+
+    /// A file's content as text, for tests.
+    pub fn text(&self, path: &str) -> Option<String> {
+        match &self.lock().tree.items.get(path)?.content {
+            Content::File(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            _ => None,
+        }
+    }
+
+    /// Says that a file came with the operating system.
+    pub fn vendor_owns(&self, path: &str) {
+        let mut state = self.lock();
+        state.has_packages = true;
+        state.vendor.insert(path.to_owned());
+    }
+
+    /// Says that packages are known, and that what none of them has is foreign.
+    pub fn has_packages(&self) {
+        self.lock().has_packages = true;
+    }
+
+    /// Adds a service that reads everything below these paths when it starts or reloads.
+    pub fn add_service(&self, unit: &str, reads: &[&str]) {
+        let mut state = self.lock();
+        state.add_service(unit, reads);
+    }
+
+    /// Adds an account.
+    pub fn add_user(&self, name: &str, user: User) {
+        let mut state = self.lock();
+        state.users.insert(name.to_owned(), user);
+        state.synced_users = state.users.clone();
+    }
+
+    /// Takes an account away.
+    pub fn remove_user(&self, name: &str) {
+        let mut state = self.lock();
+        state.users.remove(name);
+        state.synced_users = state.users.clone();
+    }
+
+    /// Changes what is booted.
+    pub fn change_boot(&self, change: impl FnOnce(&mut Boot)) {
+        change(&mut self.lock().boot);
+    }
+
+    /// A setting of the running kernel, and what it is after a boot.
+    pub fn add_setting(&self, path: &str, value: &str) {
+        let mut state = self.lock();
+        state.settings.insert(path.to_owned(), value.to_owned());
+        state.tree.put(path, Item::file(format!("{value}\n").as_bytes(), Attributes::of_root(0o644)));
+    }
+
+    /// What a service has read of a file.
+    pub fn loaded(&self, unit: &str, path: &str) -> Option<String> {
+        let state = self.lock();
+        let bytes = state.services.get(unit)?.loaded.get(path)?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Sets what a program answers.
+    pub fn answer(&self, program: &str, output: Output) {
+        self.lock().answers.insert(program.to_owned(), output);
+    }
+
+    /// Everything that lasts, and what the services run with.
+    pub fn snapshot(&self) -> Snapshot {
+        self.lock().snapshot()
+    }
+}
+
+impl Host for FakeHost {
+    fn entry(&self, path: &str) -> Result<Option<Entry>, HostError> {
+        checked(path)?;
+        Ok(self.look()?.tree.get(path).map(Item::entry))
+    }
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError> {
+        checked(path)?;
+        match self.look()?.tree.get(path).map(|item| &item.content) {
+            None => Ok(None),
+            Some(Content::File(bytes)) => Ok(Some(bytes.to_vec())),
+            Some(Content::Link(_)) => Err(HostError::file("read", path, "it is a link")),
+            Some(Content::Directory) => Err(HostError::file("read", path, "it is not a regular file")),
+        }
+    }
+
+    fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
+        checked(directory)?;
+        Ok(self.look()?.tree.names(directory))
+    }
+
+    fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
+        checked(path)?;
+        self.act("write", path)?.tree.place(path, Item::file(bytes, attributes), "write")
+    }
+
+    fn symlink(&self, path: &str, target: &str) -> Result<(), HostError> {
+        checked(path)?;
+        self.act("symlink", path)?.tree.place(path, Item::link(target), "link")
+    }
+
+    fn make_directory(&self, path: &str, attributes: Attributes) -> Result<(), HostError> {
+        checked(path)?;
+        let mut state = self.act("mkdir", path)?;
+        match state.tree.get(path).map(Item::entry) {
+            Some(Entry { kind: Kind::Directory, .. }) | None => {}
+            Some(_) => return Err(HostError::file("make directory", path, "Not a directory")),
+        }
+        let at = state.tree.resolved(path);
+        state.tree.put(&at, Item { content: Content::Directory, attributes });
+        Ok(())
+    }
+
+    fn set_attributes(&self, path: &str, attributes: Attributes) -> Result<(), HostError> {
+        checked(path)?;
+        let mut state = self.act("set", path)?;
+        let at = state.tree.resolved(path);
+        match state.tree.items.get_mut(&at) {
+            Some(item) => item.attributes = attributes,
+            None => return Err(HostError::file("set the attributes of", path, "No such file or directory")),
+        }
+        Ok(())
+    }
+
+    fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
+        checked(from)?;
+        checked(to)?;
+        let mut state = self.act("keep", &format!("{from} {to}"))?;
+        let Some(item) = state.tree.get(from).cloned() else {
+            return Err(HostError::file("keep", from, "nothing stands there"));
+        };
+        state.tree.place(to, item, "keep")
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
+        checked(from)?;
+        checked(to)?;
+        let mut state = self.act("rename", &format!("{from} {to}"))?;
+        let at = state.tree.resolved(from);
+        let Some(item) = state.tree.items.remove(&at) else {
+            return Err(HostError::file("move", from, "No such file or directory"));
+        };
+        state.tree.place(to, item, "move")
+    }
+
+    fn remove(&self, path: &str) -> Result<(), HostError> {
+        checked(path)?;
+        let mut state = self.act("remove", path)?;
+        if matches!(state.tree.get(path), Some(Item { content: Content::Directory, .. })) {
+            return Err(HostError::file("remove", path, "Is a directory"));
+        }
+        let at = state.tree.resolved(path);
+        state.tree.items.remove(&at);
+        Ok(())
+    }
+
+    fn remove_directory(&self, path: &str) -> Result<(), HostError> {
+        checked(path)?;
+        // Each name goes by itself, so a cut leaves some of them behind.
+        let below: Vec<String> = self.look()?.tree.below(path).map(str::to_owned).collect();
+        for name in below.iter().rev() {
+            self.act("remove", name)?.tree.items.remove(name);
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), HostError> {
+        let mut state = self.act("sync", "")?;
+        state.synced_enabled = state.enabled.clone();
+        state.synced_users = state.users.clone();
+        Ok(())
+    }
+
+    fn vendor(&self, path: &str) -> Result<Vendor, HostError> {
+        let state = self.look()?;
+        Ok(match (state.has_packages, state.vendor.contains(path)) {
+            (false, _) => Vendor::Unknown,
+            (true, true) => Vendor::Owned,
+            (true, false) => Vendor::Foreign,
+        })
+    }
+
+    fn user(&self, name: &str) -> Result<Option<User>, HostError> {
+        Ok(self.look()?.users.get(name).cloned())
+    }
+
+    fn group(&self, name: &str) -> Result<Option<u32>, HostError> {
+        Ok(self.look()?.users.get(name).map(|user| user.gid))
+    }
+
+    fn set_password(&self, user: &str, hash: &str) -> Result<(), HostError> {
+        let mut state = self.act("password", user)?;
+        match state.users.get_mut(user) {
+            Some(user) => user.password = hash.to_owned(),
+            None => return Err(failed("usermod", &format!("user '{user}' does not exist"))),
+        }
+        Ok(())
+    }
+
+    fn unit_state(&self, unit: &str) -> Result<UnitState, HostError> {
+        Ok(self.look()?.unit_state(unit))
+    }
+
+    fn enable(&self, units: &[&str]) -> Result<(), HostError> {
+        self.act("enable", &units.join(" "))?.set_enabled(units, Some(true))
+    }
+
+    fn disable(&self, units: &[&str]) -> Result<(), HostError> {
+        self.act("disable", &units.join(" "))?.set_enabled(units, Some(false))
+    }
+
+    fn preset(&self, units: &[&str]) -> Result<(), HostError> {
+        self.act("preset", &units.join(" "))?.set_enabled(units, None)
+    }
+
+    fn daemon_reload(&self) -> Result<(), HostError> {
+        drop(self.act("daemon-reload", "")?);
+        Ok(())
+    }
+
+    fn reload(&self, unit: &str) -> Result<(), HostError> {
+        self.act("reload", unit)?.load(unit)
+    }
+
+    fn restart(&self, unit: &str) -> Result<(), HostError> {
+        self.act("restart", unit)?.load(unit)
+    }
+
+    fn is_active(&self, unit: &str) -> Result<bool, HostError> {
+        Ok(self.look()?.services.get(unit).is_some_and(|service| service.is_active))
+    }
+
+    fn boot(&self) -> Result<Boot, HostError> {
+        Ok(self.look()?.boot.clone())
+    }
+
+    fn stage(&self, change: &BootChange) -> Result<(), HostError> {
+        if change.is_empty() {
+            return Ok(());
+        }
+        let mut state = self.act("stage", &serde_json::to_string(change).unwrap_or_default())?;
+        if state.boot.driver == Driver::None {
+            return Err(HostError::Unable {
+                what: "change its next boot".to_owned(),
+                why: "it has neither rpm-ostree nor bootc nor GRUB".to_owned(),
+            });
+        }
+        state.staged = Some(change.clone());
+        Ok(())
+    }
+
+    fn unstage(&self, change: &BootChange) -> Result<(), HostError> {
+        if !change.is_empty() {
+            self.act("unstage", "")?.staged = None;
+        }
+        Ok(())
+    }
+
+    fn reboot(&self, reason: &str) -> Result<(), HostError> {
+        self.act("reboot", reason)?.is_reboot_asked = true;
+        Ok(())
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
+        let state = self.act("run", &format!("{program} {}", arguments.join(" ")))?;
+        Ok(state.answers.get(program).cloned().unwrap_or(Output { code: Some(0), ..Output::default() }))
+    }
+
+    fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
+        let mut state = self.look()?;
+        state.watched += 1;
+        let number = state.watched;
+        state.watches.insert(number, (paths.iter().cloned().collect(), changed));
+        Ok(Watch::new(Listening { host: self.clone(), number }))
+    }
+}
+
+/// Ends a watch when it is dropped.
+struct Listening {
+    host: FakeHost,
+    number: u64,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.host.lock().watches.remove(&self.number);
+    }
+}
+
+fn failed(program: &str, said: &str) -> HostError {
+    HostError::Command { line: program.to_owned(), status: "exit code 1".to_owned(), said: said.to_owned() }
+}

@@ -1,0 +1,113 @@
+//! Services of a machine in memory: what each has read, so that a test sees whether a change is in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::state::State;
+use super::tree::{Content, Item};
+use crate::{Attributes, HostError};
+
+#[derive(Clone)]
+pub(super) struct Service {
+    pub(super) reads: Vec<String>,
+    pub(super) loaded: BTreeMap<String, Arc<[u8]>>,
+    pub(super) is_active: bool,
+}
+
+/// The services that every machine has, and what they read.
+pub(super) const USUAL: [(&str, &[&str]); 8] = [
+    ("crio.service", &["/etc/containers", "/etc/crio", "/etc/pki/ca-trust"]),
+    ("kubelet.service", &["/etc/kubernetes"]),
+    ("chronyd.service", &["/etc/chrony.conf", "/etc/chrony.d"]),
+    ("coreos-update-ca-trust.service", &["/etc/pki/ca-trust"]),
+    ("systemd-sysctl.service", &["/etc/sysctl.d"]),
+    ("systemd-modules-load.service", &["/etc/modules-load.d"]),
+    ("systemd-udevd.service", &["/etc/udev/rules.d"]),
+    ("sshd.service", &["/etc/ssh"]),
+];
+
+/// Where the names of loaded modules stand.
+const MODULES: &str = "/proc/modules";
+
+impl State {
+    pub(super) fn add_service(&mut self, unit: &str, reads: &[&str]) {
+        let reads = reads.iter().map(|path| (*path).to_owned()).collect();
+        self.services.insert(unit.to_owned(), Service { reads, loaded: BTreeMap::new(), is_active: true });
+        // It is there, so this cannot fail.
+        let _ = self.load(unit);
+    }
+
+    /// A service reads what it reads.
+    pub(super) fn load(&mut self, unit: &str) -> Result<(), HostError> {
+        let own = format!("/etc/systemd/system/{unit}");
+        if !self.services.contains_key(unit) && self.tree.get(&own).is_some() {
+            self.services
+                .insert(unit.to_owned(), Service { reads: vec![own], loaded: BTreeMap::new(), is_active: true });
+        }
+        let Some(service) = self.services.get_mut(unit) else {
+            return Err(super::failed("systemctl", &format!("Unit {unit} not found")));
+        };
+        service.is_active = true;
+        service.loaded.clear();
+        for read in &service.reads {
+            for path in self.tree.below(read) {
+                if let Some(Item { content: Content::File(bytes), .. }) = self.tree.items.get(path) {
+                    service.loaded.insert(path.to_owned(), Arc::clone(bytes));
+                }
+            }
+        }
+        let loaded = service.loaded.clone();
+        match unit {
+            "systemd-sysctl.service" => self.set_values(&loaded),
+            "systemd-modules-load.service" => self.load_modules(&loaded),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set_values(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
+        for bytes in files.values() {
+            for line in String::from_utf8_lossy(bytes).lines() {
+                let Some((key, value)) = line.split_once('=') else { continue };
+                let path = format!("/proc/sys/{}", key.trim().replace('.', "/"));
+                if self.settings.contains_key(&path) {
+                    let text = format!("{}\n", value.trim());
+                    self.tree.put(&path, Item::file(text.as_bytes(), Attributes::of_root(0o644)));
+                }
+            }
+        }
+    }
+
+    fn load_modules(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
+        let mut text = match self.tree.get(MODULES).map(|item| &item.content) {
+            Some(Content::File(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => String::new(),
+        };
+        for bytes in files.values() {
+            for name in String::from_utf8_lossy(bytes).lines().map(str::trim) {
+                let is_loaded = text.lines().any(|line| line.split(' ').next() == Some(name));
+                if !name.is_empty() && !name.starts_with('#') && !is_loaded {
+                    text.push_str(name);
+                    text.push_str(" 1 0 - Live\n");
+                }
+            }
+        }
+        self.tree.put(MODULES, Item::file(text.as_bytes(), Attributes::of_root(0o444)));
+    }
+
+    /// Everything that a boot brings to its beginning.
+    pub(super) fn start_all(&mut self) {
+        let settings: Vec<(String, String)> = self.settings.clone().into_iter().collect();
+        for (path, value) in settings {
+            self.tree.put(&path, Item::file(format!("{value}\n").as_bytes(), Attributes::of_root(0o644)));
+        }
+        self.tree.items.remove(MODULES);
+        self.services.retain(|unit, _| USUAL.iter().any(|(usual, _)| usual == unit));
+        // Units of the machine's owner run if they are enabled, and can be.
+        let own = self.enabled.iter().filter(|unit| self.unit_state(unit) == crate::UnitState::Enabled);
+        let units: BTreeSet<String> = self.services.keys().chain(own).cloned().collect();
+        for unit in units {
+            let _ = self.load(&unit);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What a machine in memory keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::service::Service;
+use super::tree::{Content, Tree};
+use crate::{Boot, BootChange, Changed, Driver, HostError, Kernel, Output, UnitState, User};
+
+pub(super) struct State {
+    pub(super) tree: Tree,
+    pub(super) enabled: BTreeSet<String>,
+    pub(super) synced_enabled: BTreeSet<String>,
+    pub(super) users: BTreeMap<String, User>,
+    pub(super) synced_users: BTreeMap<String, User>,
+    pub(super) vendor: BTreeSet<String>,
+    pub(super) has_packages: bool,
+    pub(super) services: BTreeMap<String, Service>,
+    /// Settings of the running kernel and what they are after a boot.
+    pub(super) settings: BTreeMap<String, String>,
+    pub(super) boot: Boot,
+    pub(super) boots: u64,
+    pub(super) staged: Option<BootChange>,
+    pub(super) is_reboot_asked: bool,
+    pub(super) is_off: bool,
+    pub(super) acts: usize,
+    pub(super) cut_at: Option<usize>,
+    pub(super) faults: Vec<Fault>,
+    pub(super) calls: Vec<String>,
+    pub(super) answers: BTreeMap<String, Output>,
+    /// Who listens for which paths.
+    pub(super) watches: BTreeMap<u64, (BTreeSet<String>, Changed)>,
+    pub(super) watched: u64,
+}
+
+pub(super) struct Fault {
+    pub(super) call: String,
+    pub(super) why: String,
+    pub(super) left: Option<u32>,
+}
+
+/// Everything that lasts, and what the services run with; two machines with equal ones are in the same state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Files and links, each as one line; the settings of the running kernel among them.
+    pub files: BTreeMap<String, String>,
+    /// Units that are started at boot.
+    pub enabled: BTreeSet<String>,
+    /// Hashes of passwords.
+    pub passwords: BTreeMap<String, String>,
+    /// Image, arguments, kernel, packages.
+    pub boot: (Option<String>, Vec<String>, Kernel, Vec<String>),
+    /// What is staged for the next boot.
+    pub staged: Option<BootChange>,
+    /// What each service has read, by unit and path.
+    pub loaded: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Snapshot {
+    /// Without what lies at a path and below it.
+    pub fn without(mut self, path: &str) -> Self {
+        self.files.retain(|name, _| !name.starts_with(path));
+        self
+    }
+}
+
+impl State {
+    pub(super) fn new(name: &str) -> Self {
+        let user = |id: u32, home: &str| User { uid: id, gid: id, home: home.to_owned(), password: "*".to_owned() };
+        let users =
+            BTreeMap::from([("root".to_owned(), user(0, "/root")), ("core".to_owned(), user(1000, "/home/core"))]);
+        let mut state = State {
+            tree: Tree::default(),
+            enabled: BTreeSet::new(),
+            synced_enabled: BTreeSet::new(),
+            synced_users: users.clone(),
+            users,
+            vendor: BTreeSet::new(),
+            has_packages: false,
+            services: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            boot: Boot {
+                id: format!("{name}-boot-1"),
+                driver: Driver::RpmOstree,
+                image: Some("image-1".to_owned()),
+                arguments: vec!["root=/dev/vda".to_owned(), "quiet".to_owned()],
+                kernel: Kernel::Default,
+                packages: Vec::new(),
+                is_fips: false,
+            },
+            boots: 1,
+            staged: None,
+            is_reboot_asked: false,
+            is_off: false,
+            acts: 0,
+            cut_at: None,
+            faults: Vec::new(),
+            calls: Vec::new(),
+            answers: BTreeMap::new(),
+            watches: BTreeMap::new(),
+            watched: 0,
+        };
+        for (unit, reads) in super::service::USUAL {
+            state.add_service(unit, reads);
+        }
+        state
+    }
+
+    pub(super) fn unit_state(&self, unit: &str) -> UnitState {
+        let path = format!("/etc/systemd/system/{unit}");
+        match self.tree.get(&path).map(|item| &item.content) {
+            Some(Content::Link(target)) if target == "/dev/null" => return UnitState::Masked,
+            Some(_) => {}
+            None if self.services.contains_key(unit) => {}
+            None => return UnitState::NotFound,
+        }
+        if self.enabled.contains(unit) { UnitState::Enabled } else { UnitState::Disabled }
+    }
+
+    /// Enables, disables or resets units; one that systemd does not know fails all.
+    pub(super) fn set_enabled(&mut self, units: &[&str], is_enabled: Option<bool>) -> Result<(), HostError> {
+        for unit in units {
+            let state = self.unit_state(unit);
+            // To disable what is gone takes the links away all the same.
+            let is_unknown = state == UnitState::NotFound && is_enabled != Some(false);
+            if is_unknown || (state == UnitState::Masked && is_enabled == Some(true)) {
+                return Err(super::failed("systemctl", &format!("Unit {unit} is {}", state.as_str())));
+            }
+        }
+        for unit in units {
+            if is_enabled == Some(true) {
+                self.enabled.insert((*unit).to_owned());
+            } else {
+                self.enabled.remove(*unit);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let files = self.tree.items.iter().map(|(path, item)| {
+            let content = match &item.content {
+                Content::File(bytes) => format!("file {:?}", String::from_utf8_lossy(bytes)),
+                Content::Link(target) => format!("link {target}"),
+                Content::Directory => "directory".to_owned(),
+            };
+            let it = item.attributes;
+            (path.clone(), format!("{:o} {}:{} {content}", it.mode, it.uid, it.gid))
+        });
+        let loaded = self.services.iter().map(|(unit, service)| {
+            let texts = service.loaded.iter();
+            (unit.clone(), texts.map(|(path, it)| (path.clone(), String::from_utf8_lossy(it).into_owned())).collect())
+        });
+        Snapshot {
+            files: files.collect(),
+            enabled: self.enabled.clone(),
+            passwords: self.users.iter().map(|(name, user)| (name.clone(), user.password.clone())).collect(),
+            boot: (self.boot.image.clone(), self.boot.arguments.clone(), self.boot.kernel, self.boot.packages.clone()),
+            staged: self.staged.clone(),
+            loaded: loaded.collect(),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Files below a directory handle. The kernel itself keeps every path below it (`openat2` with `RESOLVE_IN_ROOT`), so a link
+//! in a configuration or on the machine leads nowhere else.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, ResolveFlags, Stat, Uid, XattrFlags, chownat, fchmod, fchown,
+    fgetxattr, fsetxattr, fsync, linkat, mkdirat, open, openat2, readlinkat, renameat, statat, symlinkat, syncfs,
+    unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::{Attributes, Entry, HostError, Kind, checked};
+
+const LABEL: &str = "security.selinux";
+/// More than any file that a configuration is about.
+const LARGEST: u64 = 1 << 30;
+
+pub(super) struct Files {
+    root: OwnedFd,
+    /// Tells the names of files that are not finished apart.
+    made: AtomicU64,
+}
+
+impl Files {
+    pub(super) fn open(root: &Path) -> Result<Self, HostError> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+        let root = open(root, flags, Mode::empty())
+            .map_err(|errno| HostError::file("open", &root.to_string_lossy(), errno))?;
+        Ok(Files { root, made: AtomicU64::new(0) })
+    }
+
+    pub(super) fn entry(&self, path: &str) -> Result<Option<Entry>, HostError> {
+        let Some((folder, name)) = self.folder(path)? else { return Ok(None) };
+        let stat = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(HostError::file("look at", path, errno)),
+        };
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            FileType::Symlink => {
+                let target =
+                    readlinkat(&folder, name, Vec::new()).map_err(|errno| HostError::file("read", path, errno))?;
+                Kind::Link(target.to_string_lossy().into_owned())
+            }
+            _ => Kind::Other,
+        };
+        Ok(Some(Entry { kind, mode: mode_of(&stat), uid: stat.st_uid, gid: stat.st_gid }))
+    }
+
+    pub(super) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError> {
+        let fault = |why: &dyn ToString| HostError::file("read", path, why.to_string());
+        let Some((folder, name)) = self.folder(path)? else { return Ok(None) };
+        // Without NONBLOCK a pipe that somebody put there would hold us for ever.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match openat2(&folder, name, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(fault(&"it is a link")),
+            Err(errno) => return Err(fault(&errno)),
+        };
+        let metadata = file.metadata().map_err(|error| fault(&error))?;
+        if !metadata.is_file() {
+            return Err(fault(&"it is not a regular file"));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(LARGEST)).unwrap_or(0));
+        file.take(LARGEST).read_to_end(&mut bytes).map_err(|error| fault(&error))?;
+        Ok(Some(bytes))
+    }
+
+    pub(super) fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
+        let fault = |errno: Errno| HostError::file("list", directory, errno);
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let folder = match openat2(&self.root, checked(directory)?, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT) => return Ok(Vec::new()),
+            Err(errno) => return Err(fault(errno)),
+        };
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&folder).map_err(fault)? {
+            let entry = entry.map_err(fault)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Says whether nothing stood there.
+    pub(super) fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<bool, HostError> {
+        let (folder, name) = self.made_folder(path)?;
+        let old_label = self.label_of(&folder, name);
+        self.replace(&folder, name, path, "write", |temporary| {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = openat2(&folder, temporary, flags, Mode::RUSR | Mode::WUSR, ResolveFlags::IN_ROOT)
+                .map_err(|errno| errno.to_string())?;
+            let mut file = File::from(file);
+            file.write_all(bytes).map_err(|error| error.to_string())?;
+            // The owner first: changing it takes the special bits away.
+            set(&file, attributes).map_err(|errno| errno.to_string())?;
+            if let Some(label) = &old_label {
+                fsetxattr(&file, LABEL, label, XattrFlags::empty()).map_err(|errno| errno.to_string())?;
+            }
+            fsync(&file).map_err(|errno| errno.to_string())
+        })?;
+        Ok(old_label.is_none())
+    }
+
+    pub(super) fn symlink(&self, path: &str, target: &str) -> Result<(), HostError> {
+        let (folder, name) = self.made_folder(path)?;
+        self.replace(&folder, name, path, "link", |temporary| {
+            symlinkat(target, &folder, temporary).map_err(|errno| errno.to_string())
+        })
+    }
+
+    /// Says whether nothing stood there.
+    pub(super) fn make_directory(&self, path: &str, attributes: Attributes) -> Result<bool, HostError> {
+        let (folder, name) = self.made_folder(path)?;
+        let fault = |errno: Errno| HostError::file("make directory", path, errno);
+        let is_new = match mkdirat(&folder, name, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(fault(errno)),
+        };
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+        let made = openat2(&folder, name, flags, Mode::empty(), ResolveFlags::IN_ROOT).map_err(fault)?;
+        set(&made, attributes).map_err(fault)?;
+        fsync(&made).and_then(|()| fsync(&folder)).map_err(fault)?;
+        Ok(is_new)
+    }
+
+    pub(super) fn set_attributes(&self, path: &str, attributes: Attributes) -> Result<(), HostError> {
+        let fault = |errno: Errno| HostError::file("set the attributes of", path, errno);
+        let Some((folder, name)) = self.folder(path)? else { return Err(fault(Errno::NOENT)) };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat2(&folder, name, flags, Mode::empty(), ResolveFlags::IN_ROOT).map_err(fault)?;
+        set(&file, attributes).and_then(|()| fsync(&file)).map_err(fault)
+    }
+
+    pub(super) fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
+        let Some((source, source_name)) = self.folder(from)? else {
+            return Err(HostError::file("keep", from, "nothing stands there"));
+        };
+        let (folder, name) = self.made_folder(to)?;
+        self.replace(&folder, name, to, "write", |temporary| {
+            match linkat(&source, source_name, &folder, temporary, AtFlags::empty()) {
+                // Another filesystem, or one that has no second names.
+                Err(Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => self.copy(from, &folder, temporary),
+                other => other.map_err(|errno| format!("{errno} (kept from {from})")),
+            }
+        })
+    }
+
+    fn copy(&self, from: &str, folder: &OwnedFd, temporary: &str) -> Result<(), String> {
+        let entry = self.entry(from).map_err(|error| error.to_string())?.ok_or_else(|| format!("{from} is gone"))?;
+        if let Kind::Link(target) = &entry.kind {
+            symlinkat(target.as_str(), folder, temporary).map_err(|errno| errno.to_string())?;
+            let owner = (Some(Uid::from_raw(entry.uid)), Some(Gid::from_raw(entry.gid)));
+            return chownat(folder, temporary, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|errno| errno.to_string());
+        }
+        let bytes = self.read(from).map_err(|error| error.to_string())?.ok_or_else(|| format!("{from} is gone"))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat2(folder, temporary, flags, Mode::RUSR | Mode::WUSR, ResolveFlags::IN_ROOT)
+            .map_err(|errno| errno.to_string())?;
+        let mut file = File::from(file);
+        file.write_all(&bytes).map_err(|error| error.to_string())?;
+        set(&file, Attributes { mode: entry.mode, uid: entry.uid, gid: entry.gid })
+            .map_err(|errno| errno.to_string())?;
+        if let Ok(Some((source, name))) = self.folder(from)
+            && let Some(label) = self.label_of(&source, name)
+            && !label.is_empty()
+        {
+            fsetxattr(&file, LABEL, &label, XattrFlags::empty()).map_err(|errno| errno.to_string())?;
+        }
+        fsync(&file).map_err(|errno| errno.to_string())
+    }
+
+    pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
+        let fault = |errno: Errno| HostError::file("move", from, format!("{errno} (to {to})"));
+        let Some((source, source_name)) = self.folder(from)? else { return Err(fault(Errno::NOENT)) };
+        let (folder, name) = self.made_folder(to)?;
+        renameat(&source, source_name, &folder, name).map_err(fault)?;
+        fsync(&folder).and_then(|()| fsync(&source)).map_err(fault)
+    }
+
+    pub(super) fn remove(&self, path: &str) -> Result<(), HostError> {
+        let fault = |errno: Errno| HostError::file("remove", path, errno);
+        let Some((folder, name)) = self.folder(path)? else { return Ok(()) };
+        match unlinkat(&folder, name, AtFlags::empty()) {
+            Ok(()) => fsync(&folder).map_err(fault),
+            Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(fault(errno)),
+        }
+    }
+
+    pub(super) fn remove_directory(&self, path: &str) -> Result<(), HostError> {
+        let fault = |errno: Errno| HostError::file("remove", path, errno);
+        match self.entry(path)? {
+            None => return Ok(()),
+            Some(Entry { kind: Kind::Directory, .. }) => {}
+            Some(_) => return self.remove(path),
+        }
+        for name in self.names(path)? {
+            self.remove_directory(&format!("{path}/{name}"))?;
+        }
+        let Some((folder, name)) = self.folder(path)? else { return Ok(()) };
+        unlinkat(&folder, name, AtFlags::REMOVEDIR).map_err(fault)?;
+        fsync(&folder).map_err(fault)
+    }
+
+    pub(super) fn sync(&self) -> Result<(), HostError> {
+        for path in ["etc", "var"] {
+            let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+            match openat2(&self.root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
+                Ok(folder) => syncfs(&folder).map_err(|errno| HostError::file("sync", path, errno))?,
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(HostError::file("sync", path, errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder of a path, and the path's last part; `None` if there is no such folder.
+    fn folder<'p>(&self, path: &'p str) -> Result<Option<(OwnedFd, &'p str)>, HostError> {
+        let (above, name) = split(checked(path)?);
+        match self.open_folder(above) {
+            Ok(folder) => Ok(Some((folder, name))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(HostError::file("open the folder of", path, errno)),
+        }
+    }
+
+    pub(super) fn open_folder(&self, below: &str) -> Result<OwnedFd, Errno> {
+        let below = if below.is_empty() { "." } else { below };
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        openat2(&self.root, below, flags, Mode::empty(), resolve)
+    }
+
+    /// The same, with missing folders made.
+    fn made_folder<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), HostError> {
+        let (above, name) = split(checked(path)?);
+        let fault = |errno: Errno| HostError::file("make the folder of", path, errno);
+        match self.open_folder(above) {
+            Ok(folder) => return Ok((folder, name)),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(fault(errno)),
+        }
+        let mut at = self.open_folder("").map_err(fault)?;
+        let ends = above.match_indices('/').map(|(end, _)| end).chain([above.len()]);
+        let mut start = 0;
+        for end in ends {
+            let part = &above[start..end];
+            start = end + 1;
+            at = match self.open_folder(&above[..end]) {
+                Ok(folder) => folder,
+                Err(Errno::NOENT) => {
+                    match mkdirat(&at, part, Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH) {
+                        // A link that leads nowhere stands there: opening it below says so.
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(errno) => return Err(fault(errno)),
+                    }
+                    let made = self.open_folder(&above[..end]).map_err(fault)?;
+                    // Whatever the mask of the process is.
+                    fchmod(&made, Mode::from_raw_mode(0o755)).and_then(|()| fsync(&at)).map_err(fault)?;
+                    made
+                }
+                Err(errno) => return Err(fault(errno)),
+            };
+        }
+        Ok((at, name))
+    }
+
+    /// Makes something under a name of its own, and moves it to its place.
+    fn replace(
+        &self,
+        folder: &OwnedFd,
+        name: &str,
+        path: &str,
+        verb: &'static str,
+        make: impl FnOnce(&str) -> Result<(), String>,
+    ) -> Result<(), HostError> {
+        let fault = |why: String| HostError::file(verb, path, why);
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!(".seaworthy-{}-{number}", std::process::id());
+        // What a cut has left of an earlier process with our number.
+        let _ = unlinkat(folder, temporary.as_str(), AtFlags::empty());
+        let result = make(&temporary)
+            .and_then(|()| renameat(folder, temporary.as_str(), folder, name).map_err(|errno| errno.to_string()))
+            .map_err(fault);
+        // A move onto another name of the same file does nothing, not even that.
+        let _ = unlinkat(folder, temporary.as_str(), AtFlags::empty());
+        result?;
+        fsync(folder).map_err(|errno| fault(errno.to_string()))
+    }
+
+    /// The label of what stands there; empty if it has none, `None` if nothing stands there.
+    fn label_of(&self, folder: &OwnedFd, name: &str) -> Option<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat2(folder, name, flags, Mode::empty(), ResolveFlags::IN_ROOT).ok()?;
+        let mut label = [0_u8; 512];
+        let length = fgetxattr(file.as_fd(), LABEL, &mut label[..]).unwrap_or(0);
+        Some(label[..length].to_vec())
+    }
+}
+
+fn split(below: &str) -> (&str, &str) {
+    below.rsplit_once('/').unwrap_or(("", below))
+}
+
+fn set(file: impl std::os::fd::AsFd, attributes: Attributes) -> Result<(), Errno> {
+    fchown(file.as_fd(), Some(Uid::from_raw(attributes.uid)), Some(Gid::from_raw(attributes.gid)))?;
+    fchmod(file.as_fd(), Mode::from_raw_mode(attributes.mode as RawMode))
+}
+
+fn mode_of(stat: &Stat) -> u32 {
+    stat.st_mode & 0o7777
+}

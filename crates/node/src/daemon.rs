@@ -1,0 +1,396 @@
+//! The shell: reads the node's order from the API, has the [`Agent`] follow it, and writes down how it stands.
+//!
+//! - It needs its own node's credentials and no more: it reads its Node, the MachineConfigs that it names and the disruption
+//!   policies, and writes annotations of its Node and events about it.
+//! - The order is read anew before every attempt, so whatever was ordered meanwhile counts.
+//! - An API that is away changes nothing on the machine: what is under way goes on, and what is to be said is said later.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Resource as _};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
+use seaworthy_api::operator::MachineConfiguration;
+use seaworthy_api::operator::machine_configuration::StorageSection;
+use seaworthy_api::vocabulary::Annotation;
+use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
+use seaworthy_host::{Host, HostError};
+use seaworthy_plan::policy::of_cluster;
+use serde_json::{Map, Value, json};
+use tokio::sync::{Mutex, Notify};
+
+use crate::agent::{Agent, Settings};
+use crate::monitor::Monitor;
+use crate::order::{Again, Config, Order, Report};
+use crate::places;
+
+/// What a control plane of one node says of itself.
+const SINGLE: &str = "SingleReplica";
+/// A MachineConfig is read again when it is asked for after this many others.
+const REMEMBERED: usize = 4;
+
+/// When the daemon looks again by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rhythm {
+    /// After a first failure.
+    pub first_retry: Duration,
+    /// After many.
+    pub last_retry: Duration,
+    /// Whether the machine is still what it should be.
+    pub check: Duration,
+}
+
+impl Default for Rhythm {
+    fn default() -> Self {
+        // Upstream's back-off. Reading some hundred small files once a minute is not felt.
+        Rhythm {
+            first_retry: Duration::from_secs(1),
+            last_retry: Duration::from_secs(60),
+            check: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why an order could not be read or a report written. It is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The API did not answer as it should.
+    #[error("{what}: {source}")]
+    Api {
+        /// What was tried.
+        what: String,
+        /// What came back.
+        source: Box<kube::Error>,
+    },
+    /// The machine did not do what it was asked.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A file on the machine is not what it should be.
+    #[error("{path} cannot be read: {why}; put it right, or remove it if the node has its annotations")]
+    Unreadable {
+        /// The file.
+        path: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// The daemon of one node.
+pub struct Daemon<H> {
+    nodes: Api<Node>,
+    client: Client,
+    name: String,
+    agent: Arc<Mutex<Agent<H>>>,
+    rhythm: Rhythm,
+    recorder: Recorder,
+    specs: Vec<(String, Arc<MachineConfigSpec>)>,
+}
+
+impl<H: Host + 'static> Daemon<H> {
+    /// The daemon of a node, over its machine.
+    pub fn new(client: Client, name: &str, host: H, settings: Settings, rhythm: Rhythm) -> Self {
+        let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(name.to_owned()) };
+        Daemon {
+            nodes: Api::all(client.clone()),
+            recorder: Recorder::new(client.clone(), reporter),
+            client,
+            name: name.to_owned(),
+            agent: Arc::new(Mutex::new(Agent::new(host, settings))),
+            rhythm,
+            specs: Vec::new(),
+        }
+    }
+
+    /// Follows orders until the machine is about to boot, or for ever.
+    pub async fn run(mut self) {
+        let changed = Arc::new(Notify::new());
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let watch = watch(self.nodes.clone(), config, Arc::clone(&changed));
+        let work = async {
+            let mut retry = self.rhythm.first_retry;
+            let mut is_checking = false;
+            let mut monitor = Monitor::default();
+            let drifted = Arc::new(Notify::new());
+            loop {
+                let again = match self.attempt(is_checking).await {
+                    Ok(report) if report.is_rebooting => return,
+                    Ok(report) => {
+                        self.listen(&mut monitor, &report, &drifted).await;
+                        report.again
+                    }
+                    Err(error) => {
+                        tracing::warn!(node = self.name, "{error}");
+                        Again::Backoff
+                    }
+                };
+                // Nothing has failed that a change of the order does not put right at once.
+                let pause = match again {
+                    Again::Now => continue,
+                    Again::OnChange => {
+                        retry = self.rhythm.first_retry;
+                        self.rhythm.check
+                    }
+                    Again::Backoff => {
+                        let pause = retry;
+                        retry = (retry * 2).min(self.rhythm.last_retry);
+                        pause
+                    }
+                };
+                is_checking = tokio::select! {
+                    () = changed.notified() => false,
+                    () = drifted.notified() => true,
+                    () = tokio::time::sleep(pause) => true,
+                };
+            }
+        };
+        tokio::select! {
+            () = watch => {}
+            () = work => {}
+        }
+    }
+
+    /// Listens for changes of the machine's files while nothing is under way.
+    async fn listen(&self, monitor: &mut Monitor, report: &Report, drifted: &Arc<Notify>) {
+        if report.again == Again::Now || report.state == State::Working {
+            monitor.stop();
+            return;
+        }
+        let agent = self.agent.lock().await;
+        let Ok(Some(target)) = agent.on_disk_config() else { return };
+        let drifted = Arc::clone(drifted);
+        // Without it drift is still found, only later.
+        if let Err(error) = monitor.start(agent.host(), &target, Arc::new(move || drifted.notify_one())) {
+            tracing::warn!(node = self.name, "{error}");
+        }
+    }
+
+    /// Reads the order, follows it as far as it goes now, and writes down how the node stands.
+    pub async fn attempt(&mut self, is_checking: bool) -> Result<Report, DaemonError> {
+        let api = |what: &str, error: kube::Error| DaemonError::Api { what: what.to_owned(), source: Box::new(error) };
+        let node = self.nodes.get(&self.name).await.map_err(|error| api(&format!("read node {}", self.name), error))?;
+        let node = match self.introduce(&node).await {
+            Ok(node) => node,
+            Err(error) => {
+                let said = json!({
+                    annotation::STATE.as_str(): State::Degraded.as_str(),
+                    annotation::REASON.as_str(): shorten(&error.to_string()),
+                });
+                self.write(said).await.map_err(|error| api("write the node's annotations", error))?;
+                return Err(error);
+            }
+        };
+        let order = self.order(&node).await?;
+        let agent = Arc::clone(&self.agent);
+        let runtime = tokio::runtime::Handle::current();
+        let (nodes, name) = (self.nodes.clone(), self.name.clone());
+        let mut agent = agent.lock_owned().await;
+        let task = tokio::task::spawn_blocking(move || {
+            let mut say = |state: State| {
+                let patch = json!({"metadata": {"annotations": {annotation::STATE.as_str(): state.as_str()}}});
+                // An API that is away must not hold the machine up: the state is said again at the end.
+                let write = async {
+                    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+                    let _ = tokio::time::timeout(Duration::from_secs(10), nodes.patch(&name, &params, &patch)).await;
+                };
+                runtime.block_on(write);
+            };
+            if is_checking { agent.check(&order, &mut say) } else { agent.sync(&order, &mut say) }
+        });
+        let report = match task.await {
+            Ok(report) => report,
+            Err(error) => {
+                let why = HostError::Unable { what: "follow its order".to_owned(), why: error.to_string() };
+                return Err(why.into());
+            }
+        };
+        self.say(&node, &report).await.map_err(|error| api("write the node's annotations", error))?;
+        Ok(report)
+    }
+
+    /// A node that is new to the cluster gets the annotations that its machine was made with.
+    async fn introduce(&self, node: &Node) -> Result<Node, DaemonError> {
+        if annotation::CURRENT_CONFIG.of(&node.metadata).is_some_and(|name| !name.is_empty()) {
+            return Ok(node.clone());
+        }
+        let bytes = self.agent.lock().await.host().read(places::INITIAL_ANNOTATIONS)?;
+        let Some(bytes) = bytes else { return Ok(node.clone()) };
+        let unreadable = |why: String| DaemonError::Unreadable { path: places::INITIAL_ANNOTATIONS, why };
+        let given: BTreeMap<String, String> =
+            serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+        let current = given
+            .get(annotation::CURRENT_CONFIG.as_str())
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| unreadable(format!("it has no {}", annotation::CURRENT_CONFIG.as_str())))?;
+        tracing::info!(node = self.name, "joins with {current}");
+        // What somebody has ordered already stays.
+        let has = |key: &str| node.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(key));
+        let ours = [
+            annotation::CURRENT_CONFIG,
+            annotation::DESIRED_CONFIG,
+            annotation::FIRST_PIVOT_CONFIG,
+            annotation::CURRENT_IMAGE,
+            annotation::DESIRED_IMAGE,
+        ];
+        let new: Map<String, Value> = ours
+            .iter()
+            .filter(|key| !has(key.as_str()))
+            .filter_map(|key| Some((key.as_str().to_owned(), json!(given.get(key.as_str())?))))
+            .collect();
+        self.write(Value::Object(new)).await.map_err(|error| DaemonError::Api {
+            what: "write the first annotations".to_owned(),
+            source: Box::new(error),
+        })
+    }
+
+    async fn order(&mut self, node: &Node) -> Result<Order, DaemonError> {
+        let text = |key: Annotation| key.of(&node.metadata).filter(|text| !text.is_empty()).map(str::to_owned);
+        let desired = match text(annotation::DESIRED_CONFIG) {
+            Some(name) => Some(self.config(name, text(annotation::DESIRED_IMAGE)).await?),
+            None => None,
+        };
+        let current = match text(annotation::CURRENT_CONFIG) {
+            Some(name) => Some(self.config(name, text(annotation::CURRENT_IMAGE)).await?),
+            None => None,
+        };
+        let settings: Option<MachineConfiguration> =
+            Api::all(self.client.clone()).get_opt(MACHINE_CONFIGURATION).await.map_err(|error| DaemonError::Api {
+                what: "read the disruption policies".to_owned(),
+                source: Box::new(error),
+            })?;
+        let spec = settings.map(|settings| settings.spec).unwrap_or_default();
+        // Differs: the policies are worked out from what the user wrote, because upstream waits for another controller to copy
+        // them into a status, and fails every update of a cluster that has no such object.
+        let policies = of_cluster(spec.node_disruption_policy.as_ref());
+        let allowed: Vec<StorageSection> = spec
+            .irreconcilable_validation_overrides
+            .iter()
+            .flat_map(|overrides| overrides.storage.iter().flatten())
+            .filter_map(|section| section.known())
+            .collect();
+        Ok(Order {
+            desired,
+            current,
+            state: text(annotation::STATE).and_then(|state| state.parse().ok()),
+            desired_drain: text(annotation::DESIRED_DRAIN),
+            last_applied_drain: text(annotation::LAST_APPLIED_DRAIN),
+            is_single: text(annotation::CONTROL_PLANE_TOPOLOGY).as_deref() == Some(SINGLE),
+            policies: Some(Arc::new(policies)),
+            allowed,
+        })
+    }
+
+    async fn config(&mut self, name: String, image: Option<String>) -> Result<Config, DaemonError> {
+        // What is in a rendered MachineConfig never changes: its name says so.
+        let known = self.specs.iter().find(|(known, _)| *known == name).map(|(_, spec)| Arc::clone(spec));
+        let spec = match known {
+            Some(spec) => Some(spec),
+            None => {
+                let configs: Api<MachineConfig> = Api::all(self.client.clone());
+                let found = configs.get_opt(&name).await.map_err(|error| DaemonError::Api {
+                    what: format!("read MachineConfig {name}"),
+                    source: Box::new(error),
+                })?;
+                found.map(|found| {
+                    let spec = Arc::new(found.spec);
+                    self.specs.insert(0, (name.clone(), Arc::clone(&spec)));
+                    self.specs.truncate(REMEMBERED);
+                    spec
+                })
+            }
+        };
+        Ok(Config { name, spec, image })
+    }
+
+    /// Writes how the node stands, as far as that is new.
+    async fn say(&self, node: &Node, report: &Report) -> Result<(), kube::Error> {
+        let mut said = Map::new();
+        let mut set = |key: Annotation, value: Option<&str>| {
+            if key.of(&node.metadata) != value {
+                said.insert(key.as_str().to_owned(), json!(value));
+            }
+        };
+        // An attempt that has changed something is followed by another one, which says how that stands.
+        let is_quiet = report.again == Again::Now;
+        if report.is_rebooting {
+            set(annotation::POST_CONFIG_ACTION, Some("Rebooting"));
+        } else if !is_quiet {
+            if annotation::POST_CONFIG_ACTION.of(&node.metadata).is_some_and(|action| !action.is_empty()) {
+                set(annotation::POST_CONFIG_ACTION, Some(""));
+            }
+            set(annotation::REASON, Some(&shorten(&report.reason)));
+            set(annotation::STATE, Some(report.state.as_str()));
+        }
+        if let Some(wish) = &report.ask {
+            set(annotation::DESIRED_DRAIN, Some(wish));
+        }
+        if report.state == State::Done
+            && !report.is_rebooting
+            && let Some(current) = &report.current
+        {
+            set(annotation::CURRENT_CONFIG, Some(&current.name));
+            set(annotation::CURRENT_IMAGE, current.image.as_deref());
+        }
+        for (reason, note) in &report.events {
+            let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable);
+            let event = Event {
+                type_: if is_bad { EventType::Warning } else { EventType::Normal },
+                reason: (*reason).to_owned(),
+                note: Some(note.chars().take(1000).collect()),
+                action: "Update".to_owned(),
+                secondary: None,
+            };
+            // An event that cannot be written is told by the annotations all the same.
+            let _ = self.recorder.publish(&event, &node.object_ref(&())).await;
+        }
+        if said.is_empty() {
+            return Ok(());
+        }
+        self.write(Value::Object(said)).await.map(drop)
+    }
+
+    async fn write(&self, annotations: Value) -> Result<Node, kube::Error> {
+        let patch = json!({"metadata": {"annotations": annotations}});
+        self.nodes.patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await
+    }
+}
+
+async fn watch(nodes: Api<Node>, config: watcher::Config, changed: Arc<Notify>) {
+    let mut changes = pin!(watcher(nodes, config).default_backoff().applied_objects());
+    let mut last: Option<BTreeMap<String, String>> = None;
+    while let Some(change) = changes.next().await {
+        // A watch that breaks off begins anew by itself.
+        let Ok(node) = change else { continue };
+        // The kubelet writes its node all the time; only orders are of interest.
+        let order = order_of(&node);
+        if last.as_ref() != Some(&order) {
+            last = Some(order);
+            changed.notify_one();
+        }
+    }
+}
+
+/// The annotations that others write.
+fn order_of(node: &Node) -> BTreeMap<String, String> {
+    let ours = [
+        annotation::DESIRED_CONFIG,
+        annotation::DESIRED_IMAGE,
+        annotation::LAST_APPLIED_DRAIN,
+        annotation::DESIRED_DRAIN,
+        annotation::CONTROL_PLANE_TOPOLOGY,
+        annotation::CURRENT_CONFIG,
+    ];
+    let text = |key: &Annotation| Some((key.as_str().to_owned(), key.of(&node.metadata)?.to_owned()));
+    ours.iter().filter_map(text).collect()
+}
+
+/// A reason as long as an annotation may be.
+fn shorten(reason: &str) -> String {
+    reason.chars().take(annotation::REASON_LIMIT).collect()
+}

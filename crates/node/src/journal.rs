@@ -1,0 +1,238 @@
+//! The journal: what an update was about to do, and how to take it back.
+//!
+//! ```text
+//!            begin                  sync                 actions, proof          boot, if needed
+//!  (nothing) ─────▶ Applying ─────────────▶ Acting ─────────────────▶ Committed ────────────────▶ (nothing): new
+//!                      │ failure, cut          │ failure                   │ boots without it
+//!                      ▼                       ▼                           │
+//!                   Undoing ◀──────────────────┴───────────────────────────┘
+//!                      │ restored        boot, if anything new has run
+//!                      └──────▶ Reverted ─────────────────────────────▶ (nothing): old
+//! ```
+//!
+//! Before the first change everything that will change is kept, and then one file is written: from that moment on the journal
+//! holds. Whatever it says to be done can be done twice. The end is the removal of that file.
+
+use seaworthy_host::{Attributes, BootChange, Entry, Host, HostError, Kind};
+use seaworthy_plan::disruption::Action;
+use serde::{Deserialize, Serialize};
+
+use crate::observed::Observed;
+use crate::places;
+use crate::steps::Step;
+use crate::target::CORE;
+
+/// Secrets are in it.
+const PRIVATE: Attributes = Attributes::of_root(0o600);
+const FORMAT: u32 = 1;
+
+/// What an update was about to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Journal {
+    /// The form of this file.
+    pub format: u32,
+    /// The configuration that goes.
+    pub from: String,
+    /// The configuration that comes.
+    pub to: String,
+    /// The image that was built for it.
+    pub image: Option<String>,
+    /// How far it is.
+    pub phase: Phase,
+    /// The boot that it was begun in; of one that needs a reboot, the boot that must end.
+    pub boot_id: String,
+    /// What brings the change into force.
+    pub actions: Vec<Action>,
+    /// What stood where something is changed.
+    pub before: Vec<Before>,
+    /// Units that are changed, and whether they were started at boot.
+    pub units: Vec<(String, bool)>,
+    /// Hashes of passwords that are changed.
+    pub passwords: Vec<(String, String)>,
+    /// What the next boot gets.
+    pub boot: BootChange,
+    /// How often it has been prepared again.
+    pub stagings: u32,
+    /// Whether what runs may have seen something of the change.
+    pub is_seen: bool,
+    /// Why it is taken back.
+    pub failure: Option<String>,
+}
+
+/// How far an update is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// The disk is being changed.
+    Applying,
+    /// The disk is changed; what runs is being told.
+    Acting,
+    /// It counts; a reboot may be due.
+    Committed,
+    /// The disk is being changed back.
+    Undoing,
+    /// The disk is changed back; a reboot is due.
+    Reverted,
+}
+
+/// What stood at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Before {
+    /// Nothing.
+    Nothing {
+        /// The path.
+        path: String,
+    },
+    /// A file or link, which is kept in the journal's folder.
+    Kept {
+        /// The path.
+        path: String,
+        /// The name it is kept under.
+        name: String,
+    },
+    /// No directory.
+    NoDirectory {
+        /// The path.
+        path: String,
+    },
+    /// A directory.
+    Directory {
+        /// The path.
+        path: String,
+        /// Its permissions.
+        mode: u32,
+        /// Its owner.
+        uid: u32,
+        /// Its group.
+        gid: u32,
+    },
+}
+
+fn place() -> String {
+    format!("{}/journal.json", places::JOURNAL)
+}
+
+fn next() -> String {
+    format!("{}/next", places::JOURNAL)
+}
+
+impl Journal {
+    /// The journal of an update that has not begun.
+    pub fn new(from: &str, to: &str, observed: &Observed, steps: &[Step], actions: &[Action]) -> Self {
+        let mut journal = Journal {
+            format: FORMAT,
+            from: from.to_owned(),
+            to: to.to_owned(),
+            image: None,
+            phase: Phase::Applying,
+            boot_id: observed.boot.id.clone(),
+            actions: actions.to_vec(),
+            before: Vec::new(),
+            units: Vec::new(),
+            passwords: Vec::new(),
+            boot: BootChange::default(),
+            stagings: 0,
+            is_seen: false,
+            failure: None,
+        };
+        for step in steps {
+            for unit in step.units() {
+                if !journal.units.iter().any(|(known, _)| known == unit) {
+                    let state = observed.units.get(unit);
+                    journal.units.push((unit.clone(), state == Some(&seaworthy_host::UnitState::Enabled)));
+                }
+            }
+            match step {
+                Step::Password { user, .. } => {
+                    let hash = observed.core.as_ref().filter(|_| user == CORE).map(|core| core.password.clone());
+                    journal.passwords.push((user.clone(), hash.unwrap_or_else(|| "*".to_owned())));
+                }
+                Step::Boot(change) => journal.boot = change.clone(),
+                _ => {}
+            }
+        }
+        journal
+    }
+
+    /// Keeps everything that the steps will change; from its return on the journal holds.
+    pub fn begin(&mut self, host: &dyn Host, steps: &[Step], next_config: &str) -> Result<(), HostError> {
+        // What a cut has left of one that never held, or had ended.
+        host.remove_directory(places::JOURNAL)?;
+        let mut paths: Vec<String> = steps.iter().flat_map(Step::paths).collect();
+        paths.push(places::CURRENT_CONFIG.to_owned());
+        paths.push(places::CURRENT_IMAGE.to_owned());
+        paths.sort();
+        paths.dedup();
+        for step in steps {
+            if let Step::Directory { path, .. } = step {
+                let before = match host.entry(path)? {
+                    Some(Entry { kind: Kind::Directory, mode, uid, gid }) => {
+                        Before::Directory { path: path.clone(), mode, uid, gid }
+                    }
+                    _ => Before::NoDirectory { path: path.clone() },
+                };
+                self.before.push(before);
+            }
+        }
+        for (number, path) in paths.into_iter().enumerate() {
+            self.before.push(match host.entry(&path)? {
+                None => Before::Nothing { path },
+                Some(Entry { kind: Kind::File | Kind::Link(_), .. }) => {
+                    let name = number.to_string();
+                    host.keep(&path, &format!("{}/{name}", places::JOURNAL))?;
+                    Before::Kept { path, name }
+                }
+                Some(_) => {
+                    return Err(HostError::file("replace", &path, "it is a directory or a device; move it away first"));
+                }
+            });
+        }
+        host.write(&next(), next_config.as_bytes(), PRIVATE)?;
+        self.save(host)
+    }
+
+    /// Writes how far it is.
+    pub fn save(&self, host: &dyn Host) -> Result<(), HostError> {
+        let text = serde_json::to_string_pretty(self).map_err(|error| HostError::file("write", &place(), error))?;
+        host.write(&place(), text.as_bytes(), PRIVATE)
+    }
+
+    /// The journal, if an update is under way.
+    pub fn load(host: &dyn Host) -> Result<Option<Journal>, HostError> {
+        let Some(bytes) = host.read(&place())? else { return Ok(None) };
+        let journal: Journal =
+            serde_json::from_slice(&bytes).map_err(|error| HostError::file("read", &place(), error))?;
+        if journal.format != FORMAT {
+            let why = format!("it is of form {}, and this version knows form {FORMAT} only", journal.format);
+            return Err(HostError::file("read", &place(), why));
+        }
+        Ok(Some(journal))
+    }
+
+    /// The configuration that comes, as it will stand on the disk.
+    pub fn next_config(host: &dyn Host) -> Result<Vec<u8>, HostError> {
+        host.read(&next())?.ok_or_else(|| HostError::file("read", &next(), "it is gone"))
+    }
+
+    /// Ends it.
+    pub fn end(host: &dyn Host) -> Result<(), HostError> {
+        host.remove(&place())?;
+        host.remove_directory(places::JOURNAL)
+    }
+
+    /// Takes away what a journal that has ended, or never held, has left.
+    pub fn sweep(host: &dyn Host) -> Result<(), HostError> {
+        if host.exists(places::JOURNAL)? { host.remove_directory(places::JOURNAL) } else { Ok(()) }
+    }
+
+    /// The files and links that it changes.
+    pub fn paths(&self) -> Vec<String> {
+        let path = |before: &Before| match before {
+            Before::Nothing { path } | Before::Kept { path, .. } => Some(path.clone()),
+            _ => None,
+        };
+        self.before.iter().filter_map(path).filter(|path| !path.starts_with(places::HOME)).collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! What a node is ordered to do, and what it reports.
+
+use std::sync::Arc;
+
+use seaworthy_api::machineconfiguration::MachineConfigSpec;
+use seaworthy_api::operator::NodeDisruptionPolicyClusterStatus;
+use seaworthy_api::operator::machine_configuration::StorageSection;
+use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_plan::disruption::Disruption;
+
+/// A configuration by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// Its name.
+    pub name: String,
+    /// What is in it; `None` if the cluster has no such MachineConfig.
+    pub spec: Option<Arc<MachineConfigSpec>>,
+    /// The image that was built for it.
+    pub image: Option<String>,
+}
+
+/// What a node is ordered to do: everything that a decision may look at, read anew each time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Order {
+    /// What it should run; `None` before anybody has said so.
+    pub desired: Option<Config>,
+    /// What the cluster believes that it runs.
+    pub current: Option<Config>,
+    /// What it has reported last.
+    pub state: Option<State>,
+    /// What it has asked the drain controller for.
+    pub desired_drain: Option<String>,
+    /// What the drain controller has done last.
+    pub last_applied_drain: Option<String>,
+    /// Whether its pods stay, because there is no other node for them.
+    pub is_single: bool,
+    /// The disruption policies of the cluster; the built-in ones if there are none.
+    pub policies: Option<Arc<NodeDisruptionPolicyClusterStatus>>,
+    /// Parts of the storage that may differ.
+    pub allowed: Vec<StorageSection>,
+}
+
+/// What a node reports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// How it stands.
+    pub state: State,
+    /// Why; empty when all is well.
+    pub reason: String,
+    /// The configuration that the disk is in, if it is in one.
+    pub current: Option<Config>,
+    /// What it asks the drain controller for, if that is new.
+    pub ask: Option<String>,
+    /// Whether it is about to boot.
+    pub is_rebooting: bool,
+    /// What the update does to the node.
+    pub disruption: Option<Disruption>,
+    /// When it is worth looking again.
+    pub again: Again,
+    /// What happened, for events.
+    pub events: Vec<(&'static str, String)>,
+}
+
+/// When it is worth looking again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// When the order changes.
+    OnChange,
+    /// After a while as well, each time a longer one.
+    Backoff,
+    /// At once.
+    Now,
+}

@@ -1,0 +1,95 @@
+//! Doing steps, and taking them back.
+
+use seaworthy_host::{Attributes, Host, HostError, UnitState};
+use seaworthy_plan::disruption::Action;
+
+use crate::journal::{Before, Journal};
+use crate::places;
+use crate::steps::Step;
+
+/// Does one step.
+pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
+    match step {
+        Step::KeepOriginal { path } => host.keep(path, &places::original(path)),
+        Step::NoteNoOriginal { path } => {
+            host.remove(&places::original(path))?;
+            host.write(&places::no_original(path), b"", Attributes::of_root(0o644))
+        }
+        Step::Disable { units } => host.disable(&names(units)),
+        Step::Preset { units } => match host.preset(&names(units)) {
+            Err(HostError::Off) => Err(HostError::Off),
+            _ => Ok(()),
+        },
+        Step::Enable { units } => host.enable(&names(units)),
+        Step::Directory { path, mode, uid, gid } => {
+            host.make_directory(path, Attributes { mode: *mode, uid: *uid, gid: *gid })
+        }
+        Step::Write { path, bytes, mode, uid, gid } => {
+            host.write(path, bytes, Attributes { mode: *mode, uid: *uid, gid: *gid })
+        }
+        Step::Link { path, target } => host.symlink(path, target),
+        Step::Remove { path } => host.remove(path),
+        Step::RestoreOriginal { path } => host.keep(&places::original(path), path),
+        Step::ForgetOriginal { path } => {
+            host.remove(&places::original(path))?;
+            host.remove(&places::no_original(path))
+        }
+        Step::Password { user, hash } => host.set_password(user, hash),
+        Step::Boot(change) => host.stage(change),
+    }
+}
+
+/// Takes everything back that a journal's steps may have done.
+pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
+    let enabled_now = |unit: &str| -> Result<bool, HostError> {
+        Ok(matches!(host.unit_state(unit)?, UnitState::Enabled | UnitState::EnabledRuntime))
+    };
+    // Links of the new content go while the new content is there.
+    for (unit, _) in &journal.units {
+        if enabled_now(unit)? {
+            host.disable(&[unit])?;
+        }
+    }
+    for before in journal.before.iter().rev() {
+        match before {
+            Before::Nothing { path } => {
+                if host.exists(path)? {
+                    host.remove(path)?;
+                }
+            }
+            Before::Kept { path, name } => host.keep(&format!("{}/{name}", places::JOURNAL), path)?,
+            Before::NoDirectory { path } => {
+                if host.exists(path)? && host.names(path)?.is_empty() {
+                    host.remove_directory(path)?;
+                }
+            }
+            Before::Directory { path, mode, uid, gid } => {
+                host.set_attributes(path, Attributes { mode: *mode, uid: *uid, gid: *gid })?;
+            }
+        }
+    }
+    for (unit, was_enabled) in &journal.units {
+        if *was_enabled {
+            host.enable(&[unit])?;
+        }
+    }
+    for (user, hash) in &journal.passwords {
+        host.set_password(user, hash)?;
+    }
+    host.unstage(&journal.boot)?;
+    host.sync()
+}
+
+/// Does what brings a change into force. A drain has been done, and a reboot is not done here.
+pub fn act(host: &dyn Host, action: &Action) -> Result<(), HostError> {
+    match action {
+        Action::DaemonReload => host.daemon_reload(),
+        Action::Reload(unit) => host.reload(unit),
+        Action::Restart(unit) => host.restart(unit),
+        Action::Drain | Action::Reboot => Ok(()),
+    }
+}
+
+fn names(units: &[String]) -> Vec<&str> {
+    units.iter().map(String::as_str).collect()
+}

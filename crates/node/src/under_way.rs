@@ -1,0 +1,229 @@
+//! An update that is under way, brought to its end one way or the other (the journal's phases, see [`crate::journal`]).
+
+use seaworthy_host::{Boot, Host, HostError};
+use seaworthy_plan::disruption::Action;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Agent, Failure, PUBLIC};
+use crate::journal::{Journal, Phase};
+use crate::perform::{act, restore};
+use crate::{kernel_arguments, places, proof};
+
+/// How often a boot that lacks what was prepared for it is prepared again, before the machine goes back.
+const STAGINGS: u32 = 3;
+
+/// What became of an update that was under way.
+pub(crate) enum Resumed {
+    /// It is over, one way or the other.
+    Settled,
+    /// The machine is about to boot.
+    Rebooting(String),
+}
+
+/// A configuration that was tried, and why it is not tried in the same way again.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Verdict {
+    pub(crate) config: String,
+    pub(crate) why: String,
+    /// It is not tried at all; otherwise it is tried with a reboot.
+    pub(crate) is_final: bool,
+}
+
+impl<H: Host> Agent<H> {
+    pub(crate) fn resume_any(&mut self) -> Result<Resumed, Failure> {
+        let boot = self.host.boot()?;
+        if self.rebooting_in.as_ref() == Some(&boot.id) {
+            return Ok(Resumed::Rebooting("a reboot is under way".to_owned()));
+        }
+        self.rebooting_in = None;
+        let Some(mut journal) = Journal::load(&self.host)? else {
+            Journal::sweep(&self.host)?;
+            return Ok(Resumed::Settled);
+        };
+        let has_booted = boot.id != journal.boot_id;
+        match journal.phase {
+            Phase::Applying => {
+                journal.phase = Phase::Undoing;
+                journal.is_seen = has_booted;
+                journal.boot_id = boot.id;
+                journal.save(&self.host)?;
+                self.undo(journal).map(|(resumed, _)| resumed)
+            }
+            Phase::Undoing => {
+                if has_booted {
+                    journal.is_seen = true;
+                    journal.boot_id = boot.id;
+                    journal.save(&self.host)?;
+                }
+                self.undo(journal).map(|(resumed, _)| resumed)
+            }
+            Phase::Acting => self.act(journal),
+            Phase::Committed => self.settle(journal),
+            Phase::Reverted if has_booted => {
+                Journal::end(&self.host)?;
+                Ok(Resumed::Settled)
+            }
+            Phase::Reverted => self.reboot(&journal, &boot.id),
+        }
+    }
+
+    /// The disk is in the new configuration: what runs is told, and then it counts.
+    pub(crate) fn act(&mut self, mut journal: Journal) -> Result<Resumed, Failure> {
+        let boot = self.host.boot()?;
+        if boot.id == journal.boot_id {
+            let result = journal.actions.iter().try_for_each(|action| {
+                act(&self.host, action).map_err(|error| format!("update to {}: {action}: {error}", journal.to))
+            });
+            if let Err(why) = result {
+                return Err(self.take_back(journal, why, true));
+            }
+            if !journal.actions.contains(&Action::Reboot) {
+                let unproven = proof::unproven(&self.host, &journal.paths(), &journal.actions)?;
+                if !unproven.is_empty() {
+                    let to = journal.to.clone();
+                    let why = format!("{to} is not in force without a reboot: {}", unproven.join("; "));
+                    let failure = self.take_back(journal, why.clone(), true);
+                    self.judge(&Verdict { config: to, why, is_final: false })?;
+                    return Err(failure);
+                }
+            }
+        } else if journal.boot.is_empty() {
+            // Everything was written before this boot, so this boot has it all.
+            journal.actions.clear();
+        }
+        journal.phase = Phase::Committed;
+        journal.boot_id = boot.id;
+        journal.save(&self.host)?;
+        self.settle(journal)
+    }
+
+    /// It counts: what is due is done.
+    fn settle(&mut self, mut journal: Journal) -> Result<Resumed, Failure> {
+        let next = Journal::next_config(&self.host)?;
+        let image = self.host.read(places::CURRENT_IMAGE)?.map(|it| String::from_utf8_lossy(&it).into_owned());
+        if self.host.read(places::CURRENT_CONFIG)?.as_ref() != Some(&next) || image != journal.image {
+            self.store_current(&next, journal.image.as_deref())?;
+        }
+        if journal.actions.contains(&Action::Reboot) {
+            let boot = self.host.boot()?;
+            if boot.id == journal.boot_id {
+                return self.reboot(&journal, &boot.id);
+            }
+            let lacking = lacking(&journal, &boot);
+            if !lacking.is_empty() && journal.stagings < STAGINGS {
+                // A power cut loses what an orderly shutdown would have put in place.
+                self.host.stage(&journal.boot)?;
+                journal.stagings += 1;
+                journal.boot_id = boot.id.clone();
+                journal.save(&self.host)?;
+                return self.reboot(&journal, &boot.id);
+            }
+            if !lacking.is_empty() {
+                let why = format!("after {STAGINGS} more boots into {} this machine still lacks {lacking}", journal.to);
+                self.judge(&Verdict { config: journal.to.clone(), why: why.clone(), is_final: true })?;
+                return Err(self.take_back(journal, why, true));
+            }
+        }
+        Journal::end(&self.host)?;
+        Ok(Resumed::Settled)
+    }
+
+    /// Goes back to the old configuration, and says why.
+    pub(crate) fn take_back(&mut self, mut journal: Journal, why: String, is_seen: bool) -> Failure {
+        let begin = |host: &H, journal: &mut Journal| -> Result<(), HostError> {
+            journal.phase = Phase::Undoing;
+            journal.is_seen |= is_seen;
+            journal.boot_id = host.boot()?.id;
+            journal.failure = Some(why.clone());
+            journal.save(host)
+        };
+        if let Err(error) = begin(&self.host, &mut journal) {
+            return Failure::degraded(format!("{why}; it is not taken back yet: {error}"));
+        }
+        let from = journal.from.clone();
+        match self.undo(journal) {
+            Ok((_, notes)) if notes.is_empty() => Failure::degraded(format!("{why}; {from} is back in place")),
+            Ok((_, notes)) => Failure::degraded(format!("{why}; {from} is back in place, but {}", notes.join("; "))),
+            Err(failure) => Failure::degraded(format!("{why}; it is not taken back yet: {}", failure.reason)),
+        }
+    }
+
+    fn undo(&mut self, mut journal: Journal) -> Result<(Resumed, Vec<String>), Failure> {
+        restore(&self.host, &journal)?;
+        let mut notes = Vec::new();
+        if journal.is_seen {
+            if journal.actions.contains(&Action::Reboot) {
+                let boot = self.host.boot()?;
+                journal.phase = Phase::Reverted;
+                journal.boot_id = boot.id.clone();
+                journal.save(&self.host)?;
+                return Ok((self.reboot(&journal, &boot.id)?, notes));
+            }
+            for action in &journal.actions {
+                match act(&self.host, action) {
+                    Ok(()) => {}
+                    Err(HostError::Off) => return Err(HostError::Off.into()),
+                    // The files are the old ones whatever a service says; it must not keep the machine from its next order.
+                    Err(error) => notes.push(error.to_string()),
+                }
+            }
+        }
+        Journal::end(&self.host)?;
+        Ok((Resumed::Settled, notes))
+    }
+
+    fn reboot(&mut self, journal: &Journal, boot_id: &str) -> Result<Resumed, Failure> {
+        let (verb, config) = match journal.phase {
+            Phase::Reverted => ("returns to", &journal.from),
+            _ => ("boots into", &journal.to),
+        };
+        let why = format!("{verb} {config}");
+        self.host.reboot(&why)?;
+        self.rebooting_in = Some(boot_id.to_owned());
+        Ok(Resumed::Rebooting(why))
+    }
+
+    // === What was tried ===
+
+    pub(crate) fn verdict(&self) -> Result<Option<Verdict>, HostError> {
+        let bytes = self.host.read(places::ESCALATED)?;
+        // One that cannot be read is one less: the update is tried as if there were none.
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    fn judge(&self, verdict: &Verdict) -> Result<(), HostError> {
+        let text = serde_json::to_vec(verdict).map_err(|error| HostError::file("write", places::ESCALATED, error))?;
+        self.host.write(places::ESCALATED, &text, PUBLIC)
+    }
+
+    pub(crate) fn forget_other_verdicts(&self, desired: &str) -> Result<(), HostError> {
+        match self.verdict()? {
+            Some(verdict) if verdict.config != desired => self.host.remove(places::ESCALATED),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn lacking(journal: &Journal, boot: &Boot) -> String {
+    let change = &journal.boot;
+    let mut lacking = Vec::new();
+    if let Some(image) = &change.image
+        && boot.image.as_ref() != Some(image)
+    {
+        lacking.push(format!("image {image}"));
+    }
+    lacking.extend(
+        kernel_arguments::missing(&change.append, &boot.arguments)
+            .into_iter()
+            .map(|it| format!("kernel argument {it}")),
+    );
+    if let Some((_, kernel)) = change.kernel
+        && boot.kernel != kernel
+    {
+        lacking.push(format!("kernel {kernel:?}"));
+    }
+    lacking.extend(
+        change.install.iter().filter(|package| !boot.packages.contains(package)).map(|it| format!("package {it}")),
+    );
+    lacking.join(", ")
+}

@@ -1,0 +1,320 @@
+//! The power is cut at every call that changes something: the next start ends in the old state or in the new one.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use rstest::rstest;
+use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_host::fake::Snapshot;
+use seaworthy_host::{FakeHost, Unsynced};
+use seaworthy_node::{Config, places};
+use serde_json::{Value, json};
+use support::{Node, config, file, files, spec};
+
+fn kinds() -> Vec<(&'static str, Config, Config)> {
+    let unit = |contents: &str, enabled: bool| json!({"name": "a.service", "enabled": enabled, "contents": contents});
+    let pair = |old: Value, new: Value| (config("rendered-old", &spec(old)), config("rendered-new", &spec(new)));
+    let with = |rest: Value| json!({"config": rest});
+    let named = |name, (old, new): (Config, Config)| (name, old, new);
+    let registries = "/etc/containers/policy.json";
+    vec![
+        named(
+            "files with a reboot",
+            (
+                config(
+                    "rendered-old",
+                    &files(vec![file("/etc/kept", "same"), file("/etc/changed", "old"), file("/etc/gone", "x")]),
+                ),
+                config(
+                    "rendered-new",
+                    &files(vec![
+                        file("/etc/kept", "same"),
+                        file("/etc/changed", "new"),
+                        file("/etc/new", "y"),
+                        file("/etc/vendor", "ours"),
+                    ]),
+                ),
+            ),
+        ),
+        named(
+            "a reload",
+            (
+                config("rendered-old", &files(vec![file(registries, "old")])),
+                config("rendered-new", &files(vec![file(registries, "new")])),
+            ),
+        ),
+        named(
+            "no action",
+            (
+                config(
+                    "rendered-old",
+                    &files(vec![file("/etc/nmstate/openshift/a", "old"), file("/etc/nmstate/openshift/b", "b")]),
+                ),
+                config(
+                    "rendered-new",
+                    &files(vec![file("/etc/nmstate/openshift/a", "new"), file("/etc/nmstate/openshift/c", "c")]),
+                ),
+            ),
+        ),
+        named(
+            "units with a restart",
+            pair(
+                with(
+                    json!({"systemd": {"units": [unit("[Service]\nExecStart=/old\n[Install]\nWantedBy=a.target\n", true)]}}),
+                ),
+                with(
+                    json!({"systemd": {"units": [unit("[Service]\nExecStart=/new\n[Install]\nWantedBy=b.target\n", true)]}}),
+                ),
+            ),
+        ),
+        named(
+            "units that come, go, are masked and are dropped into",
+            pair(
+                with(
+                    json!({"systemd": {"units": [unit("[Unit]\nDescription=old\n", true), {"name": "crio.service", "enabled": true}]}}),
+                ),
+                with(json!({"systemd": {"units": [
+                    {"name": "b.service", "enabled": true, "contents": "[Unit]\nDescription=new\n"},
+                    {"name": "sshd.service", "mask": true},
+                    {"name": "kubelet.service", "dropins": [{"name": "10-a.conf", "contents": "[Service]\nNice=1\n"}]},
+                ]}})),
+            ),
+        ),
+        named(
+            "keys and a password",
+            pair(
+                with(json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["k1"]}]}})),
+                with(
+                    json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["k1", "k2"], "passwordHash": "$6$x"}]}}),
+                ),
+            ),
+        ),
+        named(
+            "the first key",
+            pair(json!({}), with(json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": ["k1"]}]}}))),
+        ),
+        named(
+            "the boot and a file",
+            pair(
+                json!({"kernelArguments": ["a=1"], "osImageURL": "image-1", "config": {"storage": {"files": [file("/etc/f", "old")]}}}),
+                json!({
+                    "kernelArguments": ["b=2"], "kernelType": "realtime", "extensions": ["sysstat"], "osImageURL": "image-2",
+                    "config": {"storage": {"files": [file("/etc/f", "new")]}},
+                }),
+            ),
+        ),
+        named(
+            "settings of the kernel",
+            (
+                config("rendered-old", &files(vec![file("/etc/sysctl.d/a.conf", "vm.swappiness = 10\n")])),
+                config("rendered-new", &files(vec![file("/etc/sysctl.d/a.conf", "vm.swappiness = 20\n")])),
+            ),
+        ),
+        named(
+            "an original that comes back",
+            (config("rendered-old", &files(vec![file("/etc/vendor", "ours")])), config("rendered-new", &files(vec![]))),
+        ),
+    ]
+}
+
+fn machine() -> FakeHost {
+    let host = FakeHost::new("m");
+    host.add_setting("/proc/sys/vm/swappiness", "60");
+    host.put("/etc/vendor", b"theirs", 0o640);
+    host.vendor_owns("/etc/vendor");
+    host
+}
+
+/// A node that runs the old configuration. Where the old one replaces something of the vendor's, that was kept.
+fn node(old: &Config) -> Node {
+    let base = config("rendered-base", &files(vec![]));
+    let replaces = old.spec.as_ref().unwrap().config.as_ref().is_some_and(|it| it.to_string().contains("/etc/vendor"));
+    if !replaces {
+        return Node::new(machine(), old);
+    }
+    let mut node = Node::new(machine(), &base);
+    assert_eq!(node.obey(old).state, State::Done);
+    node.host.forget_calls();
+    node
+}
+
+fn state(node: &Node) -> Snapshot {
+    node.host.snapshot().without(places::JOURNAL)
+}
+
+/// Both ends, and how many calls lie between them.
+fn ends(old: &Config, new: &Config) -> (Snapshot, Snapshot, usize) {
+    let mut node = node(old);
+    let before = state(&node);
+    let first = node.host.acts();
+    let report = node.obey(new);
+    assert_eq!(report.state, State::Done, "{}", report.reason);
+    let after = state(&node);
+    assert_ne!(before, after);
+    (before, after, node.host.acts() - first)
+}
+
+/// Boots after a cut, and lets the daemon recover without any order, however often it boots for that.
+fn recovered(node: &mut Node, unsynced: Unsynced) {
+    node.host.power_on(unsynced);
+    node.restart();
+    while node.agent.recover().unwrap() {
+        node.host.boot_orderly();
+        node.restart();
+    }
+}
+
+fn assert_same(found: &Snapshot, wanted: &Snapshot, what: &str) {
+    let mut differs = Vec::new();
+    for path in found.files.keys().chain(wanted.files.keys()) {
+        let (found, wanted) = (found.files.get(path), wanted.files.get(path));
+        if found != wanted && !differs.contains(&format!("{path}: {found:?}, not {wanted:?}")) {
+            differs.push(format!("{path}: {found:?}, not {wanted:?}"));
+        }
+    }
+    for (unit, loaded) in &found.loaded {
+        if wanted.loaded.get(unit) != Some(loaded) {
+            differs.push(format!("{unit}: {loaded:?}, not {:?}", wanted.loaded.get(unit)));
+        }
+    }
+    let rest = |it: &Snapshot| format!("{:?} {:?} {:?} {:?}", it.enabled, it.passwords, it.boot, it.staged);
+    if rest(found) != rest(wanted) {
+        differs.push(format!("{}, not {}", rest(found), rest(wanted)));
+    }
+    assert!(found == wanted, "{what}\n{differs:#?}");
+}
+
+#[rstest]
+fn a_cut_at_every_call_ends_in_the_old_state_or_in_the_new_one(
+    #[values(Unsynced::Kept, Unsynced::Lost)] unsynced: Unsynced,
+) {
+    for (kind, old, new) in kinds() {
+        let (before, after, calls) = ends(&old, &new);
+        let mut seen = (0, 0);
+        for nth in 0..=calls {
+            let mut node = node(&old);
+            node.host.cut_at(nth);
+            node.obey(&new);
+            if !node.host.is_off() {
+                node.host.cut();
+            }
+            recovered(&mut node, unsynced);
+            let found = state(&node);
+            let what = format!("{kind}, cut at {nth} of {calls}: {:#?}", node.host.calls());
+            if found == before {
+                seen.0 += 1;
+            } else {
+                assert_same(&found, &after, &what);
+                seen.1 += 1;
+            }
+            // And on it goes to where it was ordered to.
+            let report = node.settle();
+            assert_eq!(report.state, State::Done, "{what}: {}", report.reason);
+            assert_same(&state(&node), &after, &what);
+        }
+        assert!(seen.0 > 0 && seen.1 > 0, "{kind}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_cut_and_a_reverted_order_end_in_the_old_state() {
+    for (kind, old, new) in kinds() {
+        let (before, _, calls) = ends(&old, &new);
+        for nth in 0..=calls {
+            let mut node = node(&old);
+            node.host.cut_at(nth);
+            node.obey(&new);
+            if !node.host.is_off() {
+                node.host.cut();
+            }
+            node.host.power_on(Unsynced::Lost);
+            node.restart();
+            let report = node.obey(&old);
+            let what = format!("{kind}, cut at {nth} of {calls}: {:#?}", node.host.calls());
+            assert_eq!(report.state, State::Done, "{what}: {}", report.reason);
+            let (mut found, mut wanted) = (state(&node), before.clone());
+            // Files that were never there are known not to have been.
+            for snapshot in [&mut found, &mut wanted] {
+                snapshot.files.retain(|path, _| !path.starts_with("/etc/machine-config-daemon/"));
+                snapshot.files.retain(|path, it| !path.starts_with("/home/core/.ssh") || it.contains("file \"k"));
+            }
+            assert_same(&found, &wanted, &what);
+        }
+    }
+}
+
+#[test]
+fn a_second_cut_while_the_first_is_recovered_from_changes_nothing() {
+    for (kind, old, new) in kinds() {
+        let (before, after, calls) = ends(&old, &new);
+        for nth in 0..=calls {
+            for second in 0.. {
+                let mut node = node(&old);
+                node.host.cut_at(nth);
+                node.obey(&new);
+                if !node.host.is_off() {
+                    node.host.cut();
+                }
+                node.host.power_on(Unsynced::Lost);
+                node.host.cut_at(second);
+                node.restart();
+                while let Ok(true) = node.agent.recover() {
+                    node.host.boot_orderly();
+                    node.restart();
+                }
+                let is_cut = node.host.is_off();
+                if is_cut {
+                    recovered(&mut node, Unsynced::Kept);
+                }
+                let found = state(&node);
+                let what = format!("{kind}, cut at {nth} of {calls}, then at {second}: {:#?}", node.host.calls());
+                if found != before {
+                    assert_same(&found, &after, &what);
+                }
+                if !is_cut {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_call_that_fails_ends_degraded_in_the_old_or_new_state_and_recovers_when_the_cause_is_gone() {
+    for (kind, old, new) in kinds() {
+        let (before, after, _) = ends(&old, &new);
+        let mut calls = {
+            let mut node = node(&old);
+            node.obey(&new);
+            node.host.calls()
+        };
+        calls.sort();
+        calls.dedup();
+        // Systemd's refusal of a preset is no failure.
+        for call in calls.into_iter().filter(|call| !call.starts_with("preset")) {
+            let mut node = node(&old);
+            node.host.fail(&call, "No space left on device");
+            let report = node.obey(&new);
+            let what = format!("{kind}, {call}: {:#?}", node.host.calls());
+            if report.state != State::Done {
+                assert_eq!(report.state, State::Degraded, "{what}");
+                assert!(report.reason.contains("No space left on device"), "{what}: {}", report.reason);
+                node.host.heal();
+                node.restart();
+                while node.agent.recover().unwrap() {
+                    node.host.boot_orderly();
+                    node.restart();
+                }
+                let found = state(&node);
+                if found != before {
+                    assert_same(&found, &after, &what);
+                }
+            }
+            node.host.heal();
+            let report = node.settle();
+            assert_eq!(report.state, State::Done, "{what}: {}", report.reason);
+            assert_same(&state(&node), &after, &what);
+        }
+    }
+}
