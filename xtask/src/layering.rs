@@ -3,7 +3,7 @@
 //! - The lower half decides and does no I/O: no runtime, no client, no clock, no randomness. That is what makes a
 //!   preview, a test and the controller give the same answer.
 //! - A crate that is not in [`LAYERS`] is a violation: a new crate starts with a row here.
-//! - Dependencies for tests are free, except that nothing else may use the test kit.
+//! - Dependencies for tests are free, except that nothing else may use the crates for tests.
 
 use std::fmt;
 
@@ -36,6 +36,7 @@ const IGNITION: Use = Whole("seaworthy-ignition");
 const FETCH: Use = Whole("seaworthy-fetch");
 const FETCH_TYPES: Use = Bare("seaworthy-fetch");
 const RENDER: Use = Whole("seaworthy-render");
+const DEPLOY: Use = Whole("seaworthy-deploy");
 const GENERATE: Use = Whole("seaworthy-generate");
 const PLAN: Use = Whole("seaworthy-plan");
 const FIELDS: Use = Whole("seaworthy-fields");
@@ -56,6 +57,7 @@ const LAYERS: &[Layer] = &[
     pure("seaworthy-api", &[]),
     pure("seaworthy-ignition", &[API, FETCH_TYPES]),
     pure("seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
+    pure("seaworthy-deploy", &[API]),
     pure("seaworthy-generate", &[API, IGNITION, RENDER]),
     pure("seaworthy-plan", &[API, IGNITION, RENDER]),
     pure("seaworthy-cel", &[]),
@@ -68,9 +70,10 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
     shell("seaworthy-runtime", &[API, FIELDS]),
-    shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, RUNTIME]),
+    shell("seaworthy-controllers", &[API, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, RUNTIME]),
     shell("seaworthy-serve", &[API, IGNITION, RENDER, LISTEN, RUNTIME]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
+    shell("seaworthy-trial", &[]),
     shell("seaworthy-testkit", EVERYTHING),
     shell("seaworthy", EVERYTHING),
     // The front door must open while the product does not compile.
@@ -82,6 +85,7 @@ const EVERYTHING: &[Use] = &[
     IGNITION,
     FETCH,
     RENDER,
+    DEPLOY,
     GENERATE,
     PLAN,
     CEL,
@@ -99,7 +103,7 @@ const EVERYTHING: &[Use] = &[
 ];
 
 /// Compiled into tests only.
-const FOR_TESTS: &str = "seaworthy-testkit";
+const FOR_TESTS: [&str; 2] = ["seaworthy-testkit", "seaworthy-trial"];
 
 /// Crates that act, keep time or roll dice: not in a pure crate, however far down.
 const IMPURE: &[&str] = &[
@@ -249,8 +253,8 @@ fn layer(name: &str) -> Option<&'static Layer> {
 
 fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
     let name = dependency.name.as_str();
-    if name == FOR_TESTS {
-        return Some("the test kit is for [dev-dependencies] only".to_owned());
+    if FOR_TESTS.contains(&name) {
+        return Some("it is for [dev-dependencies] only".to_owned());
     }
     if name == layer.name {
         return None;

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, StringValueParser, StyledStr, TypedValueParse
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use seaworthy_controllers::plane::Part;
+use seaworthy_deploy::Component;
 use seaworthy_fetch::HostPattern;
 use seaworthy_ignition::Version;
 
@@ -152,6 +153,15 @@ pub enum Command {
     /// Print the CustomResourceDefinitions, ready for `kubectl apply`
     #[command(after_help = CRDS_EXAMPLES)]
     Crds(Crds),
+    /// Print all that has to be in a cluster for Seaworthy to run there, ready for `kubectl apply`
+    ///
+    /// The namespace, the definitions, the rights of each component, admission policies, and the workloads. Nodes act as
+    /// themselves: a daemon has its kubelet's credentials and no others.
+    ///
+    /// The endpoint needs two Secrets of yours in the namespace: seaworthy-server-tls, of the type kubernetes.io/tls, and
+    /// seaworthy-bootstrap-token, with `token` and `ca.crt`, which new machines join with.
+    #[command(after_help = MANIFESTS_EXAMPLES)]
+    Manifests(Manifests),
     /// Run the embedded Kubernetes API server
     ///
     /// It speaks the Kubernetes API for the kinds that Seaworthy needs, custom resources included, and keeps everything in
@@ -543,6 +553,29 @@ pub struct Crds {
     pub output: DefinitionFormat,
 }
 
+/// Options of `manifests`.
+#[derive(Debug, Args)]
+pub struct Manifests {
+    /// The namespace of everything that is in one
+    #[arg(long, value_name = "NAME", default_value = seaworthy_controllers::plane::NAMESPACE)]
+    pub namespace: String,
+    /// The image with the program, at /usr/bin/seaworthy
+    #[arg(long, value_name = "IMAGE", default_value = concat!("seaworthy:", env!("CARGO_PKG_VERSION")))]
+    pub image: String,
+    /// Where new machines find the API server; without it the Ignition endpoint is left out
+    #[arg(long, value_name = "URL")]
+    pub apiserver_url: Option<String>,
+    /// Where each node has its kubelet's credentials
+    #[arg(long, value_name = "FILE", default_value = "/var/lib/kubelet/kubeconfig")]
+    pub node_kubeconfig: String,
+    /// Print only what these need: controllers, server, daemon
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<Component>,
+    /// How to print the result
+    #[arg(short = 'o', long, value_enum, default_value_t = DefinitionFormat::Yaml)]
+    pub output: DefinitionFormat,
+}
+
 /// Options of `apiserver`.
 #[derive(Debug, Args)]
 pub struct Apiserver {
@@ -804,6 +837,13 @@ const CRDS_EXAMPLES: &str = "\
 Examples:
   seaworthy crds | kubectl apply --server-side -f -
   seaworthy crds --group machineconfiguration.openshift.io -o json";
+
+const MANIFESTS_EXAMPLES: &str = "\
+Examples:
+  seaworthy manifests --image registry.example.com/seaworthy:1 | kubectl apply --server-side -f -
+  seaworthy manifests --apiserver-url https://api.example.com:6443 --node-kubeconfig /etc/kubernetes/kubelet.conf
+  # what may the controllers do?
+  seaworthy manifests --only controllers -o json | jq '.items[] | select(.kind == \"ClusterRole\")'";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

@@ -3,6 +3,12 @@
 
 use std::io::{self, StdoutLock, Write};
 
+use seaworthy_ignition::node::Node;
+use seaworthy_render::yaml;
+use serde_json::{Value, json};
+
+use crate::cli::DefinitionFormat;
+
 /// A place to write to, where nobody needs to be reading.
 pub struct Output<W>(W);
 
@@ -43,4 +49,22 @@ fn unless_closed<T>(result: io::Result<T>, instead: T) -> io::Result<T> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(instead),
         result => result,
     }
+}
+
+/// Prints objects, ready for `kubectl apply`.
+pub fn objects(objects: &[Value], format: DefinitionFormat) -> io::Result<()> {
+    let mut out = io::BufWriter::new(plain());
+    match format {
+        DefinitionFormat::Json => {
+            let list = json!({"apiVersion": "v1", "items": objects, "kind": "List"});
+            // A value always has a JSON form.
+            writeln!(out, "{}", serde_json::to_string_pretty(&list).unwrap_or_default())?;
+        }
+        DefinitionFormat::Yaml => {
+            for object in objects {
+                write!(out, "---\n{}", yaml::to_string(&Node::from_json(object)))?;
+            }
+        }
+    }
+    out.flush()
 }

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_controllers::plane::{NAMESPACE, Options};
 use seaworthy_controllers::{Context, install, plane};
+use seaworthy_deploy::{Component, Settings, objects};
 use seaworthy_fetch::Policy;
 use seaworthy_runtime::Metrics;
 use seaworthy_testkit::{Cluster, Machines, Manners};
@@ -72,9 +73,10 @@ impl Fleet {
         let cluster = Cluster::start().await;
         let client = cluster.client();
         install::install(&client, NAMESPACE).await.unwrap();
+        deploy(&client).await;
         let machines = Machines::start(client.clone(), Manners::default());
         let (metrics, ahead) = (Arc::default(), Arc::default());
-        let plane = run(&client, &ahead, &metrics, &remote);
+        let plane = run(&acting(&cluster), &ahead, &metrics, &remote);
         Fleet { client, machines, metrics, ahead, cluster, remote, plane }
     }
 
@@ -83,7 +85,7 @@ impl Fleet {
         self.plane.abort();
         let _ = (&mut self.plane).await;
         self.metrics = Arc::default();
-        self.plane = run(&self.client, &self.ahead, &self.metrics, &self.remote);
+        self.plane = run(&acting(&self.cluster), &self.ahead, &self.metrics, &self.remote);
     }
 
     /// A node joins with the configuration that its pool has, as the Ignition endpoint would give it.
@@ -145,6 +147,40 @@ impl Fleet {
         let found = self.api::<MachineConfig>().list(&ListParams::default()).await.unwrap();
         found.items.iter().map(|object| object.name_any()).collect()
     }
+}
+
+/// Everything that `seaworthy manifests` prints, so that the plane runs with the rights that it has in production. There is
+/// nobody who would run pods, but what is said about them must be right.
+async fn deploy(client: &Client) {
+    let settings = Settings {
+        namespace: NAMESPACE.to_owned(),
+        image: "seaworthy".to_owned(),
+        apiserver_url: Some("https://api.example.com:6443".to_owned()),
+        node_kubeconfig: "/var/lib/kubelet/kubeconfig".to_owned(),
+        components: Component::ALL.into(),
+    };
+    let (installed, tried) = (["Namespace", "CustomResourceDefinition"], ["Deployment", "DaemonSet"]);
+    for object in objects(&settings) {
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        let types = object.types.clone().unwrap();
+        if installed.contains(&types.kind.as_str()) {
+            continue;
+        }
+        let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).unwrap());
+        let api: Api<DynamicObject> = match object.namespace() {
+            Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        let mut params = PatchParams::apply("kubectl").validation_strict();
+        params.dry_run = tried.contains(&types.kind.as_str());
+        api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await.unwrap();
+    }
+}
+
+/// The plane's own client.
+fn acting(cluster: &Cluster) -> Client {
+    let user = Component::Controllers.user(NAMESPACE).unwrap();
+    cluster.client_as(&user, &["system:serviceaccounts", "system:authenticated"])
 }
 
 fn run(client: &Client, ahead: &Arc<AtomicI64>, metrics: &Arc<Metrics>, remote: &Policy) -> JoinHandle<()> {

@@ -11,4 +11,5 @@ mod pools;
 mod preview;
 mod remote;
 mod render;
+mod rights;
 mod rollout;

@@ -1,13 +1,9 @@
 //! `seaworthy crds`.
 
-use std::io::Write as _;
-
 use seaworthy_api::crds;
-use seaworthy_ignition::node::Node;
 use seaworthy_ignition::spelling;
-use seaworthy_render::yaml;
 
-use crate::cli::{Crds, DefinitionFormat};
+use crate::cli::Crds;
 use crate::failure::{Failure, OK};
 use crate::output;
 
@@ -30,19 +26,6 @@ pub fn run(options: &Crds) -> Result<u8, Failure> {
     for definition in &definitions {
         objects.push(serde_json::to_value(definition).map_err(Failure::unreadable)?);
     }
-    let mut out = std::io::BufWriter::new(output::plain());
-    match options.output {
-        DefinitionFormat::Json => {
-            let list = serde_json::json!({"apiVersion": "v1", "items": objects, "kind": "List"});
-            // A value always has a JSON form.
-            writeln!(out, "{}", serde_json::to_string_pretty(&list).unwrap_or_default())?;
-        }
-        DefinitionFormat::Yaml => {
-            for object in &objects {
-                write!(out, "---\n{}", yaml::to_string(&Node::from_json(object)))?;
-            }
-        }
-    }
-    out.flush()?;
+    output::objects(&objects, options.output)?;
     Ok(OK)
 }

@@ -8,6 +8,7 @@ mod diff;
 mod explain;
 mod ignition;
 mod lint;
+mod manifests;
 mod outlook;
 mod pages;
 mod plan;
@@ -35,6 +36,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Rollout(options) => rollout::run(&options)?,
         Command::Ignition(options) => ignition::run(&options)?,
         Command::Crds(options) => crds::run(&options)?,
+        Command::Manifests(options) => manifests::run(&options)?,
         Command::Apiserver(options) => apiserver::run(&options)?,
         Command::Server(options) => server::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,

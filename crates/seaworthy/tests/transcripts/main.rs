@@ -68,6 +68,7 @@ fn every_command_has_a_page_and_its_help() {
         "rollout",
         "ignition",
         "crds",
+        "manifests",
         "apiserver",
         "server",
         "pages",

@@ -16,7 +16,7 @@ use seaworthy_serve::stub::{Stub, VERSION};
 use seaworthy_serve::{Access, Endpoint, Shelf, Token};
 use serde_json::{Value, json};
 
-use crate::support::{House, additions, machine_config, rendered, skip, tool};
+use crate::support::{House, additions, machine_config, rendered, tool};
 
 /// The newest version that Debian's package knows.
 const NEWEST: Version = Version::V3_3;
@@ -166,7 +166,7 @@ async fn machine_boots_from_the_endpoint() {
     // Files belong to root unless they say otherwise.
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
-        skip("SKIPPED ignition: the stage files needs root; only the stage fetch was run\n");
+        seaworthy_trial::skip("ignition", "the stage files needs root; only the stage fetch was run");
     }
     let house = House::open(guarded(&objects)).await;
     for object in &objects {

@@ -272,29 +272,7 @@ pub fn write_serving(pki: &Pki, files: &Files) {
 
 /// A program of Debian's package `ignition`; `None` when there is none, which is then on record.
 pub fn tool(program: &str, variable: &str, elsewhere: &str) -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os(variable) {
-        return Some(path.into());
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&folders).chain([PathBuf::from(elsewhere)]);
-    let found = places.find_map(|folder| Some(folder.join(program)).filter(|path| path.is_file()));
-    if found.is_none() {
-        let reason = std::env::var(format!("{variable}_MISSING"));
-        let reason = reason.unwrap_or_else(|_| "not found; install Debian's package ignition".to_owned());
-        skip(&format!("SKIPPED {program}: {reason}\n"));
-    }
-    found
-}
-
-/// Puts on record that something was not tried.
-pub fn skip(line: &str) {
-    match std::env::var_os("SEAWORTHY_SKIPPED") {
-        Some(path) => {
-            let mut file = std::fs::File::options().create(true).append(true).open(path).unwrap();
-            file.write_all(line.as_bytes()).unwrap();
-        }
-        None => eprint!("{line}"),
-    }
+    seaworthy_trial::program(variable, program, &[elsewhere], "ignition")
 }
 
 /// All versions that are served.

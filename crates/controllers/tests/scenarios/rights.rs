@@ -1,0 +1,91 @@
+//! What each component must not be able to do. That it can do its work is what the other scenarios show.
+
+use std::fmt::Debug;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_controllers::plane::NAMESPACE;
+use seaworthy_deploy::Component;
+use serde_json::json;
+
+use crate::fleet::{Fleet, file};
+
+/// The refusal of the API server.
+fn refusal<T: Debug>(result: kube::Result<T>) -> String {
+    match result {
+        Err(kube::Error::Api(status)) if status.code == 403 => status.message,
+        other => panic!("this must be refused: {other:?}"),
+    }
+}
+
+fn labelled() -> Patch<serde_json::Value> {
+    Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}))
+}
+
+fn account(fleet: &Fleet, component: Component) -> Client {
+    let user = component.user(NAMESPACE).unwrap();
+    fleet.cluster.client_as(&user, &["system:serviceaccounts", "system:authenticated"])
+}
+
+fn machine(fleet: &Fleet, node: &str) -> Client {
+    fleet.cluster.client_as(&format!("system:node:{node}"), &["system:nodes", "system:authenticated"])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn controllers_cannot_do_what_is_not_their_work() {
+    let fleet = Fleet::with_workers(1).await;
+    let client = account(&fleet, Component::Controllers);
+    let (params, deletion) = (PatchParams::default(), DeleteParams::default());
+    refusal(Api::<Node>::all(client.clone()).delete("w0", &deletion).await);
+    refusal(Api::<MachineConfigPool>::all(client.clone()).delete("worker", &deletion).await);
+    let definition = "machineconfigs.machineconfiguration.openshift.io";
+    refusal(Api::<CustomResourceDefinition>::all(client.clone()).patch(definition, &params, &labelled()).await);
+    let role = Component::Controllers.name();
+    refusal(Api::<ClusterRole>::all(client.clone()).patch(role, &params, &labelled()).await);
+    refusal(Api::<Secret>::namespaced(client.clone(), "kube-system").list(&ListParams::default()).await);
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }))
+    .unwrap();
+    refusal(Api::<Pod>::namespaced(client.clone(), NAMESPACE).create(&PostParams::default(), &pod).await);
+    refusal(Api::<Pod>::namespaced(client, NAMESPACE).delete("p", &deletion).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoint_writes_nothing_and_reads_no_other_secrets() {
+    let fleet = Fleet::with_workers(1).await;
+    let client = account(&fleet, Component::Server);
+    let params = PatchParams::default();
+    Api::<MachineConfigPool>::all(client.clone()).list(&ListParams::default()).await.unwrap();
+    Api::<Secret>::namespaced(client.clone(), "kube-system").list(&ListParams::default()).await.unwrap();
+    refusal(Api::<Secret>::namespaced(client.clone(), NAMESPACE).list(&ListParams::default()).await);
+    refusal(Api::<ConfigMap>::namespaced(client.clone(), NAMESPACE).list(&ListParams::default()).await);
+    refusal(Api::<Node>::all(client.clone()).list(&ListParams::default()).await);
+    refusal(Api::<MachineConfigPool>::all(client.clone()).patch("worker", &params, &labelled()).await);
+    refusal(Api::<MachineConfig>::all(client).patch("00-worker", &params, &labelled()).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_writes_itself_and_nothing_else() {
+    let fleet = Fleet::with_workers(2).await;
+    let client = machine(&fleet, "w0");
+    let params = PatchParams::default();
+    let said = Patch::Merge(json!({"metadata": {"annotations": {"a": "b"}}}));
+    let nodes: Api<Node> = Api::all(client.clone());
+    nodes.patch("w0", &params, &said).await.unwrap();
+    let message = refusal(nodes.patch("w1", &params, &said).await);
+    assert!(message.contains("w1"), "{message}");
+    let configs: Api<MachineConfig> = Api::all(client.clone());
+    configs.get("00-worker").await.unwrap();
+    refusal(configs.list(&ListParams::default()).await);
+    refusal(
+        configs.create(&PostParams::default(), &serde_json::from_value(file("a", "worker", "/a", "b")).unwrap()).await,
+    );
+    refusal(Api::<MachineConfigNode>::all(client.clone()).patch("w0", &params, &labelled()).await);
+    refusal(Api::<MachineConfigPool>::all(client.clone()).patch("worker", &params, &labelled()).await);
+    refusal(Api::<Secret>::namespaced(client, NAMESPACE).list(&ListParams::default()).await);
+}

@@ -1,0 +1,52 @@
+//! The parts of Seaworthy that run in a cluster.
+
+/// A part of Seaworthy with rights and pods of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// Renders, rolls out, drains.
+    Controllers,
+    /// Gives new machines their configuration.
+    Server,
+    /// Brings its machine to its configuration.
+    Daemon,
+}
+
+impl Component {
+    /// All of them.
+    pub const ALL: [Component; 3] = [Component::Controllers, Component::Server, Component::Daemon];
+
+    /// The subcommand that runs it.
+    pub fn command(self) -> &'static str {
+        match self {
+            Component::Controllers => "controllers",
+            Component::Server => "server",
+            Component::Daemon => "daemon",
+        }
+    }
+
+    /// The name of its objects.
+    pub fn name(self) -> &'static str {
+        match self {
+            Component::Controllers => "seaworthy-controllers",
+            Component::Server => "seaworthy-server",
+            Component::Daemon => "seaworthy-daemon",
+        }
+    }
+
+    /// Whom the API server takes it for. Daemons are their nodes, so they have no name of their own.
+    pub fn user(self, namespace: &str) -> Option<String> {
+        (self != Component::Daemon).then(|| format!("system:serviceaccount:{namespace}:{}", self.name()))
+    }
+}
+
+impl std::str::FromStr for Component {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Component::ALL.into_iter().find(|component| component.command() == text);
+        found.ok_or_else(|| {
+            let accepted = Component::ALL.map(Component::command).join(", ");
+            format!("there is no component {text:?}; accepted are {accepted}")
+        })
+    }
+}

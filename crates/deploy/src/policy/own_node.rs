@@ -1,0 +1,34 @@
+//! Keeps each node to itself.
+
+use serde_json::{Value, json};
+
+use super::binding;
+
+/// The name of the policy and its binding.
+pub const NAME: &str = "seaworthy-own-node";
+
+/// A node writes its own Node and no other. Kubernetes has an admission plugin for that, which not every cluster runs.
+pub fn objects() -> [Value; 2] {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": NAME},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE", "DELETE"],
+                "resources": ["nodes", "nodes/status"],
+            }]},
+            "matchConditions": [{"name": "nodes", "expression": "'system:nodes' in request.userInfo.groups"}],
+            "validations": [{
+                "expression": "request.userInfo.username == 'system:node:' + request.name",
+                "messageExpression":
+                    "request.userInfo.username + ' may write no Node but its own, and this is ' + request.name",
+                "reason": "Forbidden",
+            }],
+        },
+    });
+    [policy, binding(NAME)]
+}

@@ -1,0 +1,69 @@
+//! Keeps people's hands off what the controllers make: an admission policy that says what to write instead.
+
+use serde_json::{Value, json};
+
+use super::binding;
+
+/// The name of the policy and its binding.
+pub const NAME: &str = "seaworthy-protection";
+
+/// Those who delete on behalf of others: what is gone with its owner was deleted by a person's wish.
+const COLLECTORS: [&str; 3] = [
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:kube-controller-manager",
+];
+
+/// The policy and its binding, for controllers that act as `user`.
+pub fn objects(user: &str) -> [Value; 2] {
+    [policy(user), binding(NAME)]
+}
+
+fn policy(user: &str) -> Value {
+    let exempt: Vec<&str> = COLLECTORS.into_iter().chain([user]).collect();
+    let generated_by = "machineconfiguration.openshift.io/generated-by-controller-version";
+    let owner = "has(variables.subject.metadata.ownerReferences) \
+                 ? variables.subject.metadata.ownerReferences.filter(o, has(o.controller) && o.controller) : []";
+    let instead = "variables.isRendered \
+        ? 'it is rendered from the MachineConfigs of its pool; create or change one of those' \
+        : variables.owners.exists(o, o.kind in ['KubeletConfig', 'ContainerRuntimeConfig']) \
+        ? 'it is made from ' + variables.owners[0].kind + ' ' + variables.owners[0].name + '; change that' \
+        : 'it is part of the platform; create a MachineConfig of your own, with the label \
+           machineconfiguration.openshift.io/role and a name that sorts after it'";
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": NAME},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["machineconfiguration.openshift.io"],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE", "DELETE"],
+                "resources": ["machineconfigs"],
+            }]},
+            "matchConditions": [{
+                "name": "people",
+                "expression": format!("!(request.userInfo.username in {})", json!(exempt)),
+            }],
+            "variables": [
+                {"name": "subject", "expression": "request.operation == 'CREATE' ? object : oldObject"},
+                {"name": "name", "expression": "has(variables.subject.metadata.name) ? variables.subject.metadata.name \
+                    : has(variables.subject.metadata.generateName) ? variables.subject.metadata.generateName : ''"},
+                {"name": "isRendered", "expression": "variables.name.startsWith('rendered-')"},
+                {"name": "isGenerated", "expression": format!(
+                    "has(variables.subject.metadata.annotations) && '{generated_by}' in variables.subject.metadata.annotations \
+                     && variables.subject.metadata.annotations['{generated_by}'] != ''")},
+                {"name": "owners", "expression": owner},
+                {"name": "keepsContent", "expression": "request.operation == 'UPDATE' \
+                    && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec)"},
+            ],
+            "validations": [{
+                "expression": "!(variables.isRendered || variables.isGenerated) || variables.keepsContent",
+                "messageExpression":
+                    format!("'MachineConfig ' + variables.name + ' is kept by Seaworthy: ' + ({instead})"),
+                "reason": "Forbidden",
+            }],
+        },
+    })
+}

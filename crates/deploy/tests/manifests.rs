@@ -1,0 +1,76 @@
+//! What is deployed, and what is not.
+#![allow(clippy::unwrap_used)]
+
+use seaworthy_deploy::{Component, Settings, objects};
+use serde_json::Value;
+
+fn settings(components: &[Component]) -> Settings {
+    Settings {
+        namespace: "ours".to_owned(),
+        image: "registry.example.com/seaworthy:1".to_owned(),
+        apiserver_url: Some("https://api.example.com:6443".to_owned()),
+        node_kubeconfig: "/etc/kubernetes/kubelet.conf".to_owned(),
+        components: components.to_vec(),
+    }
+}
+
+fn names(objects: &[Value], kind: &str) -> Vec<String> {
+    let found = objects.iter().filter(|object| object["kind"] == kind);
+    found.map(|object| object["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn everything_is_deployed_in_an_order_that_can_be_applied() {
+    let objects = objects(&settings(&Component::ALL));
+    let kinds: Vec<&str> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    let first = |kind: &str| kinds.iter().position(|found| *found == kind).unwrap();
+    let last = |kind: &str| kinds.iter().rposition(|found| *found == kind).unwrap();
+    assert_eq!(kinds[0], "Namespace");
+    assert!(last("CustomResourceDefinition") < first("ServiceAccount"));
+    assert!(last("RoleBinding") < first("Deployment") && last("ClusterRoleBinding") < first("DaemonSet"));
+    assert_eq!(names(&objects, "Deployment"), ["seaworthy-controllers"]);
+    assert_eq!(names(&objects, "DaemonSet"), ["seaworthy-server", "seaworthy-daemon"]);
+    assert_eq!(names(&objects, "ValidatingAdmissionPolicy"), ["seaworthy-protection", "seaworthy-own-node"]);
+}
+
+#[test]
+fn endpoint_is_left_out_where_it_has_no_address_to_give() {
+    let mut settings = settings(&Component::ALL);
+    settings.apiserver_url = None;
+    let objects = objects(&settings);
+    assert_eq!(names(&objects, "DaemonSet"), ["seaworthy-daemon"]);
+    assert!(!names(&objects, "ServiceAccount").contains(&"seaworthy-server".to_owned()));
+}
+
+#[test]
+fn only_machines_with_daemons_need_privileged_pods() {
+    let level = |components: &[Component]| {
+        objects(&settings(components))[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"].clone()
+    };
+    assert_eq!(level(&[Component::Controllers]), "restricted");
+    assert_eq!(level(&[Component::Controllers, Component::Server]), "privileged");
+    assert_eq!(level(&[Component::Daemon]), "privileged");
+}
+
+#[test]
+fn no_right_is_for_everything() {
+    for object in objects(&settings(&Component::ALL)) {
+        for rule in object["rules"].as_array().into_iter().flatten() {
+            let words = ["apiGroups", "resources", "verbs"].map(|key| rule[key].as_array().unwrap().clone());
+            assert!(words.iter().flatten().all(|word| word != "*"), "{}: {rule}", object["metadata"]["name"]);
+            assert!(words[2].iter().all(|verb| verb != "escalate" && verb != "bind" && verb != "impersonate"));
+        }
+    }
+}
+
+#[test]
+fn namespace_and_image_are_the_ones_that_were_asked_for() {
+    for object in objects(&settings(&Component::ALL)) {
+        let namespace = object["metadata"]["namespace"].as_str();
+        assert!(matches!(namespace, None | Some("ours" | "kube-system")), "{object}");
+        let pod = &object["spec"]["template"]["spec"];
+        for container in pod["containers"].as_array().into_iter().chain(pod["initContainers"].as_array()).flatten() {
+            assert_eq!(container["image"], "registry.example.com/seaworthy:1");
+        }
+    }
+}
