@@ -24,14 +24,14 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     if text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) || !text.contains(['@', '?', '#']) {
         return Cow::Borrowed(text);
     }
-    let name = split_scheme(text).map_or("", |(scheme, _)| scheme);
+    let name = split_scheme(text).map_or(String::new(), |(scheme, _)| scheme);
     let start = if name.is_empty() { 0 } else { name.len() + 1 };
     let has_host = text[start..].starts_with("//");
     let (scheme, rest) = text.split_at(if has_host { start + 2 } else { start });
     let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     // A sign that comes late may end a password with a slash, a question mark or a hash sign that was not escaped, and
     // then nothing is where it seems to be; nor is it where a user's name looks like a scheme.
-    let is_user = !name.is_empty() && !SCHEMES.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let is_user = !name.is_empty() && !SCHEMES.contains(&&*name);
     if rest.contains('@') && !has_host || behind.contains('@') && (is_user || authority.contains(':')) {
         return Cow::Owned(format!("{scheme}{LEFT_OUT}"));
     }
