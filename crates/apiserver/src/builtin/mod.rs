@@ -28,6 +28,7 @@ mod security_rules;
 mod service;
 mod service_account;
 mod service_rules;
+mod variable_rules;
 mod volume_rules;
 pub mod workload;
 mod zeros;

@@ -9,8 +9,8 @@ use crate::object::Object;
 use crate::quantity::Quantity;
 use crate::reach::Reach;
 
-use super::container_rules::{judge_amount_reference, judge_field_reference};
 use super::pod_rules::broken;
+use super::variable_rules::{judge_amount_reference, judge_field_reference};
 
 /// Fields that a volume of kinds must have, by the volume's source.
 const NEEDED: &[(&str, &[&str])] = &[
