@@ -185,10 +185,8 @@ fn links_of(files: &Files, place: &str, unit: &str) -> Result<Vec<String>, HostE
                     links.push(format!("{path}/{inner}"));
                 }
             }
-            Some(Entry { kind: Kind::Link(target), .. }) if name != unit => {
-                if target.rsplit('/').next() == Some(unit) {
-                    links.push(path);
-                }
+            Some(Entry { kind: Kind::Link(target), .. }) if name != unit && target.rsplit('/').next() == Some(unit) => {
+                links.push(path);
             }
             _ => {}
         }
