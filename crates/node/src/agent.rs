@@ -88,6 +88,17 @@ impl<H: Host> Agent<H> {
         self.report(order, say, true)
     }
 
+    /// Puts away what only a first boot needs (server-and-daemon.md, B6).
+    pub fn prepare(&self) -> Result<(), HostError> {
+        if self.host.exists(places::ENCAPSULATED)? {
+            self.host.rename(places::ENCAPSULATED, places::ENCAPSULATED_DONE)?;
+        }
+        if self.host.exists(places::IGNITION_PRESET)? {
+            self.host.remove(places::IGNITION_PRESET)?;
+        }
+        Ok(())
+    }
+
     /// Brings an update that a cut or a crash has interrupted to its end, without any order; says whether the machine is about
     /// to boot.
     pub fn recover(&mut self) -> Result<bool, String> {
@@ -258,10 +269,10 @@ impl<H: Host> Agent<H> {
 
     pub(crate) fn store_current(&self, text: &[u8], image: Option<&str>) -> Result<(), HostError> {
         match image {
-            Some(image) => self.host.write(places::CURRENT_IMAGE, image.as_bytes(), PUBLIC)?,
+            Some(image) => self.host.write_through(places::CURRENT_IMAGE, image.as_bytes(), PUBLIC)?,
             None => self.host.remove(places::CURRENT_IMAGE)?,
         }
-        self.host.write(places::CURRENT_CONFIG, text, PUBLIC)
+        self.host.write_through(places::CURRENT_CONFIG, text, PUBLIC)
     }
 
     /// What the update does to the node.

@@ -3,7 +3,9 @@
 //! - It needs its own node's credentials and no more: it reads its Node, the MachineConfigs that it names and the disruption
 //!   policies, and writes annotations of its Node and events about it.
 //! - The order is read anew before every attempt, so whatever was ordered meanwhile counts.
-//! - An API that is away changes nothing on the machine: what is under way goes on, and what is to be said is said later.
+//! - An API that is away changes nothing on the machine: what a cut has interrupted is brought to its end before anybody is
+//!   asked, what is under way goes on, and what is to be said is said later.
+//! - The node's MachineConfigNode is derived from these annotations by the roll-out controller: one writer for each object.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -108,8 +110,18 @@ impl<H: Host + 'static> Daemon<H> {
         }
     }
 
+    /// Done when nothing is under way on the machine. Whoever ends the process waits for it: ending in the middle of an update
+    /// would be survived, and would take it back.
+    pub fn quiet(&self) -> impl Future<Output = ()> + use<H> {
+        let agent = Arc::clone(&self.agent);
+        async move { drop(agent.lock().await) }
+    }
+
     /// Follows orders until the machine is about to boot, or for ever.
-    pub async fn run(mut self) {
+    pub async fn run(&mut self) {
+        if self.begin().await {
+            return;
+        }
         let changed = Arc::new(Notify::new());
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let watch = watch(self.nodes.clone(), config, Arc::clone(&changed));
@@ -153,6 +165,27 @@ impl<H: Host + 'static> Daemon<H> {
         tokio::select! {
             () = watch => {}
             () = work => {}
+        }
+    }
+
+    /// Brings what was under way to its end; says whether the machine is about to boot.
+    async fn begin(&self) -> bool {
+        let mut agent = Arc::clone(&self.agent).lock_owned().await;
+        let begun = tokio::task::spawn_blocking(move || {
+            let is_rebooting = agent.recover();
+            is_rebooting.and_then(|it| agent.prepare().map(|()| it).map_err(|error| error.to_string()))
+        });
+        match begun.await {
+            Ok(Ok(is_rebooting)) => is_rebooting,
+            // Whatever it is, the first attempt meets it again, and says so on the node.
+            Ok(Err(error)) => {
+                tracing::warn!(node = self.name, "{error}");
+                false
+            }
+            Err(error) => {
+                tracing::warn!(node = self.name, "{error}");
+                false
+            }
         }
     }
 

@@ -5,6 +5,8 @@
 
 mod boot;
 mod files;
+mod folder;
+mod installed;
 mod programs;
 mod units;
 mod users;
@@ -12,6 +14,7 @@ mod watch;
 
 use std::path::Path;
 
+pub use folder::FolderHost;
 pub use programs::{Machine, Programs};
 
 use crate::{Attributes, Boot, BootChange, Changed, Entry, Host, HostError, Output, UnitState, User, Vendor, Watch};
@@ -24,12 +27,12 @@ pub struct LinuxHost {
 }
 
 impl LinuxHost {
-    /// The machine whose root filesystem is at `root`: `/` for our own, another folder when it is mounted there.
-    pub fn open(root: &Path) -> Result<Self, HostError> {
-        Self::with_programs(root, Box::new(Machine::new(root)))
+    /// The machine that we run on. One whose root filesystem is elsewhere is a [`FolderHost`].
+    pub fn open() -> Result<Self, HostError> {
+        Self::with_programs(Path::new("/"), Box::new(Machine::default()))
     }
 
-    /// The same, with programs run by somebody else.
+    /// A machine with its root filesystem here, and programs run by somebody else.
     pub fn with_programs(root: &Path, programs: Box<dyn Programs>) -> Result<Self, HostError> {
         Ok(LinuxHost { files: Files::open(root)?, programs })
     }
@@ -72,6 +75,11 @@ impl Host for LinuxHost {
         if is_new { self.label(path) } else { Ok(()) }
     }
 
+    fn write_through(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
+        let is_new = self.files.write_through(path, bytes, attributes)?;
+        if is_new { self.label(path) } else { Ok(()) }
+    }
+
     fn symlink(&self, path: &str, target: &str) -> Result<(), HostError> {
         self.files.symlink(path, target)?;
         self.label(path)
@@ -106,10 +114,7 @@ impl Host for LinuxHost {
     }
 
     fn vendor(&self, path: &str) -> Result<Vendor, HostError> {
-        // What ostree merged into /etc came from /usr/etc.
-        if let Some(below) = path.strip_prefix("/etc/")
-            && self.files.entry(&format!("/usr/etc/{below}"))?.is_some()
-        {
+        if self.files.is_of_image(path)? {
             return Ok(Vendor::Owned);
         }
         for (program, option) in [("rpm", "-qf"), ("dpkg", "-S")] {

@@ -71,6 +71,7 @@ fn every_command_has_a_page_and_its_help() {
         "manifests",
         "apiserver",
         "server",
+        "daemon",
         "pages",
     ]
     .iter()
