@@ -68,7 +68,7 @@ fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
     let events = rule("events.k8s.io", &["events"], &["create", "patch"]);
     match component {
         Component::Controllers => vec![
-            rule(MACHINES, &["machineconfigs"], &["get", "list", "watch", "create", "patch", "delete"]),
+            rule(MACHINES, &["machineconfigs"], &["get", "list", "watch", "create", "update", "patch", "delete"]),
             rule(MACHINES, &["machineconfigpools"], &["get", "list", "watch", "create", "patch"]),
             rule(MACHINES, &["machineconfignodes"], &["get", "list", "watch", "create", "patch", "delete"]),
             rule(MACHINES, &["kubeletconfigs", "containerruntimeconfigs"], &["get", "list", "watch", "patch"]),
@@ -76,6 +76,7 @@ fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
             rule(
                 MACHINES,
                 &[
+                    "controllerconfigs/status",
                     "machineconfigpools/status",
                     "machineconfignodes/status",
                     "kubeletconfigs/status",

@@ -94,6 +94,11 @@ impl Fleet {
         self.machines.join(name, role, target(&pool)).await;
     }
 
+    /// The plane's own client.
+    pub fn acting(&self) -> Client {
+        acting(&self.cluster)
+    }
+
     pub fn api<K: Resource<DynamicType = ()>>(&self) -> Api<K> {
         Api::all(self.client.clone())
     }
@@ -177,7 +182,6 @@ async fn deploy(client: &Client) {
     }
 }
 
-/// The plane's own client.
 fn acting(cluster: &Cluster) -> Client {
     let user = Component::Controllers.user(NAMESPACE).unwrap();
     cluster.client_as(&user, &["system:serviceaccounts", "system:authenticated"])

@@ -18,7 +18,6 @@ mod reading;
 mod server;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
