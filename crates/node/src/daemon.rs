@@ -110,6 +110,14 @@ impl<H: Host + 'static> Daemon<H> {
         }
     }
 
+    /// Goes on with another client: credentials are renewed from time to time.
+    pub fn reconnect(&mut self, client: Client) {
+        let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(self.name.clone()) };
+        self.nodes = Api::all(client.clone());
+        self.recorder = Recorder::new(client.clone(), reporter);
+        self.client = client;
+    }
+
     /// Done when nothing is under way on the machine. Whoever ends the process waits for it: ending in the middle of an update
     /// would be survived, and would take it back.
     pub fn quiet(&self) -> impl Future<Output = ()> + use<H> {
