@@ -64,7 +64,7 @@ impl Default for Rhythm {
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// The API did not answer as it should.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", causes(source))]
     Api {
         /// What was tried.
         what: String,
@@ -429,6 +429,20 @@ fn order_of(node: &Node) -> BTreeMap<String, String> {
     ];
     let text = |key: &Annotation| Some((key.as_str().to_owned(), key.of(&node.metadata)?.to_owned()));
     ours.iter().filter_map(text).collect()
+}
+
+/// An error with its causes, each said once: the outermost names neither the address nor what is wrong with it.
+fn causes(error: &kube::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        let text = next.to_string();
+        if !said.contains(&text) {
+            said = format!("{said}: {text}");
+        }
+        cause = next.source();
+    }
+    said
 }
 
 /// A reason as long as an annotation may be.
