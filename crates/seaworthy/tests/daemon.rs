@@ -142,6 +142,7 @@ impl World {
         let rules = json!([
             {"apiGroups": [""], "resources": ["nodes"], "resourceNames": ["w0"], "verbs": ["get", "list", "watch", "patch"]},
             {"apiGroups": ["machineconfiguration.openshift.io"], "resources": ["machineconfigs"], "verbs": ["get"]},
+            {"apiGroups": ["machineconfiguration.openshift.io"], "resources": ["controllerconfigs"], "resourceNames": ["machine-config-controller"], "verbs": ["list", "watch"]},
             {"apiGroups": ["operator.openshift.io"], "resources": ["machineconfigurations"], "verbs": ["get"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
         ]);
@@ -286,6 +287,19 @@ fn a_machine_config_lands_on_the_disk_of_a_machine_and_its_node_says_so() {
             && is("Updated", "True")
             && is("NodeDegraded", "False")
     });
+
+    // A secret comes without any order.
+    let path = "/etc/mco/internal-registry-pull-secret.json".to_owned();
+    let secret = root.path().join(path.trim_start_matches('/'));
+    let (sender, heard) = std::sync::mpsc::channel();
+    std::fs::create_dir_all(secret.parent().unwrap()).unwrap();
+    let changed = std::sync::Arc::new(move || sender.send(()).unwrap_or_default());
+    let _watch = FolderHost::open(root.path()).unwrap().watch(&[path], changed).unwrap();
+    let renewed = json!({"spec": {"internalRegistryPullSecret": "e30="}}).to_string();
+    let configs = "/apis/machineconfiguration.openshift.io/v1/controllerconfigs/machine-config-controller";
+    world.server.client().ask("PATCH", configs, MERGE, &renewed).unwrap().is(200);
+    heard.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "{}");
 
     // Somebody changes a file: it is heard of, and when it is right again, that is heard of too.
     let motd = root.path().join("etc/motd");
