@@ -46,10 +46,11 @@ pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
         match host.unit_state(unit)? {
             UnitState::Enabled | UnitState::EnabledRuntime => host.disable(&[unit])?,
             // After a cut its links may be there without it.
-            UnitState::NotFound => match host.disable(&[unit]) {
-                Err(HostError::Off) => return Err(HostError::Off),
-                _ => {}
-            },
+            UnitState::NotFound => {
+                if let Err(HostError::Off) = host.disable(&[unit]) {
+                    return Err(HostError::Off);
+                }
+            }
             _ => {}
         }
     }

@@ -16,7 +16,7 @@ use seaworthy_host::{Attributes, FolderHost, Host as _};
 use seaworthy_node::target::Wanted;
 use seaworthy_node::{Target, places};
 use serde_json::{Value, json};
-use served::{JSON, MERGE, Reply, Served, TOKEN};
+use served::{APPLY, JSON, MERGE, Reply, Served, TOKEN};
 
 const NODE_TOKEN: &str = "token-of-the-node";
 const NODES: &str = "/api/v1/nodes";
@@ -95,16 +95,46 @@ impl World {
     }
 
     fn apply(&self, name: &str, path: &str, text: &str) {
+        self.apply_all(name, &[path.to_owned()], text);
+    }
+
+    /// A MachineConfig with the same text in several files.
+    fn apply_all(&self, name: &str, paths: &[String], text: &str) {
         let source = seaworthy_ignition::data_url::encode(text.as_bytes());
+        let files: Vec<Value> =
+            paths.iter().map(|path| json!({"path": path, "mode": 0o640, "contents": {"source": source}})).collect();
         let config = json!({
             "apiVersion": "machineconfiguration.openshift.io/v1",
             "kind": "MachineConfig",
             "metadata": {"name": name, "labels": {"machineconfiguration.openshift.io/role": "worker"}},
-            "spec": {"config": {"ignition": {"version": "3.5.0"}, "storage": {"files": [
-                {"path": path, "mode": 0o640, "contents": {"source": source}},
-            ]}}},
+            "spec": {"config": {"ignition": {"version": "3.5.0"}, "storage": {"files": files}}},
         });
-        self.create(CONFIGS, &config);
+        let path = format!("{CONFIGS}/{name}?fieldManager=test&force=true");
+        let reply = self.server.client().ask("PATCH", &path, APPLY, &config.to_string()).unwrap();
+        assert!(matches!(reply.code, 200 | 201), "{}", reply.body);
+    }
+
+    /// A node with its machine, which runs what the pool targets.
+    fn join(&self) -> (tempfile::TempDir, String) {
+        let first = self.target_after("");
+        let config = self.server.client().ask("GET", &format!("{CONFIGS}/{first}"), JSON, "").unwrap().is(200);
+        let root = tempfile::tempdir().unwrap();
+        install(root.path(), &config);
+        self.create(NODES, &node());
+        let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}).to_string();
+        self.server.client().ask("PATCH", &format!("{NODES}/w0/status"), MERGE, &ready).unwrap().is(200);
+        self.allow_the_node();
+        (root, first)
+    }
+
+    /// Ends the server without notice, and starts it again where it was.
+    fn cut_the_server(&mut self) {
+        self.server.kill();
+        let address = self.server.address.to_string();
+        let tokens = self.folder.path().join("tokens.of.all");
+        let arguments = ["--token-auth-file", tokens.to_str().unwrap(), "--listen", &address];
+        self.server.process = served::command(self.folder.path(), &arguments).spawn().unwrap();
+        (self.server.address, self.server.tls) = Served::wait(&mut self.server.process, self.folder.path()).unwrap();
     }
 
     /// What a node may do, and nobody else's.
@@ -112,6 +142,7 @@ impl World {
         let rules = json!([
             {"apiGroups": [""], "resources": ["nodes"], "resourceNames": ["w0"], "verbs": ["get", "list", "watch", "patch"]},
             {"apiGroups": ["machineconfiguration.openshift.io"], "resources": ["machineconfigs"], "verbs": ["get"]},
+            {"apiGroups": ["machineconfiguration.openshift.io"], "resources": ["controllerconfigs"], "resourceNames": ["machine-config-controller"], "verbs": ["list", "watch"]},
             {"apiGroups": ["operator.openshift.io"], "resources": ["machineconfigurations"], "verbs": ["get"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
         ]);
@@ -225,15 +256,8 @@ fn install(root: &Path, config: &Value) {
 #[test]
 fn a_machine_config_lands_on_the_disk_of_a_machine_and_its_node_says_so() {
     let world = World::start();
-    let first = world.target_after("");
-    let config = world.server.client().ask("GET", &format!("{CONFIGS}/{first}"), JSON, "").unwrap().is(200);
-    let root = tempfile::tempdir().unwrap();
-    install(root.path(), &config);
-    world.create(NODES, &node());
+    let (root, first) = world.join();
     world.create(NODES, &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "other"}}));
-    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}).to_string();
-    world.server.client().ask("PATCH", &format!("{NODES}/w0/status"), MERGE, &ready).unwrap().is(200);
-    world.allow_the_node();
 
     let mut daemon = world.daemon(root.path());
     world.runs(&first);
@@ -264,6 +288,19 @@ fn a_machine_config_lands_on_the_disk_of_a_machine_and_its_node_says_so() {
             && is("NodeDegraded", "False")
     });
 
+    // A secret comes without any order.
+    let path = "/etc/mco/internal-registry-pull-secret.json".to_owned();
+    let secret = root.path().join(path.trim_start_matches('/'));
+    let (sender, heard) = std::sync::mpsc::channel();
+    std::fs::create_dir_all(secret.parent().unwrap()).unwrap();
+    let changed = std::sync::Arc::new(move || sender.send(()).unwrap_or_default());
+    let _watch = FolderHost::open(root.path()).unwrap().watch(&[path], changed).unwrap();
+    let renewed = json!({"spec": {"internalRegistryPullSecret": "e30="}}).to_string();
+    let configs = "/apis/machineconfiguration.openshift.io/v1/controllerconfigs/machine-config-controller";
+    world.server.client().ask("PATCH", configs, MERGE, &renewed).unwrap().is(200);
+    heard.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "{}");
+
     // Somebody changes a file: it is heard of, and when it is right again, that is heard of too.
     let motd = root.path().join("etc/motd");
     std::fs::write(&motd, "nay\n").unwrap();
@@ -290,4 +327,36 @@ fn a_machine_config_lands_on_the_disk_of_a_machine_and_its_node_says_so() {
     world.runs(&fourth);
     assert!(!motd.exists());
     assert_eq!(std::fs::read_to_string(root.path().join("etc/kept")).unwrap(), "theirs");
+}
+
+#[test]
+fn a_daemon_that_is_killed_in_the_middle_and_a_server_that_goes_away_change_nothing_in_the_end() {
+    let mut world = World::start();
+    let (root, mut target) = world.join();
+    let mut daemon = world.daemon(root.path());
+    world.runs(&target);
+    let paths: Vec<String> = (0..200).map(|nth| format!("/etc/chrony.d/{nth}.conf")).collect();
+    for round in 0..6 {
+        let text = format!("pool {round}.example.org\n");
+        if round == 3 {
+            world.cut_the_server();
+        }
+        world.apply_all("50-many", &paths, &text);
+        target = world.target_after(&target);
+        // It has begun, or is done already, and is killed wherever it is.
+        world.until(NODES, "w0", |node| {
+            let is_begun = said(node, "state") != "Done" || said(node, "currentConfig") == target;
+            said(node, "desiredConfig") == target && is_begun
+        });
+        daemon.0.kill().unwrap();
+        assert_eq!(daemon.0.wait().unwrap().code(), None);
+        daemon = world.daemon(root.path());
+        world.runs(&target);
+        for path in &paths {
+            let found = std::fs::read_to_string(root.path().join(path.trim_start_matches('/'))).unwrap();
+            assert_eq!(found, text, "{path} in round {round}");
+        }
+        assert!(!root.path().join("etc/machine-config-daemon/journal").exists(), "round {round}");
+    }
+    assert!(!root.path().join("var/lib/seaworthy/boots").exists(), "nothing of it needs a boot");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::{HostError, Output};
 
 /// Longer than the slowest service takes to stop before systemd kills it, and than an image takes to arrive.
-const LIMIT: Duration = Duration::from_secs(15 * 60);
+pub(super) const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// As much as anybody reads of what a program says.
 const KEPT: usize = 1024 * 1024;
 const SAID: usize = 1024;

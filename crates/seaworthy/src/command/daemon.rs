@@ -1,7 +1,9 @@
 //! `seaworthy daemon`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use seaworthy_controllers::cluster;
 use seaworthy_host::{FolderHost, Host, LinuxHost};
@@ -16,6 +18,9 @@ use crate::paint;
 /// Where a kubelet keeps the credentials of its node.
 const CREDENTIALS: &str = "var/lib/kubelet/kubeconfig";
 
+/// How often they are looked at: a kubelet renews its certificate long before the old one ends.
+const LOOK: Duration = Duration::from_secs(60);
+
 /// Follows orders until it is told to stop.
 pub fn run(options: &Daemon) -> Result<u8, Failure> {
     let host = open(&options.root)?;
@@ -27,29 +32,56 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
     let credentials = options.kubeconfig.clone().unwrap_or_else(|| options.root.join(CREDENTIALS));
     let runtime = super::outlook::runtime()?;
     let result = runtime.block_on(async {
+        let mut known = cluster::written(&credentials);
         let client = cluster::connect(Some(&credentials), None).await.map_err(Failure::unreadable)?;
         let settings = Settings { is_repairing: options.repair };
         let mut daemon = Follower::new(client, name, Arc::clone(&host), settings, Rhythm::default());
-        let quiet = daemon.quiet();
-        let stopped = stopped();
+        let mut stopped = pin!(stopped());
         println!("{name}");
-        let work = async {
-            loop {
-                daemon.run().await;
-                if host.is_running() {
-                    // The machine is about to boot, and ends us with everything else.
-                    std::future::pending::<()>().await;
+        loop {
+            tokio::select! {
+                () = follow(&mut daemon, &*host) => {}
+                () = renewed(&credentials, &known) => {
+                    let now = cluster::written(&credentials);
+                    match cluster::connect(Some(&credentials), None).await {
+                        Ok(client) => {
+                            tracing::info!("the credentials were read again");
+                            daemon.reconnect(client);
+                        }
+                        // They may be half written; when they are whole, they have changed again.
+                        Err(error) => tracing::warn!("the credentials that were read before are used: {error}"),
+                    }
+                    known = now;
                 }
+                () = &mut stopped => break,
             }
-        };
-        tokio::select! {
-            () = work => {}
-            () = stopped => quiet.await,
         }
+        daemon.quiet().await;
         Ok(OK)
     });
     runtime.shutdown_background();
     result
+}
+
+/// Follows orders, from one boot to the next.
+async fn follow(daemon: &mut Follower<Arc<dyn Host>>, host: &dyn Host) {
+    loop {
+        daemon.run().await;
+        if host.is_running() {
+            // The machine is about to boot, and ends us with everything else.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Done when the credentials are others than those that are known.
+async fn renewed(credentials: &Path, known: &[(PathBuf, Option<SystemTime>)]) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if cluster::written(credentials) != known {
+            return;
+        }
+    }
 }
 
 fn open(root: &Path) -> Result<Arc<dyn Host>, Failure> {
