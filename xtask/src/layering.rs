@@ -49,6 +49,7 @@ const NODE: Use = Whole("seaworthy-node");
 const RUNTIME: Use = Whole("seaworthy-runtime");
 const CONTROLLERS: Use = Whole("seaworthy-controllers");
 const SERVE: Use = Whole("seaworthy-serve");
+const FLEET: Use = Whole("seaworthy-fleet");
 const UI: Use = Whole("seaworthy-ui");
 
 /// Bottom up. Crates that do not exist yet have their row already: the direction is decided before the code is.
@@ -70,6 +71,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-runtime", &[API, FIELDS]),
     shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, RUNTIME]),
     shell("seaworthy-serve", &[API, IGNITION, RENDER, LISTEN, RUNTIME]),
+    shell("seaworthy-fleet", &[API, HOST, NODE]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-testkit", EVERYTHING),
     shell("seaworthy", EVERYTHING),
@@ -95,6 +97,7 @@ const EVERYTHING: &[Use] = &[
     RUNTIME,
     CONTROLLERS,
     SERVE,
+    FLEET,
     UI,
 ];
 
@@ -149,7 +152,7 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
 
 /// Who may hold a Kubernetes client.
 const KUBE_CLIENT_USERS: &[&str] =
-    &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-serve", "seaworthy-node", "seaworthy-testkit"];
+    &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-serve", "seaworthy-node", "seaworthy-fleet", "seaworthy-testkit"];
 
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];

@@ -24,7 +24,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, Sta
 use seaworthy_host::{Host, HostError};
 use seaworthy_plan::policy::of_cluster;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, Notify, Semaphore};
 
 use crate::agent::{Agent, Settings};
 use crate::monitor::Monitor;
@@ -91,6 +91,7 @@ pub struct Daemon<H> {
     rhythm: Rhythm,
     recorder: Recorder,
     specs: Vec<(String, Arc<MachineConfigSpec>)>,
+    turns: Option<Arc<Semaphore>>,
 }
 
 impl<H: Host + 'static> Daemon<H> {
@@ -105,7 +106,13 @@ impl<H: Host + 'static> Daemon<H> {
             agent: Arc::new(Mutex::new(Agent::new(host, settings))),
             rhythm,
             specs: Vec::new(),
+            turns: None,
         }
+    }
+
+    /// Has the machine touched only while it is its turn: many daemons in one process need few threads.
+    pub fn with_turns(self, turns: Arc<Semaphore>) -> Self {
+        Daemon { turns: Some(turns), ..self }
     }
 
     /// Follows orders until the machine is about to boot, or for ever.
@@ -191,7 +198,14 @@ impl<H: Host + 'static> Daemon<H> {
         let runtime = tokio::runtime::Handle::current();
         let (nodes, name) = (self.nodes.clone(), self.name.clone());
         let mut agent = agent.lock_owned().await;
+        let turn = match &self.turns {
+            // Nobody closes it; if somebody did, all would have their turn.
+            Some(turns) => Arc::clone(turns).acquire_owned().await.ok(),
+            None => None,
+        };
         let task = tokio::task::spawn_blocking(move || {
+            // It ends with the work, also if nobody waits for that any longer.
+            let _turn = turn;
             let mut say = |state: State| {
                 let patch = json!({"metadata": {"annotations": {annotation::STATE.as_str(): state.as_str()}}});
                 // An API that is away must not hold the machine up: the state is said again at the end.
@@ -324,7 +338,11 @@ impl<H: Host + 'static> Daemon<H> {
             if annotation::POST_CONFIG_ACTION.of(&node.metadata).is_some_and(|action| !action.is_empty()) {
                 set(annotation::POST_CONFIG_ACTION, Some(""));
             }
-            set(annotation::REASON, Some(&shorten(&report.reason)));
+            // A node that has failed says why until it has succeeded.
+            let is_failing = matches!(report.state, State::Degraded | State::Unreconcilable);
+            if !is_failing || !report.reason.is_empty() {
+                set(annotation::REASON, Some(&shorten(&report.reason)));
+            }
             set(annotation::STATE, Some(report.state.as_str()));
         }
         if let Some(wish) = &report.ask {

@@ -15,6 +15,7 @@ mod render;
 mod rollout;
 mod server;
 mod ssh_key;
+mod up;
 mod value;
 mod workspace;
 
@@ -37,6 +38,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Crds(options) => crds::run(&options)?,
         Command::Apiserver(options) => apiserver::run(&options)?,
         Command::Server(options) => server::run(&options)?,
+        Command::Up(options) => up::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
         Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,
     };
