@@ -106,7 +106,8 @@ impl Fleet {
         }
         let client = (self.setup.client_of)(name);
         let mut kubelet = Kubelet::new(Api::all(client.clone()), name, role, Arc::clone(&self.setup.clock));
-        kubelet.say(true, &boot_id(&host)).await;
+        let heard = tokio::time::timeout(PATIENCE, kubelet.say(true, &boot_id(&host))).await;
+        heard.map_err(|_| MachineError::Silent { node: name.to_owned() })?;
         let (boots, reset) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let life = Life {
             name: name.to_owned(),

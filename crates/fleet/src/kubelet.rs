@@ -22,6 +22,8 @@ pub struct Kubelet {
     name: String,
     role: String,
     clock: Clock,
+    /// When it began.
+    began: String,
     /// Whether it is ready, and since when.
     said: Option<(bool, String)>,
 }
@@ -29,7 +31,8 @@ pub struct Kubelet {
 impl Kubelet {
     /// The kubelet of a node.
     pub fn new(nodes: Api<Node>, name: &str, role: &str, clock: Clock) -> Self {
-        Kubelet { nodes, name: name.to_owned(), role: role.to_owned(), clock, said: None }
+        let began = written(&clock);
+        Kubelet { nodes, name: name.to_owned(), role: role.to_owned(), clock, began, said: None }
     }
 
     /// Says how the node stands, until it is heard.
@@ -105,7 +108,9 @@ impl Kubelet {
             true => condition("Ready", true, "KubeletReady", "kubelet is posting ready status", since),
             false => condition("Ready", false, "KubeletNotReady", "node is shutting down", since),
         };
-        let fine = |type_: &str, reason: &str| condition(type_, false, reason, "the simulated machine has enough", now);
+        let fine = |type_: &str, reason: &str| {
+            condition(type_, false, reason, "the simulated machine has enough", &self.began)
+        };
         json!({
             "conditions": [
                 fine("MemoryPressure", "KubeletHasSufficientMemory"),

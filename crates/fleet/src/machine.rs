@@ -50,6 +50,12 @@ pub enum MachineError {
         /// The pool of its role.
         pool: String,
     },
+    /// Its kubelet is not heard.
+    #[error("node {node}: its Node cannot be written; the log says why")]
+    Silent {
+        /// Whose.
+        node: String,
+    },
     /// Its first boot does not come to an end.
     #[error("node {node}: {BOOTS} boots have not brought MachineConfig {config}")]
     Boots {

@@ -635,7 +635,8 @@ pub struct Up {
     /// folder has]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub nodes: Option<u16>,
-    /// Where everything is kept; made if it is not there [default: ./seaworthy-data, or a folder that ends with --demo]
+    /// Where everything is kept; made if it is not there [default: ./seaworthy-data; with --demo one that
+    /// is removed at the end]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub data: Option<PathBuf>,
     /// Where the API server listens; port 0 takes any free one [default: 127.0.0.1:6443, any free one with --demo]

@@ -36,8 +36,7 @@ pub async fn play(running: &Running) -> Result<u8, Failure> {
     let workers = running.fleet.hosts(WORKER).len();
     if workers < 2 {
         return Err(Failure::unreadable(format!(
-            "the story needs two workers and there {}; leave --nodes away, or give 3 and more",
-            if workers == 1 { "is one".to_owned() } else { "is none".to_owned() }
+            "the story needs two workers and the folder has {workers}; add machines with --nodes 3, or name another --data"
         )));
     }
     match tokio::time::timeout(LIMIT, Story { running, last: String::new() }.play()).await {
@@ -103,6 +102,13 @@ impl Story<'_> {
         let client = &self.running.client;
 
         let begin = self.until(|now| now.outlook.nodes.len() == workers && now.is_done(), false).await?;
+        for name in ["50-worker-motd", "60-worker-banner"] {
+            if begin.world.machine_config(name).is_some() {
+                return Err(Failure::unreadable(format!(
+                    "the story begins without MachineConfig {name}, and the folder has it; delete it, or name another --data"
+                )));
+            }
+        }
         self.chapter(&format!("A fleet: {}", counted(begin.world.nodes.len(), "node")))?;
         self.follow(&begin)?;
 

@@ -23,9 +23,17 @@ use running::{Places, Running};
 const DATA: &str = "seaworthy-data";
 /// How many machines there are unless somebody says otherwise.
 const NODES: u16 = 9;
+/// How many machines the story needs.
+const FEWEST: u16 = 3;
 
 /// Runs until it is told to stop, or until its story is told.
 pub fn run(options: &Up) -> Result<u8, Failure> {
+    if options.demo && options.nodes.is_some_and(|nodes| nodes < FEWEST) {
+        return Err(Failure::unreadable(format!(
+            "--demo --nodes {}: the story needs two workers beside a master; give {FEWEST} and more, or leave --nodes away",
+            options.nodes.unwrap_or_default()
+        )));
+    }
     let data = match &options.data {
         Some(data) => Data::Kept(data.clone()),
         None if options.demo => {
