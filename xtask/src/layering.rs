@@ -50,6 +50,7 @@ const NODE: Use = Whole("seaworthy-node");
 const RUNTIME: Use = Whole("seaworthy-runtime");
 const CONTROLLERS: Use = Whole("seaworthy-controllers");
 const SERVE: Use = Whole("seaworthy-serve");
+const FLEET: Use = Whole("seaworthy-fleet");
 const UI: Use = Whole("seaworthy-ui");
 
 /// Bottom up. Crates that do not exist yet have their row already: the direction is decided before the code is.
@@ -72,6 +73,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-runtime", &[API, FIELDS]),
     shell("seaworthy-controllers", &[API, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, RUNTIME]),
     shell("seaworthy-serve", &[API, IGNITION, RENDER, LISTEN, RUNTIME]),
+    shell("seaworthy-fleet", &[API, HOST, NODE]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-trial", &[]),
     shell("seaworthy-testkit", EVERYTHING),
@@ -99,6 +101,7 @@ const EVERYTHING: &[Use] = &[
     RUNTIME,
     CONTROLLERS,
     SERVE,
+    FLEET,
     UI,
 ];
 
@@ -152,8 +155,14 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Who may hold a Kubernetes client.
-const KUBE_CLIENT_USERS: &[&str] =
-    &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-serve", "seaworthy-node", "seaworthy-testkit"];
+const KUBE_CLIENT_USERS: &[&str] = &[
+    "seaworthy-runtime",
+    "seaworthy-controllers",
+    "seaworthy-serve",
+    "seaworthy-node",
+    "seaworthy-fleet",
+    "seaworthy-testkit",
+];
 
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];

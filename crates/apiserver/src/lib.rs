@@ -12,6 +12,7 @@ mod decode;
 mod discovery;
 mod family;
 mod housekeeping;
+mod inside;
 mod kind;
 mod listen;
 mod media;
@@ -45,6 +46,7 @@ pub use authentication::{Keys, KeysError, PeerCertificate, StaticTokens, TokensE
 pub use body::Body;
 pub use clock::{Machine, Still, World};
 pub use housekeeping::Housekeeping;
+pub use inside::Inside;
 pub use listen::{ListenError, Listening};
 pub use media::{Accepted, BodyFormat, Format, PatchKind, Shape};
 pub use options::{

@@ -11,6 +11,7 @@ pub mod drains;
 pub mod garbage;
 pub mod install;
 pub mod making;
+pub mod objects;
 mod perform;
 pub mod plane;
 pub mod pools;

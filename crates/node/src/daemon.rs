@@ -28,7 +28,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{
 use seaworthy_host::{Host, HostError};
 use seaworthy_plan::policy::of_cluster;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, Notify, Semaphore};
 
 use crate::agent::{Agent, Settings};
 use crate::certificates;
@@ -98,6 +98,7 @@ pub struct Daemon<H> {
     specs: Vec<(String, Arc<MachineConfigSpec>)>,
     /// What the ControllerConfig wants kept right.
     kept: Kept,
+    turns: Option<Arc<Semaphore>>,
 }
 
 /// Files with their permissions, as the ControllerConfig wants them.
@@ -116,7 +117,13 @@ impl<H: Host + 'static> Daemon<H> {
             rhythm,
             specs: Vec::new(),
             kept: Kept::default(),
+            turns: None,
         }
+    }
+
+    /// Has the machine touched only while it is its turn: many daemons in one process need few threads.
+    pub fn with_turns(self, turns: Arc<Semaphore>) -> Self {
+        Daemon { turns: Some(turns), ..self }
     }
 
     /// Goes on with another client: credentials are renewed from time to time.
@@ -244,7 +251,14 @@ impl<H: Host + 'static> Daemon<H> {
         let (nodes, name) = (self.nodes.clone(), self.name.clone());
         let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let mut agent = agent.lock_owned().await;
+        let turn = match &self.turns {
+            // Nobody closes it; if somebody did, all would have their turn.
+            Some(turns) => Arc::clone(turns).acquire_owned().await.ok(),
+            None => None,
+        };
         let task = tokio::task::spawn_blocking(move || {
+            // It ends with the work, also if nobody waits for that any longer.
+            let _turn = turn;
             let mut say = |state: State| {
                 let patch = json!({"metadata": {"annotations": {annotation::STATE.as_str(): state.as_str()}}});
                 // An API that is away must not hold the machine up: the state is said again at the end.
@@ -387,7 +401,11 @@ impl<H: Host + 'static> Daemon<H> {
             if annotation::POST_CONFIG_ACTION.of(&node.metadata).is_some_and(|action| !action.is_empty()) {
                 set(annotation::POST_CONFIG_ACTION, Some(""));
             }
-            set(annotation::REASON, Some(&shorten(&report.reason)));
+            // A node that has failed says why until it has succeeded.
+            let is_failing = matches!(report.state, State::Degraded | State::Unreconcilable);
+            if !is_failing || !report.reason.is_empty() {
+                set(annotation::REASON, Some(&shorten(&report.reason)));
+            }
             set(annotation::STATE, Some(report.state.as_str()));
         }
         if let Some(wish) = &report.ask {

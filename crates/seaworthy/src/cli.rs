@@ -195,6 +195,17 @@ pub enum Command {
     /// Prints the node's name when it begins. Ends by Ctrl-C, after what is under way.
     #[command(after_help = DAEMON_EXAMPLES)]
     Daemon(Daemon),
+    /// Run all of it on this machine: a control plane, the controllers, the Ignition endpoint, and simulated machines
+    ///
+    /// For trying things out: nothing else is needed, and nothing outside of one folder is touched. The machines are in
+    /// memory, but the node daemon that runs on each is the real one. Prints where the kubeconfig is and what to try next.
+    ///
+    /// Started again on the same folder, it goes on where it stopped. Ends by Ctrl-C.
+    ///
+    /// Exit code: 0 when it was told to end, or when the story of --demo came out as told; 1 when it did not; 2 when it could
+    /// not begin.
+    #[command(after_help = UP_EXAMPLES)]
+    Up(Up),
     /// Print the completion script for a shell
     ///
     /// Put it where the shell looks for such scripts (below), and open a new shell.
@@ -684,6 +695,28 @@ pub struct Server {
     pub registry_ca: Vec<String>,
 }
 
+/// Options of `up`.
+#[derive(Debug, Args)]
+pub struct Up {
+    /// How many machines to simulate: one is a master, with six and more three are; 0 for none [default: 9, or those that the
+    /// folder has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub nodes: Option<u16>,
+    /// Where everything is kept; made if it is not there [default: ./seaworthy-data; with --demo one that
+    /// is removed at the end]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub data: Option<PathBuf>,
+    /// Where the API server listens; port 0 takes any free one [default: 127.0.0.1:6443, any free one with --demo]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Where the Ignition endpoint listens [default: 127.0.0.1:22623, any free one with --demo]
+    #[arg(long, value_name = "ADDRESS")]
+    pub ignition_listen: Option<SocketAddr>,
+    /// Play a short story, and end: a change and its plan, its roll-out, a bad change that one node refuses, and the way back
+    #[arg(long)]
+    pub demo: bool,
+}
+
 /// A version of TLS, by the name that Kubernetes has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TlsVersion {
@@ -877,6 +910,18 @@ Examples:
   seaworthy apiserver --data ./data
   kubectl --kubeconfig ./data/admin.kubeconfig get namespaces
   seaworthy apiserver --data ./data --listen 127.0.0.1:0 --kubeconfig-out ./kubeconfig";
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  # Nine machines to play with
+  seaworthy up
+  kubectl --kubeconfig seaworthy-data/admin.kubeconfig get nodes,mcp
+
+  # A story of half a minute
+  seaworthy up --demo
+
+  # A cluster without machines, beside another one
+  seaworthy up --nodes 0 --data other --listen 127.0.0.1:0 --ignition-listen 127.0.0.1:0";
 
 const CRDS_EXAMPLES: &str = "\
 Examples:

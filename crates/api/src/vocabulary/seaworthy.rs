@@ -47,6 +47,8 @@ pub mod annotation {
 pub mod label {
     use super::Label;
 
+    /// On Nodes whose machine is simulated by `seaworthy up`.
+    pub const SIMULATED: Label = Label("seaworthy.dev/simulated");
     /// On the Secrets that keep remote content.
     pub const SNAPSHOT: Label = Label("seaworthy.dev/snapshot");
 }

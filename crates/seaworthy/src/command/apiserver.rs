@@ -75,7 +75,7 @@ pub fn stopped() -> impl Future<Output = ()> {
 }
 
 /// A complete kubeconfig: the server, its authority, and an administrator's certificate.
-fn kubeconfig(pki: &Pki, address: SocketAddr, now: jiff::Timestamp) -> Result<String, Failure> {
+pub fn kubeconfig(pki: &Pki, address: SocketAddr, now: jiff::Timestamp) -> Result<String, Failure> {
     let admin = pki.client(ADMIN.0, ADMIN.1, now).map_err(Failure::unreadable)?;
     let encode = |text: &str| STANDARD.encode(text);
     let host = if address.ip().is_unspecified() {
@@ -96,16 +96,23 @@ fn kubeconfig(pki: &Pki, address: SocketAddr, now: jiff::Timestamp) -> Result<St
 }
 
 /// Writes the file so that its owner alone can read it.
-fn write_kubeconfig(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error| {
+pub fn write_kubeconfig(path: &Path, text: &str) -> Result<(), Failure> {
+    write(path, text).map_err(|error| {
         Failure::unreadable(format!(
             "cannot write the kubeconfig {}: {error}; --kubeconfig-out takes a file in a folder that is there",
             path.display()
         ))
-    };
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).map_err(failed)?;
+    })
+}
+
+/// Writes a file so that its owner alone can read it.
+pub fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
+    write(path, text).map_err(|error| Failure::unreadable(format!("cannot write {}: {error}", path.display())))
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     // A file that was there before keeps the mode that it had.
-    file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }

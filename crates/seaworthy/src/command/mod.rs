@@ -17,6 +17,7 @@ mod render;
 mod rollout;
 mod server;
 mod ssh_key;
+mod up;
 mod value;
 mod workspace;
 
@@ -41,6 +42,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Apiserver(options) => apiserver::run(&options)?,
         Command::Server(options) => server::run(&options)?,
         Command::Daemon(options) => daemon::run(&options)?,
+        Command::Up(options) => up::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
         Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,
     };

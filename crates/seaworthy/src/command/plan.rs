@@ -117,13 +117,14 @@ async fn foreseen(options: &Plan, manifests: &[Value]) -> Result<Foresight, Fail
     }
     // Without a cluster, the pools' present targets are among the manifests.
     let before = if options.server_less { after.clone() } else { before };
-    let means = Means {
-        remote: Remote { policy, snapshots, is_offline: options.remote.offline },
-        templates: Templates::default(),
-        build: format!("seaworthy-{}", env!("CARGO_PKG_VERSION")),
-        now,
-    };
+    let means = means(Remote { policy, snapshots, is_offline: options.remote.offline }, now);
     Ok(foresee(&before, after, &means).await)
+}
+
+/// What the controllers of this build decide with.
+pub fn means(remote: Remote, now: Timestamp) -> Means {
+    let build = format!("seaworthy-{}", env!("CARGO_PKG_VERSION"));
+    Means { remote, templates: Templates::default(), build, now }
 }
 
 fn comparison(pool: &PoolForesight) -> Comparison {
@@ -138,7 +139,8 @@ fn differs(pool: &PoolForesight) -> bool {
     comparison(pool).json().1
 }
 
-fn print_text(foresight: &Foresight) -> Result<(), Failure> {
+/// Prints what would happen, for people.
+pub fn print_text(foresight: &Foresight) -> Result<(), Failure> {
     let mut out = output::painted();
     for (nth, pool) in foresight.pools.iter().enumerate() {
         if nth > 0 {

@@ -72,6 +72,7 @@ fn every_command_has_a_page_and_its_help() {
         "apiserver",
         "server",
         "daemon",
+        "up",
         "pages",
     ]
     .iter()

@@ -99,7 +99,7 @@ async fn status(of: &PoolOf, watch: bool, format: ReportFormat) -> Result<u8, Fa
 }
 
 /// The conditions of a pool that tell of a failure.
-fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
+pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
     let conditions = pool.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let failed = conditions.filter(|condition| {
         let type_ = condition.type_.as_deref().unwrap_or_default();
@@ -113,11 +113,18 @@ fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
         .collect()
 }
 
-fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
+/// Whether every node runs the pool's target, and nothing has failed.
+pub fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
     found.target.is_some() && found.updated.len() == found.nodes.len() && failures(pool).is_empty()
 }
 
-fn write_status(out: &mut impl Write, name: &str, pool: &MachineConfigPool, found: &Outlook) -> Result<(), Failure> {
+/// Writes how far a pool is, how long it will take, and why nodes wait.
+pub fn write_status(
+    out: &mut impl Write,
+    name: &str,
+    pool: &MachineConfigPool,
+    found: &Outlook,
+) -> Result<(), Failure> {
     let (done, all) = (found.updated.len(), found.nodes.len());
     let full = (BAR * done).checked_div(all).unwrap_or(BAR);
     let percent = (100 * done).checked_div(all).unwrap_or(100);

@@ -1,6 +1,6 @@
 //! `seaworthy rollout`: `decide` here, what needs a cluster in `live`.
 
-mod live;
+pub mod live;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

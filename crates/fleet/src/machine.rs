@@ -1,0 +1,140 @@
+//! How a machine comes into the world: Ignition has written it, and its first boot is complete.
+
+use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_host::{FakeHost, Host as _, HostError};
+use seaworthy_node::first_boot::{FirstBoot, FirstBootError, first_boot};
+use seaworthy_node::observed::observe;
+use seaworthy_node::perform::perform;
+use seaworthy_node::target::TargetError;
+use seaworthy_node::{Step, Target, places, steps};
+use serde_json::json;
+
+/// More boots than that are no help.
+const BOOTS: usize = 8;
+
+/// Why there is no machine.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The API did not answer as it should.
+    #[error("node {node}: cannot {what}: {source}")]
+    Api {
+        /// Whose.
+        node: String,
+        /// What was tried.
+        what: String,
+        /// What came back.
+        source: Box<kube::Error>,
+    },
+    /// Its configuration cannot be used.
+    #[error("node {node}: {source}")]
+    Target {
+        /// Whose.
+        node: String,
+        /// What is wrong with it.
+        source: TargetError,
+    },
+    /// The machine did not do what it was asked.
+    #[error("node {node}: {source}")]
+    Host {
+        /// Whose.
+        node: String,
+        /// What it said.
+        source: HostError,
+    },
+    /// There is nothing that it could run.
+    #[error("node {node}: pool {pool} has no configuration; is there a ControllerConfig, and do the controllers run?")]
+    NoConfig {
+        /// Whose.
+        node: String,
+        /// The pool of its role.
+        pool: String,
+    },
+    /// Its kubelet is not heard.
+    #[error("node {node}: its Node cannot be written; the log says why")]
+    Silent {
+        /// Whose.
+        node: String,
+    },
+    /// Its first boot does not come to an end.
+    #[error("node {node}: {BOOTS} boots have not brought MachineConfig {config}")]
+    Boots {
+        /// Whose.
+        node: String,
+        /// What it should run.
+        config: String,
+    },
+}
+
+/// A machine that Ignition has written with a configuration, and that has booted into it.
+pub fn made(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHost, MachineError> {
+    let failed = |source: HostError| MachineError::Host { node: node.to_owned(), source };
+    let wrong = |source: TargetError| MachineError::Target { node: node.to_owned(), source };
+    let host = FakeHost::new(node);
+    let target = Target::parse(config, spec, None).map_err(wrong)?;
+    let empty = Target::parse("nothing", &MachineConfigSpec::default(), None).map_err(wrong)?;
+    let observed = observe(&host, &empty, &target).map_err(failed)?;
+    for step in steps(&empty, &target, &observed).map_err(wrong)? {
+        let is_daemons =
+            matches!(step, Step::KeepOriginal { .. } | Step::NoteNoOriginal { .. } | Step::ForgetOriginal { .. });
+        // Originals are the daemon's affair, and what is booted that of the first boot.
+        if !is_daemons && !matches!(step, Step::Boot(_)) {
+            perform(&host, &step).map_err(failed)?;
+        }
+    }
+    for (path, to) in &target.links {
+        host.symlink(path, to).map_err(failed)?;
+    }
+    host.sync().map_err(failed)?;
+    let annotations = json!({
+        annotation::CURRENT_CONFIG.as_str(): config,
+        annotation::DESIRED_CONFIG.as_str(): config,
+        annotation::STATE.as_str(): "Done",
+    });
+    host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
+    let whole =
+        json!({"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": {"name": config}, "spec": target.spec});
+    host.put(places::ENCAPSULATED, whole.to_string().as_bytes(), 0o600);
+    for _ in 0..BOOTS {
+        let result = first_boot(&host).map_err(|error| match error {
+            FirstBootError::Host(source) => failed(source),
+            FirstBootError::Target(source) => wrong(source),
+        });
+        match result? {
+            FirstBoot::Complete => {
+                host.forget_calls();
+                return Ok(host);
+            }
+            FirstBoot::Rebooting => host.boot_orderly(),
+        }
+    }
+    Err(MachineError::Boots { node: node.to_owned(), config: config.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> MachineConfigSpec {
+        serde_json::from_value(json!({
+            "kernelArguments": ["nosmt"],
+            "config": {"ignition": {"version": "3.5.0"}, "storage": {
+                "files": [{"path": "/etc/motd", "mode": 0o640, "contents": {"source": "data:,hello"}}],
+                "links": [{"path": "/etc/a", "target": "/etc/motd"}],
+            }, "systemd": {"units": [{"name": "a.service", "enabled": true, "contents": "[Unit]\n[Install]\nWantedBy=a\n"}]}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn new_machine_has_its_files_and_its_kernel_arguments_and_nothing_of_the_daemons() {
+        let host = made("w1", "rendered-worker-1", &spec()).unwrap();
+        assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
+        assert!(host.is_link_to("/etc/a", "/etc/motd").unwrap());
+        assert_eq!(host.unit_state("a.service").unwrap(), seaworthy_host::UnitState::Enabled);
+        assert!(host.boot().unwrap().arguments.contains(&"nosmt".to_owned()));
+        assert!(!host.exists(places::CURRENT_CONFIG).unwrap() && !host.exists(places::ENCAPSULATED).unwrap());
+        assert!(host.exists(places::INITIAL_ANNOTATIONS).unwrap());
+        assert_eq!(host.names(&format!("{}/noorig", places::HOME)).unwrap(), Vec::<String>::new());
+    }
+}

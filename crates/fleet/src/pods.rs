@@ -1,0 +1,121 @@
+//! What kubelets do about pods: those that come are started, those that are told to end do so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::{Clock, Pace, budgets, written};
+
+type Known<K> = BTreeMap<(String, String), K>;
+
+/// Follows all pods for as long as it is polled; those of other nodes count for budgets only.
+pub async fn run(client: Client, pace: Pace, clock: Clock, is_ours: impl Fn(&str) -> bool + Send + Sync) {
+    let watch = watcher::Config::default;
+    let mut pods = pin!(watcher(Api::<Pod>::all(client.clone()), watch()).default_backoff());
+    let mut limits = pin!(watcher(Api::<PodDisruptionBudget>::all(client.clone()), watch()).default_backoff());
+    let (mut known, mut budgets): (Known<Pod>, Known<PodDisruptionBudget>) = Default::default();
+    let mut ending: BTreeSet<String> = BTreeSet::new();
+    let mut ends = JoinSet::new();
+    loop {
+        let changed = tokio::select! {
+            Some(event) = pods.next() => {
+                let Ok(event) = event else { continue };
+                if let watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) = &event
+                    && pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).is_some_and(&is_ours)
+                {
+                    if pod.metadata.deletion_timestamp.is_none() {
+                        start(&client, pod, &clock).await;
+                    } else if ending.insert(pod.uid().unwrap_or_default()) {
+                        ends.spawn(end(client.clone(), pod.clone(), pace));
+                    }
+                }
+                if let watcher::Event::Delete(pod) = &event {
+                    ending.remove(&pod.uid().unwrap_or_default());
+                }
+                learn(&mut known, event)
+            }
+            Some(event) = limits.next() => {
+                let Ok(event) = event else { continue };
+                learn(&mut budgets, event)
+            }
+            Some(_) = ends.join_next() => continue,
+        };
+        let concerned = budgets.values().filter(|budget| changed.is_none() || budget.namespace() == changed);
+        for budget in concerned {
+            count(&client, budget, &known).await;
+        }
+    }
+}
+
+/// Takes an event in, and says whose namespace it is about; all are meant by none.
+fn learn<K: Resource>(known: &mut Known<K>, event: watcher::Event<K>) -> Option<String> {
+    let key = |object: &K| {
+        (object.meta().namespace.clone().unwrap_or_default(), object.meta().name.clone().unwrap_or_default())
+    };
+    match event {
+        watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
+            let key = key(&object);
+            known.insert(key.clone(), object);
+            Some(key.0)
+        }
+        watcher::Event::Delete(object) => {
+            let key = key(&object);
+            known.remove(&key);
+            Some(key.0)
+        }
+        watcher::Event::Init => {
+            known.clear();
+            // Nothing is counted before it is known again.
+            Some(String::new())
+        }
+        watcher::Event::InitDone => None,
+    }
+}
+
+/// Has a new pod run.
+async fn start(client: &Client, pod: &Pod, clock: &Clock) {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    if !matches!(phase, None | Some("Pending")) {
+        return;
+    }
+    let now = written(clock);
+    let condition = |type_: &str| json!({"type": type_, "status": "True", "lastTransitionTime": now});
+    let conditions = ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition);
+    let status = json!({"status": {"phase": "Running", "startTime": now, "conditions": conditions}});
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+    // One that is gone needs no start; anything else is tried with the next change.
+    if let Err(error) = pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Merge(&status)).await {
+        tracing::debug!(pod = pod.name_any(), "cannot be started: {error}");
+    }
+}
+
+/// Ends a pod after a while.
+async fn end(client: Client, pod: Pod, pace: Pace) {
+    tokio::time::sleep(pace.pod_end).await;
+    let pods: Api<Pod> = Api::namespaced(client, &pod.namespace().unwrap_or_default());
+    let preconditions = Preconditions { uid: pod.uid(), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default().grace_period(0) };
+    // Whoever was faster has done the same.
+    let _ = pods.delete(&pod.name_any(), &params).await;
+}
+
+/// Writes what a budget allows, where that is new.
+async fn count(client: &Client, budget: &PodDisruptionBudget, pods: &Known<Pod>) {
+    let namespace = budget.namespace().unwrap_or_default();
+    let near = pods.iter().filter(|((of, _), _)| *of == namespace).map(|(_, pod)| pod);
+    let Some(status) = budgets::status(budget, near) else { return };
+    // An eviction that was counted meanwhile has changed the budget: then this is decided again.
+    let patch = json!({"metadata": {"resourceVersion": budget.resource_version()}, "status": status});
+    let api: Api<PodDisruptionBudget> = Api::namespaced(client.clone(), &namespace);
+    if let Err(error) = api.patch_status(&budget.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await {
+        tracing::debug!(budget = budget.name_any(), "cannot be counted: {error}");
+    }
+}

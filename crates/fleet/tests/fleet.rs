@@ -1,0 +1,154 @@
+//! Simulated nodes under the real plane: they behave as machines do.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::ListParams;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_fleet::{Fleet, Pace, Setup, Workload};
+use seaworthy_testkit::{Cluster, Embedded};
+use support::{World, file, is_degraded, pace, said};
+
+fn boot_id(node: &Node) -> String {
+    node.status.clone().unwrap().node_info.unwrap().boot_id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_looks_as_its_kubelet_makes_it_and_boots_into_its_order() {
+    let cluster = Cluster::start().await;
+    let world = World::with_workers(cluster.client(), pace(), 3).await;
+    let before = world.node("w1").await;
+    let labels = before.metadata.labels.clone().unwrap();
+    for label in ["node-role.kubernetes.io/worker", "kubernetes.io/hostname", "seaworthy.dev/simulated"] {
+        assert!(labels.contains_key(label), "{label}");
+    }
+    assert_eq!(before.spec.clone().unwrap_or_default().taints, None);
+    world.apply("50-motd", file("/etc/motd", "hello")).await;
+    world.settled(3).await;
+    for (name, host) in world.fleet.hosts("worker") {
+        assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"), "{name}");
+        assert_eq!(world.fleet.boots(&name), 1, "{name}");
+    }
+    let after = world.node("w1").await;
+    assert_ne!(boot_id(&before), boot_id(&after));
+    let conditions = after.status.unwrap().conditions.unwrap();
+    assert!(conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn config_that_a_machine_refuses_degrades_one_node_and_the_revert_reaches_it_first() {
+    let cluster = Cluster::start().await;
+    let world = World::with_workers(cluster.client(), pace(), 3).await;
+    world.apply("50-bad", file("/usr/share/banner", "x")).await;
+    let is_bad =
+        |pool: &MachineConfigPool| pool.status.as_ref().is_some_and(|status| status.degraded_machine_count == Some(1));
+    world.until("worker", is_bad).await;
+    let nodes: Vec<Node> = Api::all(world.client.clone()).list(&ListParams::default()).await.unwrap().items;
+    let bad: Vec<&Node> = nodes.iter().filter(|node| is_degraded(node)).collect();
+    assert_eq!(bad.len(), 1);
+    let reason = said(bad[0], annotation::REASON);
+    assert!(reason.contains("/usr/share/banner") && reason.contains("Read-only file system"), "{reason}");
+    let name = bad[0].metadata.name.clone().unwrap();
+    let others: Vec<&Node> = nodes.iter().filter(|node| !is_degraded(node)).collect();
+    assert!(others.iter().all(|node| said(node, annotation::DESIRED_CONFIG) == said(node, annotation::CURRENT_CONFIG)));
+
+    // What is put right instead goes to all, and to the one that waits for it before anybody else.
+    world.apply("50-bad", file("/etc/banner", "x")).await;
+    let wanted = support::target(&world.api::<MachineConfigPool>().get("worker").await.unwrap()).unwrap().to_owned();
+    world.until(&name, |node: &Node| said(node, annotation::DESIRED_CONFIG) == wanted).await;
+    let others: Vec<String> = others.iter().map(|node| node.metadata.name.clone().unwrap()).collect();
+    world.until(&name, |node: &Node| said(node, annotation::CURRENT_CONFIG) == wanted).await;
+    world.settled(3).await;
+    for other in &others {
+        assert_eq!(world.fleet.boots(other), 1);
+    }
+    assert!(!is_degraded(&world.node(&name).await));
+    // And taken away, it is gone from all.
+    world.api::<MachineConfig>().delete("50-bad", &Default::default()).await.unwrap();
+    world.until("worker", |pool| support::target(pool) != Some(wanted.as_str())).await;
+    world.settled(3).await;
+    assert!(world.fleet.hosts("worker").values().all(|host| host.text("/etc/banner").is_none()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machine_that_loses_power_and_one_that_comes_back_are_where_they_were() {
+    let cluster = Cluster::start().await;
+    let mut world = World::with_workers(cluster.client(), pace(), 2).await;
+    world.apply("50-motd", file("/etc/motd", "hello")).await;
+    world.settled(2).await;
+    let before = boot_id(&world.node("w1").await);
+    world.fleet.reset("w1");
+    world.until("w1", |node: &Node| boot_id(node) != before).await;
+    assert_eq!(world.fleet.boots("w1"), 2);
+    assert_eq!(world.fleet.host("w1").unwrap().text("/etc/motd").as_deref(), Some("hello"));
+
+    // The process ends, and another begins on the same cluster.
+    let before = boot_id(&world.node("w2").await);
+    world.fleet = Fleet::start(world.client.clone(), Setup { pace: pace(), ..Setup::new(world.client.clone()) });
+    for (name, role) in Fleet::known(&world.client).await.unwrap() {
+        world.fleet.add(&name, &role).await.unwrap();
+    }
+    assert_eq!(world.fleet.hosts("worker").len(), 2);
+    world.until("w2", |node: &Node| boot_id(node) != before).await;
+    world.apply("60-other", file("/etc/other", "too")).await;
+    world.settled(2).await;
+    for host in world.fleet.hosts("worker").values() {
+        assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
+        assert_eq!(host.text("/etc/other").as_deref(), Some("too"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
+    let cluster = Cluster::start().await;
+    let world = World::with_workers(cluster.client(), pace(), 3).await;
+    let workload =
+        Workload { namespace: "default".to_owned(), name: "web".to_owned(), replicas: 3, min_available: Some(2) };
+    world.fleet.run(workload);
+    let pods: Api<Pod> = Api::namespaced(world.client.clone(), "default");
+    let names = async || {
+        let all = pods.list(&ListParams::default().labels("app=web")).await.unwrap();
+        let is_running = |pod: &&Pod| pod.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Running");
+        let running = all.items.iter().filter(is_running).filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        running.map(|pod| pod.metadata.name.clone().unwrap()).collect::<Vec<String>>()
+    };
+    let first = loop {
+        let names = names().await;
+        if names.len() == 3 {
+            break names;
+        }
+        tokio::task::yield_now().await;
+    };
+    world.apply("50-motd", file("/etc/motd", "hello")).await;
+    let mut fewest = usize::MAX;
+    let mut settled = std::pin::pin!(world.settled(3));
+    loop {
+        tokio::select! {
+            _ = &mut settled => break,
+            names = names() => fewest = fewest.min(names.len()),
+        }
+    }
+    assert!(fewest >= 2, "only {fewest} were left at a time");
+    // Every node was drained, so each of the first pods had to leave.
+    let now = names().await;
+    assert!(first.iter().all(|name| !now.contains(name)), "{first:?} {now:?}");
+    assert!(world.fleet.hosts("worker").keys().all(|name| world.fleet.boots(name) == 1));
+}
+
+/// Hours pass in no time.
+#[tokio::test(start_paused = true)]
+async fn boots_take_the_time_that_they_are_given() {
+    let cluster = Embedded::start().await;
+    let boot = Duration::from_secs(600);
+    let world = World::with_workers(cluster.client(), Pace { boot, ..pace() }, 3).await;
+    let start = tokio::time::Instant::now();
+    world.apply("50-motd", file("/etc/motd", "hello")).await;
+    world.settled(3).await;
+    assert!(start.elapsed() >= 3 * boot, "one after the other takes longer than {:?}", start.elapsed());
+}

@@ -1,0 +1,151 @@
+//! A cluster with the plane at work and a fleet on it.
+
+#![allow(dead_code, clippy::unwrap_used, reason = "each suite uses its part")]
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, Resource};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_controllers::plane::{NAMESPACE, Options};
+use seaworthy_controllers::{Context, install, plane};
+use seaworthy_fleet::{Fleet, Pace, Setup};
+use seaworthy_node::Rhythm;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+/// How long anything may take before a test gives up. Nothing waits for it to pass.
+const PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+pub struct World {
+    pub fleet: Fleet,
+    pub client: Client,
+    plane: JoinHandle<()>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.plane.abort();
+    }
+}
+
+/// Fast, and longer between checks than any test: what is found, is heard of.
+pub fn pace() -> Pace {
+    let rhythm = Rhythm {
+        first_retry: Duration::from_millis(50),
+        last_retry: Duration::from_millis(200),
+        check: Duration::from_secs(3600),
+    };
+    Pace { boot: Duration::ZERO, pod_end: Duration::ZERO, heartbeat: None, rhythm }
+}
+
+impl World {
+    pub async fn start(client: Client, pace: Pace) -> World {
+        install::install(&client, NAMESPACE).await.unwrap();
+        let context = Context::new(client.clone());
+        let plane = tokio::spawn(async move { plane::run(context, Options::default()).await.unwrap() });
+        let fleet = Fleet::start(client.clone(), Setup { pace, ..Setup::new(client.clone()) });
+        let world = World { fleet, client, plane };
+        let object: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
+        world.api().create(&PostParams::default(), &object).await.unwrap();
+        world
+    }
+
+    pub async fn with_workers(client: Client, pace: Pace, workers: usize) -> World {
+        let world = World::start(client, pace).await;
+        for nth in 1..=workers {
+            world.fleet.add(&format!("w{nth}"), "worker").await.unwrap();
+        }
+        world.settled(workers).await;
+        world
+    }
+
+    pub fn api<K: Resource<DynamicType = ()>>(&self) -> Api<K> {
+        Api::all(self.client.clone())
+    }
+
+    pub async fn until<K>(&self, name: &str, is: impl Fn(&K) -> bool) -> K
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        let found = await_condition(self.api::<K>(), name, |object: Option<&K>| object.is_some_and(&is));
+        match tokio::time::timeout(PATIENCE, found).await {
+            Ok(found) => found.unwrap().unwrap(),
+            Err(_) => panic!("{name} does not become as it should: {:#?}", self.api::<K>().get_opt(name).await),
+        }
+    }
+
+    /// Waits until all workers run what their pool targets.
+    pub async fn settled(&self, workers: usize) -> MachineConfigPool {
+        self.until("worker", |pool| is_updated(pool, workers)).await
+    }
+
+    /// Applies a MachineConfig for workers, and waits until the pool targets it.
+    pub async fn apply(&self, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfig",
+            "metadata": {"name": name, "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+            "spec": spec,
+        });
+        let before: MachineConfigPool = self.api().get("worker").await.unwrap();
+        let params = PatchParams::apply("test").force();
+        self.api::<MachineConfig>().patch(name, &params, &Patch::Apply(&object)).await.unwrap();
+        self.until("worker", |pool| target(pool) != target(&before)).await;
+    }
+
+    pub async fn node(&self, name: &str) -> Node {
+        self.api().get(name).await.unwrap()
+    }
+}
+
+pub fn said(node: &Node, key: seaworthy_api::vocabulary::Annotation) -> &str {
+    key.of(&node.metadata).unwrap_or_default()
+}
+
+pub fn is_degraded(node: &Node) -> bool {
+    said(node, annotation::STATE) == "Degraded"
+}
+
+pub fn target(pool: &MachineConfigPool) -> Option<&str> {
+    pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
+}
+
+fn is_updated(pool: &MachineConfigPool, nodes: usize) -> bool {
+    let value = serde_json::to_value(pool).unwrap();
+    let status = &value["status"];
+    let is_true = status["conditions"]
+        .as_array()
+        .is_some_and(|all| all.iter().any(|it| it["type"] == "Updated" && it["status"] == "True"));
+    let is_reached = status["configuration"]["name"] == value["spec"]["configuration"]["name"];
+    is_reached && status["updatedMachineCount"] == nodes && status["machineCount"] == nodes && is_true
+}
+
+pub fn file(path: &str, text: &str) -> Value {
+    let source = seaworthy_ignition::data_url::encode(text.as_bytes());
+    json!({"config": {"ignition": {"version": "3.5.0"}, "storage": {"files": [
+        {"path": path, "mode": 0o644, "contents": {"source": source}},
+    ]}}})
+}
+
+fn controller_config() -> Value {
+    json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "ControllerConfig",
+        "metadata": {"name": "machine-config-controller"},
+        "spec": {
+            "clusterDNSIP": "10.96.0.10", "cloudProviderConfig": "", "etcdDiscoveryDomain": "", "ipFamilies": "IPv4",
+            "baseOSContainerImage": "", "kubeAPIServerServingCAData": "Y2E=", "osImageURL": "", "releaseImage": "", "rootCAData": "Y2E=",
+            "additionalTrustBundle": null, "images": {},
+            "infra": {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {},
+                      "spec": {"cloudConfig": {"name": ""}}},
+            "dns": {"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": {},
+                    "spec": {"baseDomain": "example.com"}},
+        },
+    })
+}

@@ -1,0 +1,126 @@
+//! The Ignition endpoint of `seaworthy up`: its certificate, and the token that new machines show.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use seaworthy_apiserver::{Pki, Server};
+use seaworthy_controllers::cluster::Client;
+use seaworthy_controllers::objects;
+use seaworthy_controllers::plane::NAMESPACE;
+use seaworthy_listen::tls;
+use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE};
+use seaworthy_serve::certificates::Files;
+use seaworthy_serve::cluster::{Cluster, Settings};
+use seaworthy_serve::rate::Rates;
+use seaworthy_serve::{Access, Certificates, Listening, Shelf};
+use serde_json::json;
+
+use super::super::apiserver::write_private;
+use super::running::taken;
+use crate::failure::Failure;
+
+/// The folder with the token and the authority, in the data folder.
+pub const TOKENS: &str = "bootstrap-token";
+
+/// The endpoint, before it serves.
+pub struct Endpoint {
+    listening: Listening,
+    cluster: Arc<Cluster>,
+    shelf: Arc<Shelf>,
+    secret: serde_json::Value,
+}
+
+impl Endpoint {
+    /// Takes the address, and prepares what machines show and are shown.
+    pub async fn prepare(
+        server: &Server,
+        pki: &Pki,
+        data: &Path,
+        address: SocketAddr,
+        apiserver: SocketAddr,
+    ) -> Result<Endpoint, Failure> {
+        let now = server.world().now();
+        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        if !address.ip().is_unspecified() && !addresses.contains(&address.ip()) {
+            addresses.push(address.ip());
+        }
+        let serving = pki.serving(&addresses, &["localhost"], now).map_err(Failure::unreadable)?;
+        let files =
+            Files { certificate: data.join("pki/ignition.crt"), key: data.join("pki/ignition.key"), clients: None };
+        write_private(&files.certificate, &serving.certificate)?;
+        write_private(&files.key, &serving.key)?;
+        let certificates = Arc::new(Certificates::load(files, tls::VERSIONS).map_err(Failure::unreadable)?);
+
+        let folder = data.join(TOKENS);
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::unreadable(format!("cannot make {}: {error}", folder.display())))?;
+        let token = token(server, &folder.join("token"))?;
+        write_private(&folder.join("ca.crt"), pki.authority())?;
+        let settings = Settings {
+            apiserver_url: format!("https://{apiserver}"),
+            token_folder: folder,
+            namespace: NAMESPACE.to_owned(),
+        };
+        let cluster = Cluster::new(settings);
+        let shelf = Arc::new(Shelf::default());
+        let keys = Keys { tokens: Vec::new(), secrets: Some(cluster.secrets()) };
+        let endpoint = seaworthy_serve::Endpoint {
+            shelf: Arc::clone(&shelf),
+            access: Access::Asked(keys),
+            rates: Rates::default(),
+        };
+        let listening = Listening::bind(Arc::new(endpoint), certificates, address).await;
+        let listening = listening.map_err(|error| taken(&error, "--ignition-listen"))?;
+        Ok(Endpoint { listening, cluster, shelf, secret: secret(&token) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listening.address()
+    }
+
+    /// Serves until `stop` is done.
+    pub async fn serve(self, client: Client, stop: impl Future<Output = ()>) {
+        if let Err(error) = objects::create(&client, &self.secret).await {
+            tracing::warn!("new machines cannot show their token: {error}");
+        }
+        tokio::select! {
+            () = self.listening.serve(stop) => {}
+            () = self.cluster.run(client, self.shelf) => tracing::warn!("what is served can no longer be followed"),
+        }
+    }
+}
+
+/// The token of the folder, or a new one.
+fn token(server: &Server, path: &Path) -> Result<String, Failure> {
+    let is_token = |text: &str| text.len() == 23 && text.as_bytes()[6] == b'.';
+    if let Ok(text) = std::fs::read_to_string(path)
+        && is_token(text.trim())
+    {
+        return Ok(text.trim().to_owned());
+    }
+    let mut bytes = [0; 22];
+    server.world().entropy(&mut bytes);
+    // 36 does not divide 256, which costs less than a bit of what cannot be guessed.
+    let word: String =
+        bytes.iter().map(|byte| char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[usize::from(*byte) % 36])).collect();
+    let token = format!("{}.{}", &word[..6], &word[6..]);
+    write_private(path, &format!("{token}\n"))?;
+    Ok(token)
+}
+
+/// The Secret that makes a token one of the cluster's.
+fn secret(token: &str) -> serde_json::Value {
+    let (id, word) = token.split_once('.').unwrap_or((token, ""));
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": format!("bootstrap-token-{id}"), "namespace": SECRET_NAMESPACE},
+        "type": SECRET_TYPE,
+        "stringData": {
+            "token-id": id, "token-secret": word, "usage-bootstrap-authentication": "true",
+            "description": "new machines of seaworthy up",
+        },
+    })
+}

@@ -1,0 +1,191 @@
+//! Everything that runs, from its start to its end.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use seaworthy_apiserver::{
+    Folder, Housekeeping, Identity, ListenError, Listening, Machine, Pki, Place, Server, Settings, StaticTokens,
+    World as _,
+};
+use seaworthy_controllers::cluster::Client;
+use seaworthy_controllers::plane::Options;
+use seaworthy_controllers::{context, objects, process};
+use seaworthy_fleet::{Fleet, Pace, Setup};
+use seaworthy_listen::BindError;
+use seaworthy_node::Rhythm;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::super::apiserver::{kubeconfig, write_kubeconfig};
+use super::{endpoint, holder};
+use crate::cli::Up;
+use crate::failure::Failure;
+
+/// The log, in the data folder.
+pub const LOG: &str = "seaworthy.log";
+/// The group that may do everything.
+const MASTERS: &str = "system:masters";
+/// How long anything may take to end.
+const FAREWELL: Duration = Duration::from_millis(800);
+
+/// Where everything is.
+pub struct Places {
+    data: PathBuf,
+    listen: SocketAddr,
+    pub(super) ignition: SocketAddr,
+}
+
+impl Places {
+    /// As somebody wants it. A story needs no place of its own.
+    pub fn of(options: &Up, data: &Path) -> Places {
+        let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, if options.demo { 0 } else { port }));
+        Places {
+            data: data.to_owned(),
+            listen: options.listen.unwrap_or_else(|| local(6443)),
+            ignition: options.ignition_listen.unwrap_or_else(|| local(seaworthy_serve::stub::PORT)),
+        }
+    }
+}
+
+/// Everything that runs.
+pub struct Running {
+    /// Where the API server is.
+    pub address: SocketAddr,
+    /// Where the Ignition endpoint is.
+    pub ignition: SocketAddr,
+    /// Leads to the API server, for an administrator.
+    pub kubeconfig: PathBuf,
+    /// May do everything.
+    pub client: Client,
+    /// The machines.
+    pub fleet: Fleet,
+    server: Server,
+    housekeeping: Housekeeping,
+    stop: watch::Sender<bool>,
+    failures: tokio::sync::Mutex<mpsc::Receiver<Failure>>,
+    tasks: JoinSet<()>,
+}
+
+impl Running {
+    /// Starts everything but the machines.
+    pub async fn start(places: &Places, is_fast: bool) -> Result<Running, Failure> {
+        let world = Arc::new(Machine);
+        let now = world.now();
+        // Before anything is written there: the folder may be somebody else's.
+        let folder = Folder::open(&places.data).map_err(Failure::unreadable)?;
+        super::log(&places.data.join(LOG))?;
+        let pki = Pki::load(&places.data.join("pki"), now).map_err(Failure::unreadable)?;
+        let keys = Arc::clone(&pki.keys);
+        let settings = Settings { place: Place::Folder(folder), world, tokens: StaticTokens::default(), keys };
+        let server = Server::open(settings).map_err(Failure::unreadable)?;
+        server.prepare().await.map_err(Failure::unreadable)?;
+        let listening = Listening::bind(server.clone(), &pki, places.listen).await.map_err(|error| match error {
+            ListenError::Bind(error) => taken(&error, "--listen"),
+            error => Failure::unreadable(error),
+        })?;
+        let address = listening.address();
+        let file = places.data.join("admin.kubeconfig");
+        write_kubeconfig(&file, &kubeconfig(&pki, address, now)?)?;
+
+        let (stop, _) = watch::channel(false);
+        let (tell, failures) = mpsc::channel(1);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(listening.serve(ended(&stop)));
+        let housekeeping = server.start();
+        let client = inside(&server, "seaworthy-admin", MASTERS);
+        controllers(&server, &stop, &tell, &mut tasks).await?;
+        for object in super::objects::all(pki.authority()) {
+            objects::create(&client, &object).await.map_err(Failure::wrong)?;
+        }
+        let endpoint = endpoint::Endpoint::prepare(&server, &pki, &places.data, places.ignition, address).await?;
+        let ignition = endpoint.address();
+        tasks.spawn(endpoint.serve(inside(&server, "seaworthy-server", MASTERS), ended(&stop)));
+        let nodes = server.clone();
+        let client_of = move |name: &str| inside(&nodes, &format!("system:node:{name}"), "system:nodes");
+        let pace = if is_fast { hurried() } else { Pace::default() };
+        let setup = Setup { pace, client_of: Arc::new(client_of), ..Setup::new(client.clone()) };
+        let fleet = Fleet::start(client.clone(), setup);
+        let failures = tokio::sync::Mutex::new(failures);
+        Ok(Running { address, ignition, kubeconfig: file, client, fleet, server, housekeeping, stop, failures, tasks })
+    }
+
+    /// Done when something has failed that nothing works without.
+    pub async fn failed(&self) -> Failure {
+        match self.failures.lock().await.recv().await {
+            Some(failure) => failure,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends everything in good order, the machines first.
+    pub async fn stop(self) {
+        let Running { fleet, server, housekeeping, stop, mut tasks, .. } = self;
+        drop(fleet);
+        stop.send_replace(true);
+        let end = async {
+            while tasks.join_next().await.is_some() {}
+            housekeeping.stop().await;
+        };
+        // Whoever is not done then has been told, and loses nothing: what was answered is on the disk.
+        let _ = tokio::time::timeout(FAREWELL, end).await;
+        server.store().close().await;
+    }
+}
+
+/// Done when everything is to end.
+fn ended(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + 'static {
+    let mut stop = stop.subscribe();
+    async move {
+        // Whoever could say so is gone: then it is over too.
+        let _ = stop.wait_for(|is_over| *is_over).await;
+    }
+}
+
+/// A client of a user, who is in a group.
+fn inside(server: &Server, user: &str, group: &str) -> Client {
+    Client::new(server.inside(Identity::authenticated(user, [group.to_owned()])), "default")
+}
+
+/// Runs the controllers. Nobody else can have the folder, so there is no election.
+async fn controllers(
+    server: &Server,
+    stop: &watch::Sender<bool>,
+    tell: &mpsc::Sender<Failure>,
+    tasks: &mut JoinSet<()>,
+) -> Result<(), Failure> {
+    let options = Options::default();
+    let settings = process::Settings { probes: None, elects: false, installs: true, identity: context::identity() };
+    let client = inside(server, "seaworthy-controllers", MASTERS);
+    let ready = process::prepare(client, &options, &settings).await.map_err(Failure::wrong)?;
+    let (ended, tell) = (ended(stop), tell.clone());
+    tasks.spawn(async move {
+        if let Err(error) = process::run(ready, options, settings, ended).await {
+            // Nobody listens only at the end.
+            let _ = tell.send(Failure::wrong(error)).await;
+        }
+    });
+    Ok(())
+}
+
+/// For a story that is not to bore.
+fn hurried() -> Pace {
+    let rhythm = Rhythm { first_retry: Duration::from_millis(200), ..Rhythm::default() };
+    Pace { boot: Duration::from_millis(400), pod_end: Duration::from_millis(200), rhythm, ..Pace::default() }
+}
+
+/// What is said when an address cannot be had.
+pub(super) fn taken(error: &BindError, option: &str) -> Failure {
+    let BindError { address, cause } = error;
+    let who = match cause.kind() {
+        std::io::ErrorKind::AddrInUse => match holder::of(address.port()) {
+            Some(holder) => format!("it is in use by {holder}; stop that process first, or"),
+            None => "it is in use; stop whoever has it, or".to_owned(),
+        },
+        _ => format!("{cause};"),
+    };
+    Failure::unreadable(format!(
+        "cannot listen on {address}: {who} choose another address with {option}, with port 0 for any free one"
+    ))
+}

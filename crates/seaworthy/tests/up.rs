@@ -1,0 +1,225 @@
+//! `seaworthy up`: all of it in one process, from the first start over a change and the end to the next start.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+#[allow(dead_code, reason = "each suite uses its part")]
+#[path = "transcripts/page.rs"]
+mod page;
+mod program;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use page::{Answer, Page};
+use program::Program;
+
+fn has_kubectl() -> bool {
+    ["/usr/bin/kubectl", "/bin/kubectl"].iter().any(|path| Path::new(path).exists())
+}
+
+/// A process that is up.
+struct Up<'p> {
+    program: &'p Program,
+    process: Child,
+    /// What it has said, by what stands before the colon.
+    said: Vec<(String, String)>,
+}
+
+impl<'p> Up<'p> {
+    fn start(program: &'p Program, args: &[&str]) -> Up<'p> {
+        let mut command = program.command(["up", "--listen", "127.0.0.1:0", "--ignition-listen", "127.0.0.1:0"]);
+        let mut process = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let said = lines
+            .by_ref()
+            .take_while(|line| !line.is_empty())
+            .map(|line| line.split_once(": ").map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap())
+            .collect();
+        // What it says later must go somewhere.
+        std::thread::spawn(move || lines.for_each(drop));
+        Up { program, process, said }
+    }
+
+    fn said(&self, key: &str) -> &str {
+        &self.said.iter().find(|(known, _)| known == key).unwrap_or_else(|| panic!("{key}: {:?}", self.said)).1
+    }
+
+    /// A line for the shell, with the program and kubectl at hand.
+    fn shell(&self, line: &str) -> Command {
+        let bin = self.program.path("bin");
+        if !bin.exists() {
+            std::fs::create_dir(&bin).unwrap();
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_seaworthy"), bin.join("seaworthy")).unwrap();
+        }
+        let mut command = Command::new("timeout");
+        self.program.settle(&mut command);
+        command.args(["--kill-after=1", "180", "bash", "-c", line]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display())).env("LC_ALL", "C.UTF-8");
+        command.env("KUBECONFIG", self.said("kubeconfig"));
+        command
+    }
+
+    fn must(&self, line: &str) -> String {
+        let output = self.shell(line).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Every node with its state, and whether it runs what it should.
+    fn nodes(&self) -> Vec<String> {
+        let it = r".metadata.annotations.machineconfiguration\.openshift\.io";
+        let line = format!(
+            "kubectl get nodes -o jsonpath='{{range .items[*]}}{{.metadata.name}} {{{it}/state}} \
+             {{{it}/currentConfig}} {{{it}/desiredConfig}}{{\"\\n\"}}{{end}}'"
+        );
+        let row = |line: &str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            format!("{} {} {}", words[0], words[1], words[2] == words[3])
+        };
+        self.must(&line).lines().map(row).collect()
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn stop(mut self) {
+        let number = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &number]).status().unwrap().success());
+        assert_eq!(self.process.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Up<'_> {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+const SETTLED: [&str; 4] = ["m1 Done true", "w1 Done true", "w2 Done true", "w3 Done true"];
+
+#[test]
+fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
+    if !has_kubectl() {
+        return eprintln!("SKIPPED kubectl: not found");
+    }
+    let program = Program::new();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/50-worker-motd.yaml");
+    let up = Up::start(&program, &["--nodes", "4", "--data", "data"]);
+    assert_eq!(up.said("simulated machines"), "1 master, 3 workers");
+    assert_eq!(up.said("kubeconfig"), program.path("data/admin.kubeconfig").display().to_string());
+    up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
+    up.must(&format!("kubectl apply -f {}", example.display()));
+    up.must("kubectl wait mcp/worker --for=condition=Updating --timeout=120s");
+    up.must("seaworthy rollout status worker --watch");
+    up.must("kubectl wait mcp/worker --for=condition=Updated --timeout=120s");
+    assert_eq!(up.nodes(), SETTLED);
+    let config =
+        "kubectl get node w1 -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/currentConfig}'";
+    let before = up.must(config);
+
+    // Others come too late, and are told by whom.
+    let number = up.process.id();
+    program
+        .run(["up", "--data", "data"])
+        .expect(2)
+        .says(&[&format!("it is in use by process {number}"), "name another"]);
+    let address = up.said("API server").trim_start_matches("https://").to_owned();
+    let late = program.run(["up", "--data", "other", "--listen", &address]).expect(2);
+    late.says(&[&address, &format!("it is in use by process {number} (seaworthy)"), "--listen"]);
+
+    // New machines find their configuration, with the token that the folder has.
+    let endpoint = up.said("Ignition endpoint").trim_start_matches("https://").to_owned();
+    let stub = up.must(&format!(
+        "seaworthy ignition stub --pool worker --server {endpoint} --ca data/pki/ca.crt --token-file data/bootstrap-token/token"
+    ));
+    assert!(stub.contains(&format!("https://{endpoint}/config/worker")), "{stub}");
+    up.stop();
+
+    let up = Up::start(&program, &["--data", "data"]);
+    assert_eq!(up.said("simulated machines"), "1 master, 3 workers");
+    up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
+    assert_eq!(up.nodes(), SETTLED);
+    assert_eq!(up.must(config), before);
+    // The machines are there again, not only what was written of them.
+    up.must(&format!("kubectl delete -f {}", example.display()));
+    up.must("kubectl wait mcp/worker --for=condition=Updating --timeout=120s");
+    up.must("kubectl wait mcp/worker --for=condition=Updated --timeout=120s");
+    assert_eq!(up.nodes(), SETTLED);
+    assert_ne!(up.must(config), before);
+    up.stop();
+}
+
+#[test]
+fn cluster_without_machines_is_a_cluster() {
+    if !has_kubectl() {
+        return eprintln!("SKIPPED kubectl: not found");
+    }
+    let program = Program::new();
+    let up = Up::start(&program, &["--nodes", "0"]);
+    assert_eq!(up.said("simulated machines"), "none");
+    assert_eq!(up.must("kubectl get nodes -o name"), "");
+    up.must("kubectl wait mcp/worker --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(program.path("seaworthy-data")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    up.stop();
+}
+
+#[test]
+fn the_story_comes_out_as_told_and_leaves_nothing_behind() {
+    let program = Program::new();
+    std::fs::create_dir(program.path("tmp")).unwrap();
+    let mut command = program.command(["up", "--demo"]);
+    command.env("TMPDIR", program.path("tmp"));
+    let outcome = program::Outcome::of(command.output().unwrap()).expect(0);
+    for part in [
+        "w1, w2, w3, w4, w5, w6: reboot",
+        "every worker has /etc/motd now",
+        "cannot write /usr/share/banner: Read-only file system",
+        "and w1 comes first",
+        "100 %: 6 of 6 nodes updated",
+    ] {
+        assert!(outcome.stdout.contains(part), "no {part:?} in:\n{}", outcome.stdout);
+    }
+    assert!(!outcome.stdout.contains('\u{1b}'), "{}", outcome.stdout);
+    assert_eq!(std::fs::read_dir(program.path("tmp")).unwrap().count(), 0);
+    assert!(!program.path("seaworthy-data").exists());
+}
+
+/// The section "See it work" of the README, with the machines of `seaworthy up`.
+#[test]
+fn the_tour_of_up_in_the_readme_works_as_printed() {
+    if !has_kubectl() {
+        return eprintln!("SKIPPED kubectl: not found");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = Page::fenced(&root.join("README.md"), "```console up");
+    assert!(page.steps.len() >= 6);
+    let program = Program::new();
+    let up = Up::start(&program, &[]);
+    up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
+    let answers: Vec<_> = page
+        .steps
+        .iter()
+        .map(|step| {
+            let mut command = up.shell(&step.command);
+            command.current_dir(&root);
+            Answer::of(command, reading)
+        })
+        .collect();
+    if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
+        page.overwrite(&answers, false);
+    } else {
+        let wrong = page.differences(&answers, false);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    }
+    up.stop();
+}
+
+/// What is printed, without what differs from run to run: names depend on the cluster's authority.
+fn reading(text: &str) -> String {
+    let replaced = [(r"(rendered-[a-z]+)-[0-9a-f]{32}", "$1-…"), (r"\b\d{1,2}s {3,4}", "10s   ")];
+    replaced.into_iter().fold(text.to_owned(), |text, (pattern, by)| {
+        regex::Regex::new(pattern).unwrap().replace_all(&text, by).into_owned()
+    })
+}
