@@ -1,7 +1,6 @@
 //! What the rows share: configs, an endpoint to ask, a client that goes through the door.
 
 use std::borrow::Cow;
-use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
