@@ -101,6 +101,17 @@ impl<H: Host> Agent<H> {
         Ok(())
     }
 
+    /// Whether there is nothing to be done about the machine by itself: it is what its disk's configuration says, nothing is
+    /// under way, and nobody on it wants it done again.
+    pub fn is_right(&self) -> bool {
+        let look = || -> Result<bool, Failure> {
+            let Some(target) = self.on_disk()? else { return Ok(false) };
+            let is_asked = self.host.exists(places::FORCE)? || Journal::load(&self.host)?.is_some();
+            Ok(!is_asked && validate::validate(&self.host, &target)?.is_empty())
+        };
+        look().unwrap_or(false)
+    }
+
     /// Keeps files right that go around configurations, on a machine on which nothing is under way; says which were not.
     pub fn keep_right(&self, wanted: &BTreeMap<String, (Vec<u8>, u32)>) -> Result<Vec<String>, String> {
         match self.on_disk().map_err(|failure| failure.reason)? {

@@ -2,7 +2,8 @@
 //!
 //! - It needs its own node's credentials and no more: it reads its Node, the MachineConfigs that it names, the disruption
 //!   policies and the ControllerConfig, and writes annotations of its Node and events about it.
-//! - The order is read anew before every attempt, so whatever was ordered meanwhile counts.
+//! - The order is read anew before every attempt, so whatever was ordered meanwhile counts. A node on which all is well asks
+//!   nobody: its watches tell it of orders, and whether the machine is right is seen on the machine.
 //! - An API that is away changes nothing on the machine: what a cut has interrupted is brought to its end before anybody is
 //!   asked, what is under way goes on, and what is to be said is said later.
 //! - The node's MachineConfigNode is derived from these annotations by the roll-out controller: one writer for each object.
@@ -156,15 +157,15 @@ impl<H: Host + 'static> Daemon<H> {
             let mut monitor = Monitor::default();
             let drifted = Arc::new(Notify::new());
             loop {
-                let again = match self.attempt(is_checking).await {
+                let (again, is_well) = match self.attempt(is_checking).await {
                     Ok(report) if report.is_rebooting => return,
                     Ok(report) => {
                         self.listen(&mut monitor, &report, &drifted).await;
-                        report.again
+                        (report.again, report.state == State::Done)
                     }
                     Err(error) => {
                         tracing::warn!(node = self.name, "{error}");
-                        Again::Backoff
+                        (Again::Backoff, false)
                     }
                 };
                 // Nothing has failed that a change of the order does not put right at once.
@@ -180,10 +181,15 @@ impl<H: Host + 'static> Daemon<H> {
                         pause
                     }
                 };
-                is_checking = tokio::select! {
-                    () = changed.notified() => false,
-                    () = drifted.notified() => true,
-                    () = tokio::time::sleep(pause) => true,
+                is_checking = loop {
+                    tokio::select! {
+                        () = changed.notified() => break false,
+                        () = drifted.notified() => break true,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                    if !is_well || !self.is_right().await {
+                        break true;
+                    }
                 };
             }
         };
@@ -213,6 +219,15 @@ impl<H: Host + 'static> Daemon<H> {
                 false
             }
         }
+    }
+
+    /// Whether the machine is still what it should be, as far as it is seen without asking anybody.
+    async fn is_right(&self) -> bool {
+        let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let agent = Arc::clone(&self.agent).lock_owned().await;
+        let looked = tokio::task::spawn_blocking(move || agent.is_right() && agent.keep_right(&kept).is_ok());
+        // What could not be looked at is looked at in earnest.
+        looked.await.unwrap_or(false)
     }
 
     /// Listens for changes of the machine's files while nothing is under way.

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | what does a configuration want of a machine? | [`target`] |
 //! | what is on the machine? | [`observed`] |
-//! | what is to be done? | [`steps`], [`kernel_arguments`], [`extensions`], [`flags`] |
+//! | what is to be done? | [`mod@steps`], [`kernel_arguments`], [`extensions`], [`flags`] |
 //! | what is done next, and what is said? | [`decide`], [`order`], [`agent`] |
 //! | what is kept right beside a configuration? | [`certificates`] |
 //! | is the machine what it should be? | [`validate`], [`proof`], [`monitor`] |

@@ -4,17 +4,21 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::client::Body;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_controllers::plane::{NAMESPACE, Options};
-use seaworthy_controllers::{Context, install, plane};
+use seaworthy_controllers::{Context as Shared, install, plane};
 use seaworthy_host::FakeHost;
 use seaworthy_node::target::Wanted;
 use seaworthy_node::{Daemon, Rhythm, Settings, Target, places};
@@ -45,7 +49,7 @@ impl Fleet {
         let cluster = Cluster::start().await;
         let client = cluster.client();
         install::install(&client, NAMESPACE).await.unwrap();
-        let context = Context::new(client.clone());
+        let context = Shared::new(client.clone());
         let plane = tokio::spawn(async move { plane::run(context, Options::default()).await.unwrap() });
         let mut fleet =
             Fleet { client, hosts: BTreeMap::new(), boots: Arc::default(), tasks: vec![plane], _cluster: cluster };
@@ -91,28 +95,7 @@ impl Fleet {
 
     /// A machine that Ignition has written, with its daemon, which starts anew after every boot.
     async fn join(&mut self, name: &str, rendered: &MachineConfig) {
-        let config = rendered.metadata.name.clone().unwrap();
-        let host = FakeHost::new(name);
-        let target = Target::parse(&config, &rendered.spec, None).unwrap();
-        for (path, wanted) in &target.paths {
-            if let Wanted::File { bytes, mode, .. } = wanted {
-                host.put(path, bytes, *mode);
-            }
-        }
-        for (unit, wanted) in &target.units {
-            use seaworthy_host::Host as _;
-            if wanted.is_enabled == Some(true) && wanted.has_contents {
-                host.enable(&[unit]).unwrap();
-                host.sync().unwrap();
-            }
-        }
-        let annotations = json!({
-            annotation::CURRENT_CONFIG.as_str(): config,
-            annotation::DESIRED_CONFIG.as_str(): config,
-            annotation::STATE.as_str(): "Done",
-        });
-        host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
-        host.boot_orderly();
+        let host = machine(name, rendered);
         self.create::<Node>(seaworthy_testkit::node(name, "worker", None)).await;
         let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         let nodes: Api<Node> = self.api();
@@ -158,6 +141,33 @@ impl Fleet {
     fn boots(&self) -> usize {
         self.boots.lock().unwrap().values().sum()
     }
+}
+
+/// A machine that Ignition has written.
+fn machine(name: &str, rendered: &MachineConfig) -> FakeHost {
+    let config = rendered.metadata.name.clone().unwrap();
+    let host = FakeHost::new(name);
+    let target = Target::parse(&config, &rendered.spec, None).unwrap();
+    for (path, wanted) in &target.paths {
+        if let Wanted::File { bytes, mode, .. } = wanted {
+            host.put(path, bytes, *mode);
+        }
+    }
+    for (unit, wanted) in &target.units {
+        use seaworthy_host::Host as _;
+        if wanted.is_enabled == Some(true) && wanted.has_contents {
+            host.enable(&[unit]).unwrap();
+            host.sync().unwrap();
+        }
+    }
+    let annotations = json!({
+        annotation::CURRENT_CONFIG.as_str(): config,
+        annotation::DESIRED_CONFIG.as_str(): config,
+        annotation::STATE.as_str(): "Done",
+    });
+    host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
+    host.boot_orderly();
+    host
 }
 
 fn target(pool: &MachineConfigPool) -> Option<&str> {
@@ -252,6 +262,62 @@ async fn drift_is_reported_while_nothing_is_ordered_and_ends_when_it_is_put_righ
     assert!(reason.contains("/etc/nmstate/openshift/a"), "{reason}");
     fleet.hosts["w0"].put("/etc/nmstate/openshift/a", b"right", 0o644);
     fleet.until("w0", |node: &Node| annotation::STATE.of(&node.metadata) == Some("Done")).await;
+}
+
+/// A client that counts what is asked.
+#[derive(Clone)]
+struct Counting {
+    client: Client,
+    asked: Arc<AtomicUsize>,
+}
+
+impl tower_service::Service<http::Request<Body>> for Counting {
+    type Response = http::Response<Body>;
+    type Error = kube::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let client = self.client.clone();
+        Box::pin(async move { client.send(request).await })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_on_which_all_is_well_asks_nobody_and_still_sees_the_force_file() {
+    let fleet = Fleet::start(0).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some()).await;
+    let rendered: MachineConfig = fleet.api().get(target(&pool).unwrap()).await.unwrap();
+    let host = machine("w0", &rendered);
+    fleet.create::<Node>(seaworthy_testkit::node("w0", "worker", None)).await;
+    let counting = Counting { client: fleet.client.clone(), asked: Arc::default() };
+    let rhythm = Rhythm { check: Duration::from_millis(1), ..Rhythm::default() };
+    let client = Client::new(counting.clone(), "default");
+    let mut daemon = Daemon::new(client, "w0", host.clone(), Settings::default(), rhythm);
+    let running = tokio::spawn(async move { daemon.run().await });
+    let is_done = |node: &Node| annotation::STATE.of(&node.metadata) == Some("Done");
+    fleet.until("w0", is_done).await;
+    // What the first orders have stirred up, settles: then the machine is looked at again and again, and nobody is asked.
+    let settle = async {
+        let (mut asked, mut looks) = (0, 0);
+        while asked != counting.asked.load(Ordering::SeqCst) || host.looks() < looks + 10_000 {
+            let now = counting.asked.load(Ordering::SeqCst);
+            if now != asked {
+                (asked, looks) = (now, host.looks());
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, settle).await.expect("it asks again and again, or looks no more");
+    host.put(places::FORCE, b"", 0o644);
+    let is_draining =
+        |node: &Node| annotation::DESIRED_DRAIN.of(&node.metadata).is_some_and(|it| it.starts_with("drain-"));
+    fleet.until("w0", is_draining).await;
+    running.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

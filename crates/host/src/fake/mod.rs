@@ -40,7 +40,8 @@ impl FakeHost {
 
     /// Looks only.
     fn look(&self) -> Result<MutexGuard<'_, State>, HostError> {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.looks += 1;
         if state.is_off { Err(HostError::Off) } else { Ok(state) }
     }
 
@@ -98,6 +99,12 @@ impl FakeHost {
     /// Forgets the calls.
     pub fn forget_calls(&self) {
         self.lock().calls.clear();
+    }
+
+    /// How many calls there have been that only look.
+    pub fn looks(&self) -> usize {
+        let state = self.lock();
+        state.looks - state.acts
     }
 
     /// How many calls there have been.
