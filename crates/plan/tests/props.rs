@@ -209,8 +209,12 @@ proptest! {
             step(&pool, &mut nodes, |decision, members| {
                 prop_assert!(!is_paused || decision.chosen.is_empty());
                 let target = Target { config: pool.spec.configuration.as_ref().unwrap().name.as_deref().unwrap(), image: None };
-                let is_broken = |name: &&str| members.iter().any(|node| node.name == *name && node.is_broken(target));
-                has_taken = decision.chosen.iter().any(|name| !is_broken(name));
+                let is_out = |name: &&str| {
+                    let is_it = |node: &&&NodeView<'_>| node.name == *name;
+                    let node = members.iter().find(is_it).unwrap();
+                    node.is_broken(target) || node.is_recallable(target)
+                };
+                has_taken = decision.chosen.iter().any(|name| !is_out(name));
                 // Nobody waits without a reason, and nobody is forgotten or told of twice.
                 let mut told: Vec<&str> = decision.chosen.clone();
                 told.extend(decision.waiting.iter().map(|waiting| waiting.node.as_str()));

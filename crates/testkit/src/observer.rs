@@ -44,6 +44,7 @@ struct Order {
     current: Option<String>,
     desired: Option<String>,
     state: Option<String>,
+    revision: u64,
 }
 
 impl Order {
@@ -53,6 +54,7 @@ impl Order {
             current: said(annotation::CURRENT_CONFIG),
             desired: said(annotation::DESIRED_CONFIG),
             state: said(annotation::STATE),
+            revision: revision(node.resource_version()),
         }
     }
 
@@ -61,7 +63,7 @@ impl Order {
     }
 
     fn is_broken(&self) -> bool {
-        self.current != self.desired && matches!(self.state.as_deref(), Some("Degraded" | "Unreconcilable"))
+        matches!(self.state.as_deref(), Some("Degraded" | "Unreconcilable"))
     }
 }
 
@@ -140,10 +142,17 @@ impl Seen {
         self.says = pool.spec.max_unavailable.clone();
         let text = ours::PROMISED.of(&pool.metadata).unwrap_or_default();
         let promise: Value = serde_json::from_str(text).unwrap_or_default();
-        let promised: BTreeSet<String> =
-            promise["nodes"].as_object().into_iter().flat_map(|nodes| nodes.keys().cloned()).collect();
-        let is_broken = |node: &String| self.nodes.get(node).is_some_and(Order::is_broken);
-        let is_new = promised.iter().any(|node| !self.promised.contains(node) && !is_broken(node));
+        // What is promised at a revision that is over comes to nothing.
+        let is_open = |(node, at): &(&String, &Value)| {
+            let at: u64 = at.as_str().and_then(|text| text.parse().ok()).unwrap_or_default();
+            self.nodes.get(*node).is_none_or(|order| order.revision <= at)
+        };
+        let promised = promise["nodes"].as_object().into_iter().flatten();
+        let promised: BTreeSet<String> = promised.filter(is_open).map(|(node, _)| node.clone()).collect();
+        // Whoever is out already is not taken out once more.
+        let is_out =
+            |node: &String| self.under_order.contains(node) || self.nodes.get(node).is_some_and(Order::is_broken);
+        let is_new = promised.iter().any(|node| !self.promised.contains(node) && !is_out(node));
         // Orders that were promised under a larger budget may still be given under a smaller one.
         self.allowed = if is_new { self.max() } else { self.max().max(self.allowed) };
         self.promised = promised;
