@@ -78,7 +78,7 @@ fn row_90_windows_belongs_nowhere() {
     let mut node = labelled(&["worker"]);
     node.metadata.labels.as_mut().unwrap().insert("kubernetes.io/os".into(), "windows".into());
     let pools = Pools::new([PoolView::of(&worker)]);
-    assert_eq!(pools.of(&NodeView::of(&node, None)), Membership::Nowhere);
+    assert_eq!(pools.of(&NodeView::of(&node, None)), Membership::Foreign);
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub struct Seen {
     pub excesses: Vec<String>,
     /// What looks like it as long as no later word of the pool is heard: revision, how many, in words.
     pub suspected: Vec<(u64, i64, String)>,
+    /// Every change in the order in which it was heard of: what is rare cannot be watched a second time.
+    pub told: Vec<String>,
     nodes: BTreeMap<String, Order>,
     /// What the pool says of its budget.
     says: Option<IntOrString>,
@@ -141,6 +143,9 @@ impl Seen {
         self.changes += 1;
         self.says = pool.spec.max_unavailable.clone();
         let text = ours::PROMISED.of(&pool.metadata).unwrap_or_default();
+        let target = pool.spec.configuration.as_ref().and_then(|found| found.name.as_deref());
+        let at = pool.resource_version().unwrap_or_default();
+        self.told.push(format!("{at} pool {target:?}, budget {:?}, promise {text}", self.says));
         let promise: Value = serde_json::from_str(text).unwrap_or_default();
         // What is promised at a revision that is over comes to nothing.
         let is_open = |(node, at): &(&String, &Value)| {
@@ -183,6 +188,7 @@ impl Seen {
     fn node(&mut self, node: &Node) {
         self.changes += 1;
         let (name, order) = (node.name_any(), Order::of(node));
+        self.told.push(format!("{} {name} {order:?}", order.revision));
         let before = self.nodes.insert(name.clone(), order.clone());
         let is_order = before.as_ref().is_some_and(|before| before.desired != order.desired);
         if let Some(before) = before
@@ -207,6 +213,7 @@ impl Seen {
 
     fn gone(&mut self, name: &str) {
         self.changes += 1;
+        self.told.push(format!("{name} is gone"));
         self.nodes.remove(name);
         self.under_order.remove(name);
     }

@@ -291,7 +291,7 @@ pub async fn history(seed: u64) -> Figures {
             );
         }
         let seen = observer.seen();
-        assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}", seen.excesses);
+        assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}\n{}", seen.excesses, seen.told.join("\n"));
     }
 
     let is_told = std::env::var_os("SEAWORTHY_SEED").is_some();
@@ -339,9 +339,9 @@ pub async fn history(seed: u64) -> Figures {
     let after = written(&client).await;
     let idle: Vec<&String> = after.iter().filter(|object| !before.contains(object)).collect();
     let seen = observer.seen();
-    assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}", seen.excesses);
+    assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}\n{}", seen.excesses, seen.told.join("\n"));
     // Nothing is heard of the pool any more: what is suspected now is certain.
-    assert!(seen.suspected.is_empty(), "seed {seed}: {:#?}", seen.suspected);
+    assert!(seen.suspected.is_empty(), "seed {seed}: {:#?}\n{}", seen.suspected, seen.told.join("\n"));
     assert!(idle.is_empty(), "seed {seed}: nothing changes, and something is written: {idle:#?}");
     let idle_writes = idle.len() as u64;
     for plane in &planes.running {
