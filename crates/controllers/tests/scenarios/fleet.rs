@@ -79,10 +79,15 @@ impl Fleet {
         Fleet { client, machines, metrics, ahead, cluster, remote, plane }
     }
 
+    /// Ends the plane.
+    pub async fn stop(&mut self) {
+        self.plane.abort();
+        let _ = std::mem::replace(&mut self.plane, tokio::spawn(async {})).await;
+    }
+
     /// Ends the plane, and starts another that knows nothing.
     pub async fn restart(&mut self) {
-        self.plane.abort();
-        let _ = (&mut self.plane).await;
+        self.stop().await;
         self.metrics = Arc::default();
         self.plane = run(&self.client, &self.ahead, &self.metrics, &self.remote);
     }
