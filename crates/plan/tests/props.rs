@@ -16,7 +16,7 @@ use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::rollout::{self, Decision};
 use seaworthy_plan::{node_status, pool_status, targeting};
 use serde_json::{Value, json};
-use support::{NOW, annotate, decide, inputs, node, pool};
+use support::{NOW, annotate, decide, inputs, merge, node, pool};
 
 /// Something that happens beside the controller.
 #[derive(Clone, Debug)]
@@ -120,25 +120,6 @@ fn finish(node: &mut Node) {
     let desired = get(node, annotation::DESIRED_CONFIG);
     set(node, annotation::CURRENT_CONFIG, desired.as_deref());
     set(node, annotation::STATE, Some("Done"));
-}
-
-/// A JSON merge patch.
-fn merge(value: &mut Value, patch: &Value) {
-    match patch {
-        Value::Object(patch) => {
-            if !value.is_object() {
-                *value = json!({});
-            }
-            for (key, patch) in patch {
-                if patch.is_null() {
-                    value.as_object_mut().unwrap().remove(key);
-                } else {
-                    merge(&mut value[key.as_str()], patch);
-                }
-            }
-        }
-        other => *value = other.clone(),
-    }
 }
 
 /// Decides, hands the decision to a check, and applies it; how many nodes were written.

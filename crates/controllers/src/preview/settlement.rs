@@ -6,16 +6,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource, ResourceExt as _};
-use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig};
+use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig};
 use seaworthy_api::vocabulary::machineconfiguration::annotation;
 use seaworthy_generate::base;
-use seaworthy_generate::container_runtime::AdditionalStores;
-use seaworthy_generate::{Deletion, Inputs, PoolOutcome, Report, Write, container_runtime, kubelet};
+use seaworthy_generate::{Deletion, Inputs, PoolOutcome, Report, Write};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Means;
 use crate::rollout::to_second;
+use crate::settings::Kind;
 use crate::world::{World, put};
 use crate::writes::is_rendered;
 
@@ -38,7 +38,10 @@ pub(super) fn settle(world: &mut World, means: &Means) -> Vec<String> {
             "MachineConfig {name} and the rest of the base were made by another build; taken as they are"
         ));
     }
+    // What was wrong in one round may have been put right in the next.
+    let mut said = BTreeSet::new();
     for _ in 0..ROUNDS {
+        said.clear();
         let mut is_settled = true;
         if let Some(object) = world.controller_config().filter(|_| foreign.is_none()).cloned() {
             let decision = base::desired(&base::Inputs {
@@ -51,59 +54,46 @@ pub(super) fn settle(world: &mut World, means: &Means) -> Vec<String> {
                 now: time(means.now),
             });
             is_settled &= decision.writes.is_empty();
-            problems.extend(decision.problems);
+            said.extend(decision.problems);
             let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
             put(&mut world.controller_configs, changed);
         }
-        for object in world.kubelet_configs.clone() {
-            let (all, controller_config) = (world.kubelet_configs.clone(), world.controller_config().cloned());
-            let decision = kubelet::desired(
-                &inputs(world, &object, &all, controller_config.as_deref(), &sources(world), means),
-                None,
-            );
-            is_settled &= decision.writes.is_empty();
-            tell(&mut problems, &format!("KubeletConfig {}", object.name_any()), &decision.report);
-            let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
-            put(&mut world.kubelet_configs, changed);
-        }
-        for object in world.container_runtime_configs.clone() {
-            let (all, controller_config) =
-                (world.container_runtime_configs.clone(), world.controller_config().cloned());
-            let decision = container_runtime::desired(
-                &inputs(world, &object, &all, controller_config.as_deref(), &sources(world), means),
-                AdditionalStores::Allowed,
-            );
-            is_settled &= decision.writes.is_empty();
-            tell(&mut problems, &format!("ContainerRuntimeConfig {}", object.name_any()), &decision.report);
-            let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
-            put(&mut world.container_runtime_configs, changed);
-        }
-        let mut orphans = kubelet::orphans(&world.kubelet_configs, &world.pools, &sources(world), build);
-        orphans.extend(container_runtime::orphans(
-            &world.container_runtime_configs,
-            &world.pools,
-            &sources(world),
-            build,
-        ));
-        is_settled &= orphans.is_empty();
-        orphans.iter().for_each(|orphan| delete(world, orphan));
+        is_settled &= generate::<KubeletConfig>(world, means, &mut said);
+        is_settled &= generate::<ContainerRuntimeConfig>(world, means, &mut said);
         if is_settled {
             break;
         }
     }
+    problems.extend(said);
     problems.into_iter().collect()
 }
 
-fn inputs<'a, K>(
-    world: &'a World,
-    object: &'a K,
-    all: &'a [Arc<K>],
-    controller_config: Option<&'a ControllerConfig>,
-    machine_configs: &'a [Arc<MachineConfig>],
-    means: &'a Means,
-) -> Inputs<'a, K> {
-    let (build, now) = (means.build.as_str(), time(means.now));
-    Inputs { object, all, pools: &world.pools, machine_configs, controller_config, build, now }
+/// Lets the controller of one kind of settings decide about all objects. Whether there was nothing to do.
+fn generate<K>(world: &mut World, means: &Means, said: &mut BTreeSet<String>) -> bool
+where
+    K: Kind + Resource<DynamicType = ()> + Clone + serde::Serialize + DeserializeOwned,
+{
+    let mut is_settled = true;
+    for object in K::of_world(world).clone() {
+        let all = K::of_world(world).clone();
+        let decision = K::desired(&Inputs {
+            object: &*object,
+            all: &all,
+            pools: &world.pools,
+            machine_configs: &sources(world),
+            controller_config: world.controller_config().map(|found| &**found),
+            build: &means.build,
+            now: time(means.now),
+        });
+        is_settled &= decision.writes.is_empty();
+        tell(said, &format!("{} {}", K::kind(&()), object.name_any()), &decision.report);
+        let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
+        put(K::of_world(world), changed);
+    }
+    let all = K::of_world(world).clone();
+    let orphans = K::orphans(&all, &world.pools, &sources(world), &means.build);
+    orphans.iter().for_each(|orphan| delete(world, orphan));
+    is_settled && orphans.is_empty()
 }
 
 fn sources(world: &World) -> Vec<Arc<MachineConfig>> {
@@ -114,9 +104,10 @@ fn time(now: Timestamp) -> Time {
     Time(to_second(now))
 }
 
-/// Says what was refused.
+/// Says what was refused, and what is worth knowing.
 fn tell(problems: &mut BTreeSet<String>, object: &str, report: &Report) {
     problems.extend(report.refused.iter().map(|refusal| format!("{object}: {}", refusal.message)));
+    problems.extend(report.notices.iter().map(|notice| format!("{object}: {notice}")));
     for pool in &report.pools {
         if let PoolOutcome::Failed(refusal) = &pool.outcome {
             problems.insert(format!("{object}, pool {}: {}", pool.pool, refusal.message));

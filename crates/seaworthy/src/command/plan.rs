@@ -19,20 +19,21 @@ use super::diff::Comparison;
 use super::{outlook, templates, workspace};
 use crate::cli::{Plan, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
+use crate::manifest::objects;
 use crate::{output, paint, remote};
 
 pub fn run(options: &Plan) -> Result<u8, Failure> {
     let texts = workspace::texts(&options.input)?;
     let mut manifests = Vec::new();
     let mut errors = Vec::new();
-    for text in &texts {
-        match text.documents() {
-            Ok(documents) => {
-                documents.iter().for_each(|(_, document)| flatten(document.to_json(), "", "", &mut manifests))
-            }
-            Err(error) => errors.push(error),
+    objects::each(&texts, &mut errors, &mut |object| {
+        let mut json = object.node.to_json();
+        json["kind"] = object.kind.into();
+        if let Some(version) = object.list_version.filter(|_| json.get("apiVersion").is_none()) {
+            json["apiVersion"] = version.into();
         }
-    }
+        manifests.push(json);
+    });
     if !errors.is_empty() {
         return Err(Failure::all_unreadable(errors));
     }
@@ -46,9 +47,10 @@ pub fn run(options: &Plan) -> Result<u8, Failure> {
     }
     if known.is_empty() {
         objections.iter().for_each(|objection| paint::error(&objection.to_string()));
-        return Err(Failure::unreadable(
-            "there is no MachineConfigPool, so nothing would come of these manifests; give pools, or leave --server-less away",
-        ));
+        let none = if objections.is_empty() { "there is no MachineConfigPool" } else { "no MachineConfigPool is left" };
+        return Err(Failure::unreadable(format!(
+            "{none}, so nothing would come of these manifests; give pools, or leave --server-less away"
+        )));
     }
     foresight.pools.retain(|pool| options.pool.is_empty() || options.pool.contains(&pool.name));
     match options.output {
@@ -58,23 +60,6 @@ pub fn run(options: &Plan) -> Result<u8, Failure> {
     let is_news = |pool: &PoolForesight| pool.failure.is_some() || differs(pool);
     let is_refused = objections.iter().any(|objection| objection.is_refusal);
     Ok(if is_refused || foresight.pools.iter().any(is_news) { WRONG } else { OK })
-}
-
-/// The objects of a manifest, lists taken apart.
-fn flatten(mut object: Value, kind: &str, version: &str, into: &mut Vec<Value>) {
-    for (key, implied) in [("kind", kind), ("apiVersion", version)] {
-        if object.get(key).is_none() && !implied.is_empty() && object.is_object() {
-            object[key] = implied.into();
-        }
-    }
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match (kind.strip_suffix("List"), object.get_mut("items").map(Value::take)) {
-        (Some(kind), Some(Value::Array(items))) => {
-            items.into_iter().for_each(|item| flatten(item, kind, &version, into));
-        }
-        _ => into.push(object),
-    }
 }
 
 /// What would be, and what the API says against the manifests.

@@ -172,7 +172,7 @@ async fn pause(of: &PoolOf, paused: bool) -> Result<u8, Failure> {
     let (client, _, pool) = read(of).await?;
     let name = &of.pool;
     if (pool.spec.paused == Some(true)) == paused {
-        paint::note(&format!("pool {name} is {} already", if paused { "paused" } else { "not paused" }));
+        paint::note(&format!("pool {name} is {}", if paused { "paused already" } else { "not paused" }));
         return Ok(OK);
     }
     patch(&client, name, &json!({"spec": {"paused": paused}})).await.map_err(Failure::unreadable)?;
@@ -203,7 +203,8 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
             }
             previous(&pool, &all).ok_or_else(|| {
                 Failure::unreadable(format!(
-                    "there is nothing to go back to: pool {name} has no rendered MachineConfig before {}",
+                    "there is nothing to go back to: pool {name} has no rendered MachineConfig before {}; `seaworthy rollout \
+                     history {name}` lists those that there are, and --to names one of them",
                     target.unwrap_or("its first")
                 ))
             })?
