@@ -15,7 +15,7 @@ use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::rollout::{self, Decision};
 use seaworthy_plan::{node_status, pool_status, targeting};
-use serde_json::{Value, json};
+use serde_json::json;
 use support::{NOW, annotate, decide, inputs, merge, node, pool};
 
 /// Something that happens beside the controller.

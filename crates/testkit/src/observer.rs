@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt as _};
@@ -115,27 +115,70 @@ async fn watch(client: Client, pool: String, seen: Arc<Mutex<Seen>>) {
         };
         let (mut of_nodes, mut of_pools) = (of_nodes.boxed(), of_pools.boxed());
         loop {
-            // Pools first: what was promised is promised before it is ordered.
-            tokio::select! {
-                biased;
-                event = of_pools.next() => match event {
-                    Some(Ok(WatchEvent::Added(found) | WatchEvent::Modified(found))) => note(&seen, |seen| seen.pool(&found)),
-                    Some(Ok(_)) => {}
-                    _ => break,
-                },
-                event = of_nodes.next() => match event {
-                    Some(Ok(WatchEvent::Added(found) | WatchEvent::Modified(found))) => note(&seen, |seen| seen.node(&found)),
-                    Some(Ok(WatchEvent::Deleted(found))) => note(&seen, |seen| seen.gone(&found.name_any())),
-                    Some(Ok(_)) => {}
-                    _ => break,
-                },
+            let heard = tokio::select! {
+                event = of_pools.next() => event.and_then(Result::ok).map(Heard::of_pool),
+                event = of_nodes.next() => event.and_then(Result::ok).map(Heard::of_node),
+            };
+            let mut all: Vec<Heard> = heard.into_iter().collect();
+            let has_ended = all.is_empty();
+            // Two watches tell in no common order: whatever both have to tell by now is put into that of revisions.
+            while let Some(Some(Ok(event))) = of_pools.next().now_or_never() {
+                all.push(Heard::of_pool(event));
+            }
+            while let Some(Some(Ok(event))) = of_nodes.next().now_or_never() {
+                all.push(Heard::of_node(event));
+            }
+            all.sort_by_key(|heard| heard.revision);
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            for heard in all {
+                match heard.what {
+                    Change::Pool(pool) => seen.pool(&pool),
+                    Change::Node(node) => seen.node(&node),
+                    Change::Gone(name) => seen.gone(&name),
+                    Change::Nothing => {}
+                }
+            }
+            if has_ended {
+                break;
             }
         }
     }
 }
 
-fn note(seen: &Mutex<Seen>, note: impl FnOnce(&mut Seen)) {
-    note(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+/// A change that was heard of.
+struct Heard {
+    revision: u64,
+    what: Change,
+}
+
+enum Change {
+    Pool(Box<MachineConfigPool>),
+    Node(Box<Node>),
+    Gone(String),
+    Nothing,
+}
+
+impl Heard {
+    fn of_pool(event: WatchEvent<MachineConfigPool>) -> Heard {
+        match event {
+            WatchEvent::Added(found) | WatchEvent::Modified(found) => {
+                Heard { revision: revision(found.resource_version()), what: Change::Pool(Box::new(found)) }
+            }
+            _ => Heard { revision: 0, what: Change::Nothing },
+        }
+    }
+
+    fn of_node(event: WatchEvent<Node>) -> Heard {
+        match event {
+            WatchEvent::Added(found) | WatchEvent::Modified(found) => {
+                Heard { revision: revision(found.resource_version()), what: Change::Node(Box::new(found)) }
+            }
+            WatchEvent::Deleted(found) => {
+                Heard { revision: revision(found.resource_version()), what: Change::Gone(found.name_any()) }
+            }
+            _ => Heard { revision: 0, what: Change::Nothing },
+        }
+    }
 }
 
 impl Seen {
