@@ -17,6 +17,7 @@ mod render;
 mod rollout;
 mod server;
 mod ssh_key;
+mod templates;
 mod up;
 mod value;
 mod workspace;

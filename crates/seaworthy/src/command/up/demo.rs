@@ -13,10 +13,11 @@ use seaworthy_api::vocabulary::machineconfiguration::{WORKER, node as annotation
 use seaworthy_controllers::making::Remote;
 use seaworthy_controllers::objects;
 use seaworthy_controllers::plane::NAMESPACE;
-use seaworthy_controllers::preview::{Outlook, foresee, outlook};
+use seaworthy_controllers::preview::{Outlook, foresee, outlook, strays};
 use seaworthy_controllers::snapshots::ClusterSnapshots;
 use seaworthy_controllers::world::World;
 use seaworthy_fetch::Policy;
+use seaworthy_generate::base::Templates;
 use serde_json::{Value, json};
 
 use super::super::contents::counted;
@@ -183,9 +184,9 @@ impl Story<'_> {
         after.apply(manifest, now).map_err(Failure::wrong)?;
         let snapshots = ClusterSnapshots::load(client, NAMESPACE).await.map_err(Failure::wrong)?;
         let remote = Remote { policy: Policy::default(), snapshots: Arc::new(snapshots), is_offline: true };
-        let mut foresight = foresee(&before, after, &plan::means(remote, now)).await;
+        let mut foresight = foresee(&before, after, &plan::means(remote, Templates::default(), now)).await;
         foresight.pools.retain(|pool| pool.name == WORKER);
-        plan::print_text(&foresight)
+        plan::print_text(&foresight, &[])
     }
 
     async fn look(&self) -> Result<Option<Moment>, Failure> {
@@ -214,7 +215,7 @@ impl Story<'_> {
     /// Tells how far a roll-out is: over what was told before on a terminal, elsewhere what is new whenever it is a node further.
     fn follow(&mut self, now: &Moment) -> Result<(), Failure> {
         let mut text = Vec::new();
-        write_status(&mut text, WORKER, &now.pool, &now.outlook)?;
+        write_status(&mut text, WORKER, &now.pool, &now.outlook, &strays(&now.world))?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let is_live = std::io::stdout().is_terminal();
         let is_news = |line: &&str| line.starts_with('[') || line.contains("Degraded: ");
