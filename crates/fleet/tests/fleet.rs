@@ -4,8 +4,10 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
@@ -151,4 +153,24 @@ async fn boots_take_the_time_that_they_are_given() {
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(3).await;
     assert!(start.elapsed() >= 3 * boot, "one after the other takes longer than {:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_gives_signs_of_life_as_often_as_it_should() {
+    let cluster = Embedded::start().await;
+    let mut world = World::start(cluster.client(), pace()).await;
+    let (start, day): (_, Timestamp) = (tokio::time::Instant::now(), "2026-01-01T00:00:00Z".parse().unwrap());
+    let clock = Arc::new(move || day + start.elapsed());
+    let pace = Pace { heartbeat: Some(Duration::from_secs(10)), ..pace() };
+    world.fleet = Fleet::start(world.client.clone(), Setup { pace, clock, ..Setup::new(world.client.clone()) });
+    world.fleet.add("w1", "worker").await.unwrap();
+    let ready = |node: &Node| {
+        let conditions = node.status.clone().unwrap_or_default().conditions.unwrap_or_default();
+        let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready").unwrap();
+        (ready.last_heartbeat_time.unwrap().0, ready.last_transition_time.unwrap().0)
+    };
+    let first = ready(&world.node("w1").await);
+    let minute = Duration::from_secs(60);
+    let node = world.until("w1", |node: &Node| ready(node).0 >= first.0 + minute).await;
+    assert_eq!(ready(&node).1, first.1, "it was ready all the time");
 }
