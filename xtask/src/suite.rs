@@ -12,7 +12,7 @@ use clap::Args;
 use crate::skips::FILE_VARIABLE;
 use crate::step::{Outcome, Run, Step};
 use crate::test_result::{TestResult, ignored_test};
-use crate::tool::{IGNITION_VALIDATE, UNSHARE, VALGRIND};
+use crate::tool::{DBUS_DAEMON, IGNITION_VALIDATE, SYSTEMCTL, UNSHARE, VALGRIND};
 use crate::workspace::{Workspace, shown};
 use crate::{bench, kube, layering, lint};
 
@@ -28,7 +28,12 @@ pub const STEPS: &[Step] = &[
     Step { name: "apiserver", group: "kubernetes", needs: &[], run: kube::lane::ours },
     // Before cargo's tests, which show the kubectl that it provides to our server.
     Step { name: "kubernetes", group: "kubernetes", needs: &[], run: kube::lane::real },
-    Step { name: "unit", group: "cargo-test", needs: &[&IGNITION_VALIDATE, &UNSHARE], run: unit },
+    Step {
+        name: "unit",
+        group: "cargo-test",
+        needs: &[&DBUS_DAEMON, &IGNITION_VALIDATE, &SYSTEMCTL, &UNSHARE],
+        run: unit,
+    },
     Step { name: "doc", group: "cargo-test", needs: &[], run: doc },
 ];
 

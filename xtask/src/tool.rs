@@ -27,6 +27,13 @@ pub const VALGRIND: Tool = Tool { program: "valgrind", package: "valgrind", vari
 /// Runs a test where mounts are its own, so that it can have a small disk to fill.
 pub const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux", variable: "SEAWORTHY_UNSHARE" };
 
+/// Enables units of a folder, for comparison with what ours does.
+pub const SYSTEMCTL: Tool = Tool { program: "systemctl", package: "systemd", variable: "SEAWORTHY_SYSTEMCTL" };
+
+/// A bus for the tests of units.
+pub const DBUS_DAEMON: Tool =
+    Tool { program: "dbus-daemon", package: "dbus-daemon", variable: "SEAWORTHY_DBUS_DAEMON" };
+
 /// Where a tool is, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {

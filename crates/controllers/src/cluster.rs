@@ -1,7 +1,7 @@
 //! The way to a cluster: a client from a kubeconfig, and what is said when the way is blocked.
 
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 pub use kube::Client;
@@ -45,6 +45,21 @@ pub async fn connect(file: Option<&Path>, context: Option<&str>) -> Result<Clien
     };
     config.connect_timeout = Some(PATIENCE);
     Client::try_from(config).map_err(|error| Blocked(format!("the kubeconfig cannot be used: {}", said(&error))))
+}
+
+/// When a kubeconfig and the files that it names were written last: whoever holds a client from it compares.
+pub fn written(file: &Path) -> Vec<(PathBuf, Option<SystemTime>)> {
+    let mut files = vec![file.to_owned()];
+    // One that cannot be read just now names nothing: that differs from what it named before.
+    let read = Kubeconfig::read_from(file).ok();
+    for user in read.iter().flat_map(|read| &read.auth_infos).filter_map(|user| user.auth_info.as_ref()) {
+        let named = [&user.client_certificate, &user.client_key, &user.token_file];
+        files.extend(named.into_iter().flatten().map(PathBuf::from));
+    }
+    let authorities = read.iter().flat_map(|read| &read.clusters).filter_map(|cluster| cluster.cluster.as_ref());
+    files.extend(authorities.filter_map(|cluster| cluster.certificate_authority.as_ref()).map(PathBuf::from));
+    let time = |file: &PathBuf| std::fs::metadata(file).and_then(|it| it.modified()).ok();
+    files.into_iter().map(|file| (file.clone(), time(&file))).collect()
 }
 
 async fn of(read: Kubeconfig, options: &KubeConfigOptions, place: &str) -> Result<Config, Blocked> {
@@ -111,4 +126,24 @@ pub async fn missing_definitions(client: &Client) -> Result<Vec<String>, Blocked
     let known: Vec<String> = found.items.iter().map(|definition| definition.name_any()).collect();
     let wanted = machineconfiguration::definitions().into_iter().chain(operator::definitions());
     Ok(wanted.map(|definition| definition.name_any()).filter(|name| !known.contains(name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_renewed_is_seen_through_the_kubeconfig_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, certificate) = (folder.path().join("kubeconfig"), folder.path().join("current.pem"));
+        let text = "apiVersion: v1\nkind: Config\nusers:\n- name: node\n  user: {client-certificate: current.pem}\n";
+        std::fs::write(&config, text).unwrap();
+        std::fs::write(&certificate, "old").unwrap();
+        let before = written(&config);
+        assert_eq!(before.iter().map(|(file, _)| file.as_path()).collect::<Vec<_>>(), [&config, &certificate]);
+        assert_eq!(written(&config), before);
+        let file = std::fs::File::options().write(true).open(&certificate).unwrap();
+        file.set_modified(SystemTime::now() + Duration::from_secs(1)).unwrap();
+        assert_ne!(written(&config), before);
+    }
 }

@@ -250,15 +250,15 @@ impl Life {
                 self.setup.settings,
                 self.setup.pace.rhythm,
             );
-            let daemon = daemon.with_turns(Arc::clone(&self.turns));
+            let mut daemon = daemon.with_turns(Arc::clone(&self.turns));
             let is_cut = tokio::select! {
                 () = Box::pin(daemon.run()) => false,
                 () = self.reset.notified() => true,
                 () = self.kubelet.beat(pace.heartbeat, &boot) => false,
             };
             if is_cut {
-                // What the daemon has under way must not go on after the boot: when nobody has a turn, it is over.
-                drop(self.turns.acquire_many(self.setup.at_once.max(1)).await);
+                // What the daemon has under way ends without power, and must not go on after the boot.
+                daemon.quiet().await;
                 tokio::time::sleep(pace.boot).await;
                 self.host.power_on(Unsynced::Lost);
             } else if self.host.is_reboot_asked() {

@@ -46,6 +46,9 @@ pub trait Host: Send + Sync {
     /// replaced. Missing directories above it are made (0755, of root).
     fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError>;
 
+    /// The same, and it survives a power cut as soon as the call has returned.
+    fn write_through(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError>;
+
     /// Makes a link, with whatever stood there replaced.
     fn symlink(&self, path: &str, target: &str) -> Result<(), HostError>;
 
@@ -68,7 +71,7 @@ pub trait Host: Send + Sync {
     /// Removes a directory with all that is in it; nothing there is fine.
     fn remove_directory(&self, path: &str) -> Result<(), HostError>;
 
-    /// Makes what other programs have written survive a power cut.
+    /// Makes everything that was changed so far survive a power cut, whoever has changed it.
     fn sync(&self) -> Result<(), HostError>;
 
     /// Whether a file came with the operating system.
@@ -125,6 +128,11 @@ pub trait Host: Send + Sync {
     /// Hears of changes at these paths, whoever makes them, until what is returned is dropped.
     fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError>;
 
+    /// Whether anything runs on it that could be told of a change.
+    fn is_running(&self) -> bool {
+        true
+    }
+
     /// Whether something stands at a path.
     fn exists(&self, path: &str) -> Result<bool, HostError> {
         Ok(self.entry(path)?.is_some())
@@ -148,6 +156,9 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     }
     fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
         (**self).write(path, bytes, attributes)
+    }
+    fn write_through(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
+        (**self).write_through(path, bytes, attributes)
     }
     fn symlink(&self, path: &str, target: &str) -> Result<(), HostError> {
         (**self).symlink(path, target)
@@ -226,5 +237,8 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     }
     fn watch(&self, paths: &[String], changed: Changed) -> Result<Watch, HostError> {
         (**self).watch(paths, changed)
+    }
+    fn is_running(&self) -> bool {
+        (**self).is_running()
     }
 }

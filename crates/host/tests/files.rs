@@ -237,10 +237,10 @@ fn kernel_arguments_through_grub_are_written_whole_so_twice_is_once() {
 
 #[test]
 fn a_program_that_never_ends_is_stopped() {
-    let machine = Machine::new(std::path::Path::new("/")).with_limit(Duration::from_millis(50));
+    let machine = Machine::default().with_limit(Duration::from_millis(50));
     let error = machine.run("sleep", &["600"]).unwrap_err();
     assert!(matches!(&error, HostError::Timeout { line, .. } if line == "sleep 600"), "{error}");
-    let machine = Machine::new(std::path::Path::new("/"));
+    let machine = Machine::default();
     assert_eq!(machine.run("echo", &["a b"]).unwrap().stdout, "a b\n");
     assert!(machine.run("no-such-program-here", &[]).unwrap_err().to_string().contains("no-such-program-here"));
 }

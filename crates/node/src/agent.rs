@@ -1,5 +1,7 @@
 //! The daemon over a machine: takes an order, does what can be done now, and says how it stands.
 
+use std::collections::BTreeMap;
+
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{Attributes, Host, HostError};
@@ -16,7 +18,7 @@ use crate::perform::{act, perform};
 use crate::steps::steps;
 use crate::target::{Target, TargetError};
 use crate::under_way::Resumed;
-use crate::{extensions, first_boot, places, validate};
+use crate::{certificates, extensions, first_boot, places, validate};
 
 pub(crate) const PUBLIC: Attributes = Attributes::of_root(0o644);
 
@@ -86,6 +88,25 @@ impl<H: Host> Agent<H> {
     /// The same, and looks whether somebody has changed the machine.
     pub fn check(&mut self, order: &Order, say: &mut dyn FnMut(State)) -> Report {
         self.report(order, say, true)
+    }
+
+    /// Puts away what only a first boot needs (server-and-daemon.md, B6).
+    pub fn prepare(&self) -> Result<(), HostError> {
+        if self.host.exists(places::ENCAPSULATED)? {
+            self.host.rename(places::ENCAPSULATED, places::ENCAPSULATED_DONE)?;
+        }
+        if self.host.exists(places::IGNITION_PRESET)? {
+            self.host.remove(places::IGNITION_PRESET)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps files right that go around configurations, on a machine on which nothing is under way; says which were not.
+    pub fn keep_right(&self, wanted: &BTreeMap<String, (Vec<u8>, u32)>) -> Result<Vec<String>, String> {
+        match self.on_disk().map_err(|failure| failure.reason)? {
+            Some(target) => certificates::keep_right(&self.host, &target, wanted).map_err(|error| error.to_string()),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Brings an update that a cut or a crash has interrupted to its end, without any order; says whether the machine is about
@@ -258,10 +279,10 @@ impl<H: Host> Agent<H> {
 
     pub(crate) fn store_current(&self, text: &[u8], image: Option<&str>) -> Result<(), HostError> {
         match image {
-            Some(image) => self.host.write(places::CURRENT_IMAGE, image.as_bytes(), PUBLIC)?,
+            Some(image) => self.host.write_through(places::CURRENT_IMAGE, image.as_bytes(), PUBLIC)?,
             None => self.host.remove(places::CURRENT_IMAGE)?,
         }
-        self.host.write(places::CURRENT_CONFIG, text, PUBLIC)
+        self.host.write_through(places::CURRENT_CONFIG, text, PUBLIC)
     }
 
     /// What the update does to the node.

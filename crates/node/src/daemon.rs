@@ -1,13 +1,15 @@
 //! The shell: reads the node's order from the API, has the [`Agent`] follow it, and writes down how it stands.
 //!
-//! - It needs its own node's credentials and no more: it reads its Node, the MachineConfigs that it names and the disruption
-//!   policies, and writes annotations of its Node and events about it.
+//! - It needs its own node's credentials and no more: it reads its Node, the MachineConfigs that it names, the disruption
+//!   policies and the ControllerConfig, and writes annotations of its Node and events about it.
 //! - The order is read anew before every attempt, so whatever was ordered meanwhile counts.
-//! - An API that is away changes nothing on the machine: what is under way goes on, and what is to be said is said later.
+//! - An API that is away changes nothing on the machine: what a cut has interrupted is brought to its end before anybody is
+//!   asked, what is under way goes on, and what is to be said is said later.
+//! - The node's MachineConfigNode is derived from these annotations by the roll-out controller: one writer for each object.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as Plain, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -16,17 +18,20 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource as _};
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigSpec};
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::Annotation;
-use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
+use seaworthy_api::vocabulary::machineconfiguration::{
+    CONTROLLER_CONFIG, MACHINE_CONFIGURATION, State, node as annotation,
+};
 use seaworthy_host::{Host, HostError};
 use seaworthy_plan::policy::of_cluster;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Mutex, Notify, Semaphore};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::agent::{Agent, Settings};
+use crate::certificates;
 use crate::monitor::Monitor;
 use crate::order::{Again, Config, Order, Report};
 use crate::places;
@@ -62,7 +67,7 @@ impl Default for Rhythm {
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// The API did not answer as it should.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", causes(source))]
     Api {
         /// What was tried.
         what: String,
@@ -91,8 +96,13 @@ pub struct Daemon<H> {
     rhythm: Rhythm,
     recorder: Recorder,
     specs: Vec<(String, Arc<MachineConfigSpec>)>,
+    /// What the ControllerConfig wants kept right.
+    kept: Kept,
     turns: Option<Arc<Semaphore>>,
 }
+
+/// Files with their permissions, as the ControllerConfig wants them.
+type Kept = Arc<Plain<Arc<BTreeMap<String, (Vec<u8>, u32)>>>>;
 
 impl<H: Host + 'static> Daemon<H> {
     /// The daemon of a node, over its machine.
@@ -106,6 +116,7 @@ impl<H: Host + 'static> Daemon<H> {
             agent: Arc::new(Mutex::new(Agent::new(host, settings))),
             rhythm,
             specs: Vec::new(),
+            kept: Kept::default(),
             turns: None,
         }
     }
@@ -115,11 +126,35 @@ impl<H: Host + 'static> Daemon<H> {
         Daemon { turns: Some(turns), ..self }
     }
 
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // Nobody closes it; if somebody did, all would have their turn.
+        Arc::clone(self.turns.as_ref()?).acquire_owned().await.ok()
+    }
+
+    /// Goes on with another client: credentials are renewed from time to time.
+    pub fn reconnect(&mut self, client: Client) {
+        let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(self.name.clone()) };
+        self.nodes = Api::all(client.clone());
+        self.recorder = Recorder::new(client.clone(), reporter);
+        self.client = client;
+    }
+
+    /// Done when nothing is under way on the machine. Whoever ends the process waits for it: ending in the middle of an update
+    /// would be survived, and would take it back.
+    pub fn quiet(&self) -> impl Future<Output = ()> + use<H> {
+        let agent = Arc::clone(&self.agent);
+        async move { drop(agent.lock().await) }
+    }
+
     /// Follows orders until the machine is about to boot, or for ever.
-    pub async fn run(mut self) {
+    pub async fn run(&mut self) {
+        if self.begin().await {
+            return;
+        }
         let changed = Arc::new(Notify::new());
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let watch = watch(self.nodes.clone(), config, Arc::clone(&changed));
+        let certificates = follow(Api::all(self.client.clone()), Arc::clone(&self.kept), Arc::clone(&changed));
         let work = async {
             let mut retry = self.rhythm.first_retry;
             let mut is_checking = false;
@@ -159,7 +194,31 @@ impl<H: Host + 'static> Daemon<H> {
         };
         tokio::select! {
             () = watch => {}
+            () = certificates => {}
             () = work => {}
+        }
+    }
+
+    /// Brings what was under way to its end; says whether the machine is about to boot.
+    async fn begin(&self) -> bool {
+        let mut agent = Arc::clone(&self.agent).lock_owned().await;
+        let turn = self.turn().await;
+        let begun = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            let is_rebooting = agent.recover();
+            is_rebooting.and_then(|it| agent.prepare().map(|()| it).map_err(|error| error.to_string()))
+        });
+        match begun.await {
+            Ok(Ok(is_rebooting)) => is_rebooting,
+            // Whatever it is, the first attempt meets it again, and says so on the node.
+            Ok(Err(error)) => {
+                tracing::warn!(node = self.name, "{error}");
+                false
+            }
+            Err(error) => {
+                tracing::warn!(node = self.name, "{error}");
+                false
+            }
         }
     }
 
@@ -197,12 +256,9 @@ impl<H: Host + 'static> Daemon<H> {
         let agent = Arc::clone(&self.agent);
         let runtime = tokio::runtime::Handle::current();
         let (nodes, name) = (self.nodes.clone(), self.name.clone());
+        let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let mut agent = agent.lock_owned().await;
-        let turn = match &self.turns {
-            // Nobody closes it; if somebody did, all would have their turn.
-            Some(turns) => Arc::clone(turns).acquire_owned().await.ok(),
-            None => None,
-        };
+        let turn = self.turn().await;
         let task = tokio::task::spawn_blocking(move || {
             // It ends with the work, also if nobody waits for that any longer.
             let _turn = turn;
@@ -215,7 +271,17 @@ impl<H: Host + 'static> Daemon<H> {
                 };
                 runtime.block_on(write);
             };
-            if is_checking { agent.check(&order, &mut say) } else { agent.sync(&order, &mut say) }
+            let mut report = if is_checking { agent.check(&order, &mut say) } else { agent.sync(&order, &mut say) };
+            if report.state == State::Done && !report.is_rebooting && report.again != Again::Now {
+                match agent.keep_right(&kept) {
+                    Ok(written) => written.iter().for_each(|path| tracing::info!(path, "written")),
+                    Err(why) => {
+                        (report.state, report.again) = (State::Degraded, Again::Backoff);
+                        report.reason = format!("certificates of the ControllerConfig: {why}");
+                    }
+                }
+            }
+            report
         });
         let report = match task.await {
             Ok(report) => report,
@@ -394,6 +460,22 @@ async fn watch(nodes: Api<Node>, config: watcher::Config, changed: Arc<Notify>) 
     }
 }
 
+/// Keeps what the ControllerConfig wants at hand. A cluster without one wants nothing.
+async fn follow(configs: Api<ControllerConfig>, kept: Kept, changed: Arc<Notify>) {
+    let config = watcher::Config::default().fields(&format!("metadata.name={CONTROLLER_CONFIG}"));
+    let mut changes = pin!(watcher(configs, config).default_backoff().applied_objects());
+    while let Some(change) = changes.next().await {
+        let Ok(config) = change else { continue };
+        let wanted = Arc::new(certificates::wanted(&config.spec));
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its status changes more often than anything that is of interest.
+        if *kept != wanted {
+            *kept = wanted;
+            changed.notify_one();
+        }
+    }
+}
+
 /// The annotations that others write.
 fn order_of(node: &Node) -> BTreeMap<String, String> {
     let ours = [
@@ -406,6 +488,20 @@ fn order_of(node: &Node) -> BTreeMap<String, String> {
     ];
     let text = |key: &Annotation| Some((key.as_str().to_owned(), key.of(&node.metadata)?.to_owned()));
     ours.iter().filter_map(text).collect()
+}
+
+/// An error with its causes, each said once: the outermost names neither the address nor what is wrong with it.
+fn causes(error: &kube::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        let text = next.to_string();
+        if !said.contains(&text) {
+            said = format!("{said}: {text}");
+        }
+        cause = next.source();
+    }
+    said
 }
 
 /// A reason as long as an annotation may be.

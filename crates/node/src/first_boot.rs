@@ -74,7 +74,7 @@ pub(crate) fn boot_into(host: &dyn Host, change: &BootChange, boot_id: &str) -> 
         }
         boots.push_str(boot_id);
         boots.push('\n');
-        host.write(ATTEMPTS_FILE, boots.as_bytes(), Attributes::of_root(0o644))?;
+        host.write_through(ATTEMPTS_FILE, boots.as_bytes(), Attributes::of_root(0o644))?;
     }
     host.stage(change)?;
     host.reboot("completes the first boot")

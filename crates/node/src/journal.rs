@@ -12,6 +12,9 @@
 //!
 //! Before the first change everything that will change is kept, and then one file is written: from that moment on the journal
 //! holds. Whatever it says to be done can be done twice. The end is the removal of that file.
+//!
+//! Changes reach the disk when they like. Only between two phases everything must have: so an update costs a few waits for the
+//! disk, however many files it changes.
 
 use seaworthy_host::{Attributes, BootChange, Entry, Host, HostError, Kind};
 use seaworthy_plan::disruption::Action;
@@ -190,13 +193,14 @@ impl Journal {
             });
         }
         host.write(&next(), next_config.as_bytes(), PRIVATE)?;
+        host.sync()?;
         self.save(host)
     }
 
-    /// Writes how far it is.
+    /// Writes how far it is. What it says to be done has reached the disk before.
     pub fn save(&self, host: &dyn Host) -> Result<(), HostError> {
         let text = serde_json::to_string_pretty(self).map_err(|error| HostError::file("write", &place(), error))?;
-        host.write(&place(), text.as_bytes(), PRIVATE)
+        host.write_through(&place(), text.as_bytes(), PRIVATE)
     }
 
     /// The journal, if an update is under way.
@@ -218,7 +222,10 @@ impl Journal {
 
     /// Ends it.
     pub fn end(host: &dyn Host) -> Result<(), HostError> {
+        host.sync()?;
         host.remove(&place())?;
+        // One that came back would be followed again, over whatever has been done since.
+        host.sync()?;
         host.remove_directory(places::JOURNAL)
     }
 

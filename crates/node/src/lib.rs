@@ -12,10 +12,12 @@
 //! | what is on the machine? | [`observed`] |
 //! | what is to be done? | [`steps`], [`kernel_arguments`], [`extensions`], [`flags`] |
 //! | what is done next, and what is said? | [`decide`], [`order`], [`agent`] |
+//! | what is kept right beside a configuration? | [`certificates`] |
 //! | is the machine what it should be? | [`validate`], [`proof`], [`monitor`] |
 //! | what does a new machine do first? | [`first_boot`] |
 
 pub mod agent;
+pub mod certificates;
 pub mod daemon;
 pub mod decide;
 pub mod extensions;

@@ -88,7 +88,8 @@ pub fn observe(host: &dyn Host, old: &Target, new: &Target) -> Result<Observed, 
         };
         observed.originals.insert(path.clone(), original);
         // Asking costs a process: only what is about to be replaced for the first time, or given back.
-        let is_first = !old.paths.contains_key(path) && original == Original::Unknown;
+        let stands = observed.paths.get(path) != Some(&Found::Nothing);
+        let is_first = stands && !old.paths.contains_key(path) && original == Original::Unknown;
         let is_given_back = !new.paths.contains_key(path) && original == Original::Kept;
         if is_first || is_given_back {
             observed.vendor.insert(path.clone(), host.vendor(path)?);

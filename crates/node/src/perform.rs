@@ -41,13 +41,17 @@ pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
 
 /// Takes everything back that a journal's steps may have done.
 pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
-    let enabled_now = |unit: &str| -> Result<bool, HostError> {
-        Ok(matches!(host.unit_state(unit)?, UnitState::Enabled | UnitState::EnabledRuntime))
-    };
     // Links of the new content go while the new content is there.
     for (unit, _) in &journal.units {
-        if enabled_now(unit)? {
-            host.disable(&[unit])?;
+        match host.unit_state(unit)? {
+            UnitState::Enabled | UnitState::EnabledRuntime => host.disable(&[unit])?,
+            // After a cut its links may be there without it.
+            UnitState::NotFound => {
+                if let Err(HostError::Off) = host.disable(&[unit]) {
+                    return Err(HostError::Off);
+                }
+            }
+            _ => {}
         }
     }
     for before in journal.before.iter().rev() {

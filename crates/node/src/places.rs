@@ -29,10 +29,13 @@ pub const IGNITION_PRESET: &str = "/etc/systemd/system-preset/20-ignition.preset
 /// Has secrets in it; its mode is set right after each update.
 pub const KUBECONFIG: &str = "/etc/kubernetes/kubeconfig";
 
-const CLOUD_CA: &str = "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem";
+/// Certificates of the cloud.
+pub const CLOUD_CA: &str = "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem";
 const USER_CA: &str = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
-const PULL_SECRET: &str = "/etc/mco/internal-registry-pull-secret.json";
-const REGISTRY_CAS: &str = "/etc/docker/certs.d/";
+/// The way into the cluster's own registry.
+pub const PULL_SECRET: &str = "/etc/mco/internal-registry-pull-secret.json";
+/// Certificates of registries.
+pub const REGISTRY_CAS: &str = "/etc/docker/certs.d/";
 
 /// Whether a file is written by somebody else once the node has joined.
 pub fn is_written_elsewhere(path: &str) -> bool {

@@ -193,7 +193,7 @@ impl<H: Host> Agent<H> {
 
     fn judge(&self, verdict: &Verdict) -> Result<(), HostError> {
         let text = serde_json::to_vec(verdict).map_err(|error| HostError::file("write", places::ESCALATED, error))?;
-        self.host.write(places::ESCALATED, &text, PUBLIC)
+        self.host.write_through(places::ESCALATED, &text, PUBLIC)
     }
 
     pub(crate) fn forget_other_verdicts(&self, desired: &str) -> Result<(), HostError> {

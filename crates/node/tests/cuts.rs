@@ -187,7 +187,16 @@ fn assert_same(found: &Snapshot, wanted: &Snapshot, what: &str) {
 
 #[rstest]
 fn a_cut_at_every_call_ends_in_the_old_state_or_in_the_new_one(
-    #[values(Unsynced::Kept, Unsynced::Lost)] unsynced: Unsynced,
+    #[values(
+        Unsynced::Kept,
+        Unsynced::Lost,
+        Unsynced::Mixed(1),
+        Unsynced::Mixed(2),
+        Unsynced::Mixed(3),
+        Unsynced::Mixed(4),
+        Unsynced::Mixed(5)
+    )]
+    unsynced: Unsynced,
 ) {
     for (kind, old, new) in kinds() {
         let (before, after, calls) = ends(&old, &new);
@@ -256,7 +265,7 @@ fn a_second_cut_while_the_first_is_recovered_from_changes_nothing() {
                 if !node.host.is_off() {
                     node.host.cut();
                 }
-                node.host.power_on(Unsynced::Lost);
+                node.host.power_on(Unsynced::Mixed(nth as u64));
                 node.host.cut_at(second);
                 node.restart();
                 while let Ok(true) = node.agent.recover() {
@@ -265,7 +274,7 @@ fn a_second_cut_while_the_first_is_recovered_from_changes_nothing() {
                 }
                 let is_cut = node.host.is_off();
                 if is_cut {
-                    recovered(&mut node, Unsynced::Kept);
+                    recovered(&mut node, Unsynced::Mixed(second as u64));
                 }
                 let found = state(&node);
                 let what = format!("{kind}, cut at {nth} of {calls}, then at {second}: {:#?}", node.host.calls());

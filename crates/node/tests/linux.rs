@@ -178,3 +178,17 @@ fn a_daemon_that_dies_in_the_middle_is_taken_back_by_the_next() {
     assert_eq!(machine.text(&format!("{QUIET}/a")).unwrap(), "new");
     assert!(!Path::new(&journal).exists());
 }
+
+#[test]
+fn packages_are_asked_only_for_what_stands_where_a_file_comes() {
+    let Some(mut machine) = machine(&config("first", &files(vec![]))) else { return };
+    std::fs::create_dir_all(machine.at("/usr/bin")).unwrap();
+    std::fs::write(machine.at("/usr/bin/dpkg"), "").unwrap();
+    std::fs::create_dir_all(machine.at(QUIET)).unwrap();
+    std::fs::write(machine.at(QUIET).join("theirs"), "theirs").unwrap();
+    let new = ["theirs", "a", "b", "c"].map(|name| file(&format!("{QUIET}/{name}"), "ours"));
+    assert_eq!(machine.obey(&config("new", &files(new.to_vec()))).state, State::Done);
+    let lines = machine.lines.0.lock().unwrap();
+    let asked: Vec<&String> = lines.iter().filter(|line| line.starts_with("dpkg")).collect();
+    assert_eq!(asked, [&format!("dpkg -S {QUIET}/theirs")]);
+}

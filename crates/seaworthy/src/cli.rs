@@ -173,6 +173,18 @@ pub enum Command {
     /// Prints its address. Ends by Ctrl-C.
     #[command(after_help = SERVER_EXAMPLES)]
     Server(Server),
+    /// Run the node daemon, which brings its machine to the configuration that its node is ordered to run
+    ///
+    /// It follows the annotations of one Node, with the credentials of that node and no others: writes files, units, keys and
+    /// what the next boot needs, with the least disruption that is correct, and says how it stands in annotations and events.
+    /// After a power cut the machine is in the old configuration or in the new one, never between.
+    ///
+    /// With a --root other than / the machine is a folder: files are real, but no program is started, no service is told, and
+    /// no machine is booted.
+    ///
+    /// Prints the node's name when it begins. Ends by Ctrl-C, after what is under way.
+    #[command(after_help = DAEMON_EXAMPLES)]
+    Daemon(Daemon),
     /// Run all of it on this machine: a control plane, the controllers, the Ignition endpoint, and simulated machines
     ///
     /// For trying things out: nothing else is needed, and nothing outside of one folder is touched. The machines are in
@@ -369,6 +381,28 @@ pub struct Controllers {
     /// Install missing definitions and the namespace first
     #[arg(long)]
     pub install: bool,
+    /// How to log
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct Daemon {
+    /// The node that this machine is
+    #[arg(long, value_name = "NAME", required_unless_present = "first_boot")]
+    pub node_name: Option<String>,
+    /// The root filesystem of the machine
+    #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
+    pub root: PathBuf,
+    /// The node's own credentials [default: var/lib/kubelet/kubeconfig below --root]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Put right what somebody has changed on the machine, rather than only report it
+    #[arg(long)]
+    pub repair: bool,
+    /// Before the kubelet starts: complete what Ignition could not do, and end
+    #[arg(long, conflicts_with_all = ["node_name", "kubeconfig", "repair"])]
+    pub first_boot: bool,
     /// How to log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -814,6 +848,17 @@ Examples:
 
   # For an endpoint that asks for none
   seaworthy ignition stub --pool worker --server 10.0.0.2:22623 --ca ca.crt";
+
+const DAEMON_EXAMPLES: &str = "\
+Examples:
+  # On a node
+  seaworthy daemon --node-name $(hostname)
+
+  # In a container that has the machine's root at /host
+  chroot /host /usr/local/bin/seaworthy daemon --node-name $NODE_NAME
+
+  # A machine that is only a folder
+  seaworthy daemon --node-name w1 --root w1.root --kubeconfig w1.kubeconfig";
 
 const SERVER_EXAMPLES: &str = "\
 Examples:

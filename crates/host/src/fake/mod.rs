@@ -112,13 +112,19 @@ impl FakeHost {
 
     /// The same with an owner.
     pub fn put_of(&self, path: &str, bytes: &[u8], attributes: Attributes) {
-        self.lock().tree.put(path, Item::file(bytes, attributes));
+        let mut state = self.lock();
+        state.tree.put(path, Item::file(bytes, attributes));
+        state.make_safe(path);
+        drop(state);
         self.tell(path);
     }
 
     /// Takes a file away, as somebody else on the machine would.
     pub fn take(&self, path: &str) {
-        self.lock().tree.items.remove(path);
+        let mut state = self.lock();
+        state.tree.items.remove(path);
+        state.make_safe(path);
+        drop(state);
         self.tell(path);
     }
 
@@ -166,14 +172,14 @@ impl FakeHost {
     pub fn add_user(&self, name: &str, user: User) {
         let mut state = self.lock();
         state.users.insert(name.to_owned(), user);
-        state.synced_users = state.users.clone();
+        state.safe.users = state.users.clone();
     }
 
     /// Takes an account away.
     pub fn remove_user(&self, name: &str) {
         let mut state = self.lock();
         state.users.remove(name);
-        state.synced_users = state.users.clone();
+        state.safe.users = state.users.clone();
     }
 
     /// Changes what is booted.
@@ -186,6 +192,7 @@ impl FakeHost {
         let mut state = self.lock();
         state.settings.insert(path.to_owned(), value.to_owned());
         state.tree.put(path, Item::file(format!("{value}\n").as_bytes(), Attributes::of_root(0o644)));
+        state.make_safe(path);
     }
 
     /// What a service has read of a file.
@@ -230,6 +237,15 @@ impl Host for FakeHost {
     fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
         checked(path)?;
         self.act("write", path)?.tree.place(path, Item::file(bytes, attributes), "write")
+    }
+
+    fn write_through(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
+        checked(path)?;
+        let mut state = self.act("write", path)?;
+        state.tree.place(path, Item::file(bytes, attributes), "write")?;
+        let at = state.tree.resolved(path);
+        state.make_safe(&at);
+        Ok(())
     }
 
     fn symlink(&self, path: &str, target: &str) -> Result<(), HostError> {
@@ -303,9 +319,7 @@ impl Host for FakeHost {
     }
 
     fn sync(&self) -> Result<(), HostError> {
-        let mut state = self.act("sync", "")?;
-        state.synced_enabled = state.enabled.clone();
-        state.synced_users = state.users.clone();
+        self.act("sync", "")?.make_all_safe();
         Ok(())
     }
 

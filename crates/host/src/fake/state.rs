@@ -9,9 +9,9 @@ use crate::{Boot, BootChange, Changed, Driver, HostError, Kernel, Output, UnitSt
 pub(super) struct State {
     pub(super) tree: Tree,
     pub(super) enabled: BTreeSet<String>,
-    pub(super) synced_enabled: BTreeSet<String>,
     pub(super) users: BTreeMap<String, User>,
-    pub(super) synced_users: BTreeMap<String, User>,
+    /// What has reached the disk.
+    pub(super) safe: Safe,
     pub(super) vendor: BTreeSet<String>,
     pub(super) has_packages: bool,
     pub(super) services: BTreeMap<String, Service>,
@@ -30,6 +30,14 @@ pub(super) struct State {
     /// Who listens for which paths.
     pub(super) watches: BTreeMap<u64, (BTreeSet<String>, Changed)>,
     pub(super) watched: u64,
+}
+
+/// What has reached the disk.
+#[derive(Default)]
+pub(super) struct Safe {
+    pub(super) tree: Tree,
+    pub(super) enabled: BTreeSet<String>,
+    pub(super) users: BTreeMap<String, User>,
 }
 
 pub(super) struct Fault {
@@ -71,8 +79,7 @@ impl State {
         let mut state = State {
             tree: Tree::default(),
             enabled: BTreeSet::new(),
-            synced_enabled: BTreeSet::new(),
-            synced_users: users.clone(),
+            safe: Safe { users: users.clone(), ..Safe::default() },
             users,
             vendor: BTreeSet::new(),
             has_packages: false,

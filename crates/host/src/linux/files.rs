@@ -1,16 +1,18 @@
 //! Files below a directory handle. The kernel itself keeps every path below it (`openat2` with `RESOLVE_IN_ROOT`), so a link
 //! in a configuration or on the machine leads nowhere else.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, ResolveFlags, Stat, Uid, XattrFlags, chownat, fchmod, fchown,
-    fgetxattr, fsetxattr, fsync, linkat, mkdirat, open, openat2, readlinkat, renameat, statat, symlinkat, syncfs,
-    unlinkat,
+    fgetxattr, fsetxattr, fstat, fsync, linkat, mkdirat, open, openat2, readlinkat, renameat, statat, symlinkat,
+    syncfs, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -24,6 +26,8 @@ pub(super) struct Files {
     root: OwnedFd,
     /// Tells the names of files that are not finished apart.
     made: AtomicU64,
+    /// Filesystems with changes that may not have reached the disk, by number, each with a folder of it.
+    unsynced: Mutex<BTreeMap<u64, OwnedFd>>,
 }
 
 impl Files {
@@ -31,7 +35,7 @@ impl Files {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
         let root = open(root, flags, Mode::empty())
             .map_err(|errno| HostError::file("open", &root.to_string_lossy(), errno))?;
-        Ok(Files { root, made: AtomicU64::new(0) })
+        Ok(Files { root, made: AtomicU64::new(0), unsynced: Mutex::default() })
     }
 
     pub(super) fn entry(&self, path: &str) -> Result<Option<Entry>, HostError> {
@@ -97,10 +101,37 @@ impl Files {
     /// Says whether nothing stood there.
     pub(super) fn write(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<bool, HostError> {
         let (folder, name) = self.made_folder(path)?;
-        let old_label = self.label_of(&folder, name);
-        self.replace(&folder, name, path, "write", |temporary| {
+        let is_new = self.write_to(&folder, name, path, bytes, attributes, false)?;
+        self.changed(folder);
+        Ok(is_new)
+    }
+
+    /// The same, and it is on the disk when the call returns.
+    pub(super) fn write_through(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<bool, HostError> {
+        let is_folder_there = self.folder(path)?.is_some();
+        let (folder, name) = self.made_folder(path)?;
+        let is_new = self.write_to(&folder, name, path, bytes, attributes, true)?;
+        fsync(&folder).map_err(|errno| HostError::file("write", path, errno))?;
+        if !is_folder_there {
+            self.changed(folder);
+            self.sync()?;
+        }
+        Ok(is_new)
+    }
+
+    fn write_to(
+        &self,
+        folder: &OwnedFd,
+        name: &str,
+        path: &str,
+        bytes: &[u8],
+        attributes: Attributes,
+        is_through: bool,
+    ) -> Result<bool, HostError> {
+        let old_label = self.label_of(folder, name);
+        self.replace(folder, name, path, "write", |temporary| {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = openat2(&folder, temporary, flags, Mode::RUSR | Mode::WUSR, ResolveFlags::IN_ROOT)
+            let file = openat2(folder, temporary, flags, Mode::RUSR | Mode::WUSR, ResolveFlags::IN_ROOT)
                 .map_err(|errno| errno.to_string())?;
             let mut file = File::from(file);
             file.write_all(bytes).map_err(|error| error.to_string())?;
@@ -109,7 +140,7 @@ impl Files {
             if let Some(label) = &old_label {
                 fsetxattr(&file, LABEL, label, XattrFlags::empty()).map_err(|errno| errno.to_string())?;
             }
-            fsync(&file).map_err(|errno| errno.to_string())
+            if is_through { fsync(&file).map_err(|errno| errno.to_string()) } else { Ok(()) }
         })?;
         Ok(old_label.is_none())
     }
@@ -118,7 +149,9 @@ impl Files {
         let (folder, name) = self.made_folder(path)?;
         self.replace(&folder, name, path, "link", |temporary| {
             symlinkat(target, &folder, temporary).map_err(|errno| errno.to_string())
-        })
+        })?;
+        self.changed(folder);
+        Ok(())
     }
 
     /// Says whether nothing stood there.
@@ -133,7 +166,7 @@ impl Files {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let made = openat2(&folder, name, flags, Mode::empty(), ResolveFlags::IN_ROOT).map_err(fault)?;
         set(&made, attributes).map_err(fault)?;
-        fsync(&made).and_then(|()| fsync(&folder)).map_err(fault)?;
+        self.changed(folder);
         Ok(is_new)
     }
 
@@ -142,7 +175,9 @@ impl Files {
         let Some((folder, name)) = self.folder(path)? else { return Err(fault(Errno::NOENT)) };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat2(&folder, name, flags, Mode::empty(), ResolveFlags::IN_ROOT).map_err(fault)?;
-        set(&file, attributes).and_then(|()| fsync(&file)).map_err(fault)
+        set(&file, attributes).map_err(fault)?;
+        self.changed(folder);
+        Ok(())
     }
 
     pub(super) fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
@@ -156,7 +191,9 @@ impl Files {
                 Err(Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => self.copy(from, &folder, temporary),
                 other => other.map_err(|errno| format!("{errno} (kept from {from})")),
             }
-        })
+        })?;
+        self.changed(folder);
+        Ok(())
     }
 
     fn copy(&self, from: &str, folder: &OwnedFd, temporary: &str) -> Result<(), String> {
@@ -181,7 +218,7 @@ impl Files {
         {
             fsetxattr(&file, LABEL, &label, XattrFlags::empty()).map_err(|errno| errno.to_string())?;
         }
-        fsync(&file).map_err(|errno| errno.to_string())
+        Ok(())
     }
 
     pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
@@ -189,14 +226,18 @@ impl Files {
         let Some((source, source_name)) = self.folder(from)? else { return Err(fault(Errno::NOENT)) };
         let (folder, name) = self.made_folder(to)?;
         renameat(&source, source_name, &folder, name).map_err(fault)?;
-        fsync(&folder).and_then(|()| fsync(&source)).map_err(fault)
+        self.changed(folder);
+        Ok(())
     }
 
     pub(super) fn remove(&self, path: &str) -> Result<(), HostError> {
         let fault = |errno: Errno| HostError::file("remove", path, errno);
         let Some((folder, name)) = self.folder(path)? else { return Ok(()) };
         match unlinkat(&folder, name, AtFlags::empty()) {
-            Ok(()) => fsync(&folder).map_err(fault),
+            Ok(()) => {
+                self.changed(folder);
+                Ok(())
+            }
             Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(fault(errno)),
         }
@@ -214,19 +255,43 @@ impl Files {
         }
         let Some((folder, name)) = self.folder(path)? else { return Ok(()) };
         unlinkat(&folder, name, AtFlags::REMOVEDIR).map_err(fault)?;
-        fsync(&folder).map_err(fault)
+        self.changed(folder);
+        Ok(())
     }
 
+    /// One call for each filesystem, however many files were changed: a call for each file would have the disk finish a
+    /// write of its own for each.
     pub(super) fn sync(&self) -> Result<(), HostError> {
+        // Where other programs write for us: links of units, passwords.
         for path in ["etc", "var"] {
-            let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-            match openat2(&self.root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
-                Ok(folder) => syncfs(&folder).map_err(|errno| HostError::file("sync", path, errno))?,
-                Err(Errno::NOENT) => {}
+            match self.open_folder(path) {
+                Ok(folder) => self.changed(folder),
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
                 Err(errno) => return Err(HostError::file("sync", path, errno)),
             }
         }
+        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        for folder in unsynced.values() {
+            // What fails stays on the list.
+            syncfs(folder).map_err(|errno| HostError::file("sync", "/", errno))?;
+        }
+        unsynced.clear();
         Ok(())
+    }
+
+    /// Notes that something in a folder may not have reached the disk.
+    fn changed(&self, folder: OwnedFd) {
+        // A folder that is open can be looked at; if not, the others are synced.
+        let Ok(stat) = fstat(&folder) else { return };
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).entry(stat.st_dev).or_insert(folder);
+    }
+
+    /// Whether a file came with an image: what ostree merged into `/etc` stands below `/usr/etc` too.
+    pub(super) fn is_of_image(&self, path: &str) -> Result<bool, HostError> {
+        match path.strip_prefix("/etc/") {
+            Some(below) => Ok(self.entry(&format!("/usr/etc/{below}"))?.is_some()),
+            None => Ok(false),
+        }
     }
 
     /// The folder of a path, and the path's last part; `None` if there is no such folder.
@@ -271,7 +336,7 @@ impl Files {
                     }
                     let made = self.open_folder(&above[..end]).map_err(fault)?;
                     // Whatever the mask of the process is.
-                    fchmod(&made, Mode::from_raw_mode(0o755)).and_then(|()| fsync(&at)).map_err(fault)?;
+                    fchmod(&made, Mode::from_raw_mode(0o755)).map_err(fault)?;
                     made
                 }
                 Err(errno) => return Err(fault(errno)),
@@ -299,8 +364,7 @@ impl Files {
             .map_err(fault);
         // A move onto another name of the same file does nothing, not even that.
         let _ = unlinkat(folder, temporary.as_str(), AtFlags::empty());
-        result?;
-        fsync(folder).map_err(|errno| fault(errno.to_string()))
+        result
     }
 
     /// The label of what stands there; empty if it has none, `None` if nothing stands there.

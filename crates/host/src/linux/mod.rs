@@ -1,10 +1,10 @@
-//! A Linux machine: files below a directory handle, everything else through the machine's own programs.
-//!
-//! Units go through `systemctl`. Systemd's D-Bus interface would save a process per call; it would stand here, behind
-//! [`Programs`]'s neighbours in `units.rs`, and nothing above would notice.
+//! A Linux machine: files below a directory handle, units over D-Bus, everything else through the machine's own programs.
 
 mod boot;
+mod bus;
 mod files;
+mod folder;
+mod installed;
 mod programs;
 mod units;
 mod users;
@@ -12,26 +12,37 @@ mod watch;
 
 use std::path::Path;
 
+pub use folder::FolderHost;
 pub use programs::{Machine, Programs};
 
 use crate::{Attributes, Boot, BootChange, Changed, Entry, Host, HostError, Output, UnitState, User, Vendor, Watch};
+use bus::{Bus, Job, Wish};
 use files::Files;
 
 /// A Linux machine.
 pub struct LinuxHost {
     files: Files,
     programs: Box<dyn Programs>,
+    /// Where systemd and logind are asked; programs stand in where nobody answers.
+    bus: Option<Bus>,
 }
 
 impl LinuxHost {
-    /// The machine whose root filesystem is at `root`: `/` for our own, another folder when it is mounted there.
-    pub fn open(root: &Path) -> Result<Self, HostError> {
-        Self::with_programs(root, Box::new(Machine::new(root)))
+    /// The machine that we run on. One whose root filesystem is elsewhere is a [`FolderHost`].
+    pub fn open() -> Result<Self, HostError> {
+        let host = Self::with_programs(Path::new("/"), Box::new(Machine::default()))?;
+        Ok(LinuxHost { bus: Some(Bus::new(None)), ..host })
     }
 
-    /// The same, with programs run by somebody else.
+    /// A machine with its root filesystem here, and programs run by somebody else.
     pub fn with_programs(root: &Path, programs: Box<dyn Programs>) -> Result<Self, HostError> {
-        Ok(LinuxHost { files: Files::open(root)?, programs })
+        Ok(LinuxHost { files: Files::open(root)?, programs, bus: None })
+    }
+
+    /// The same, with systemd on a bus of this address.
+    pub fn with_bus(root: &Path, programs: Box<dyn Programs>, address: &str) -> Result<Self, HostError> {
+        let host = Self::with_programs(root, programs)?;
+        Ok(LinuxHost { bus: Some(Bus::new(Some(address))), ..host })
     }
 
     /// Runs a program that must end well.
@@ -72,6 +83,11 @@ impl Host for LinuxHost {
         if is_new { self.label(path) } else { Ok(()) }
     }
 
+    fn write_through(&self, path: &str, bytes: &[u8], attributes: Attributes) -> Result<(), HostError> {
+        let is_new = self.files.write_through(path, bytes, attributes)?;
+        if is_new { self.label(path) } else { Ok(()) }
+    }
+
     fn symlink(&self, path: &str, target: &str) -> Result<(), HostError> {
         self.files.symlink(path, target)?;
         self.label(path)
@@ -106,10 +122,7 @@ impl Host for LinuxHost {
     }
 
     fn vendor(&self, path: &str) -> Result<Vendor, HostError> {
-        // What ostree merged into /etc came from /usr/etc.
-        if let Some(below) = path.strip_prefix("/etc/")
-            && self.files.entry(&format!("/usr/etc/{below}"))?.is_some()
-        {
+        if self.files.is_of_image(path)? {
             return Ok(Vendor::Owned);
         }
         for (program, option) in [("rpm", "-qf"), ("dpkg", "-S")] {
@@ -143,36 +156,36 @@ impl Host for LinuxHost {
     }
 
     fn enable(&self, units: &[&str]) -> Result<(), HostError> {
-        units::all(self, "enable", units)
+        units::all(self, Wish::Enable, units)
     }
 
     fn disable(&self, units: &[&str]) -> Result<(), HostError> {
-        units::all(self, "disable", units)
+        units::all(self, Wish::Disable, units)
     }
 
     fn preset(&self, units: &[&str]) -> Result<(), HostError> {
-        units::all(self, "preset", units)
+        units::all(self, Wish::Preset, units)
     }
 
     fn daemon_reload(&self) -> Result<(), HostError> {
-        self.must("systemctl", &["daemon-reload"]).map(drop)
+        units::daemon_reload(self)
     }
 
     fn reload(&self, unit: &str) -> Result<(), HostError> {
-        self.must("systemctl", &["reload", "--", unit]).map(drop)
+        units::job(self, Job::Reload, unit)
     }
 
     fn restart(&self, unit: &str) -> Result<(), HostError> {
-        let result = self.must("systemctl", &["restart", "--", unit]);
+        let result = units::job(self, Job::Restart, unit);
         // Hosts without that unit have the program behind it.
         if result.is_err() && unit == "coreos-update-ca-trust.service" && self.has("update-ca-trust")? {
             return self.must("update-ca-trust", &[]).map(drop);
         }
-        result.map(drop)
+        result
     }
 
     fn is_active(&self, unit: &str) -> Result<bool, HostError> {
-        Ok(self.programs.run("systemctl", &["is-active", "--quiet", "--", unit])?.is_success())
+        units::is_active(self, unit)
     }
 
     fn boot(&self) -> Result<Boot, HostError> {
@@ -188,10 +201,7 @@ impl Host for LinuxHost {
     }
 
     fn reboot(&self, reason: &str) -> Result<(), HostError> {
-        // A unit of its own, so that the end of our own service does not end it.
-        let description = format!("--description=seaworthy: {reason}");
-        let unit = "--unit=machine-config-daemon-reboot";
-        self.must("systemd-run", &[unit, "--collect", &description, "systemctl", "reboot"]).map(drop)
+        units::reboot(self, reason)
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {

@@ -1,7 +1,6 @@
 //! Programs of the machine, run with a limit.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::{HostError, Output};
 
 /// Longer than the slowest service takes to stop before systemd kills it, and than an image takes to arrive.
-const LIMIT: Duration = Duration::from_secs(15 * 60);
+pub(super) const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// As much as anybody reads of what a program says.
 const KEPT: usize = 1024 * 1024;
 const SAID: usize = 1024;
@@ -22,16 +21,16 @@ pub trait Programs: Send + Sync {
 
 /// Runs programs on the machine itself.
 pub struct Machine {
-    root: Option<PathBuf>,
     limit: Duration,
 }
 
-impl Machine {
-    /// Programs below `root`.
-    pub fn new(root: &Path) -> Self {
-        Machine { root: (root != Path::new("/")).then(|| root.to_owned()), limit: LIMIT }
+impl Default for Machine {
+    fn default() -> Self {
+        Machine { limit: LIMIT }
     }
+}
 
+impl Machine {
     /// The same with another limit.
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
@@ -41,14 +40,7 @@ impl Machine {
 
 impl Programs for Machine {
     fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
-        let mut command = match &self.root {
-            Some(root) => {
-                let mut command = Command::new("chroot");
-                command.arg(root).arg(program);
-                command
-            }
-            None => Command::new(program),
-        };
+        let mut command = Command::new(program);
         let fault = |why: std::io::Error| HostError::Command {
             line: line(program, arguments),
             status: "not started".to_owned(),

@@ -1,9 +1,13 @@
-//! Units through `systemctl`.
+//! Units over D-Bus, and through `systemctl` where nobody answers there.
 
 use super::LinuxHost;
+use super::bus::{BusError, Job, Wish};
 use crate::{Host as _, HostError, UnitState};
 
 pub(super) fn state(host: &LinuxHost, unit: &str) -> Result<UnitState, HostError> {
+    if let Some(state) = asked(host.bus.as_ref().map(|bus| bus.unit_state(unit)))? {
+        return Ok(state);
+    }
     // Its exit code says only whether the unit is enabled; a word there always is.
     let output = host.run("systemctl", &["is-enabled", "--", unit])?;
     let word = output.stdout.lines().next().unwrap_or_default().trim();
@@ -14,11 +18,52 @@ pub(super) fn state(host: &LinuxHost, unit: &str) -> Result<UnitState, HostError
 }
 
 /// One call for all units: each call makes systemd read all its units.
-pub(super) fn all(host: &LinuxHost, verb: &str, units: &[&str]) -> Result<(), HostError> {
-    if units.is_empty() {
+pub(super) fn all(host: &LinuxHost, wish: Wish, units: &[&str]) -> Result<(), HostError> {
+    if units.is_empty() || asked(host.bus.as_ref().map(|bus| bus.wish(wish, units)))?.is_some() {
         return Ok(());
     }
-    let mut arguments = vec![verb, "--"];
+    let mut arguments = vec![wish.verb(), "--"];
     arguments.extend(units);
     host.must("systemctl", &arguments).map(drop)
+}
+
+pub(super) fn daemon_reload(host: &LinuxHost) -> Result<(), HostError> {
+    match asked(host.bus.as_ref().map(super::bus::Bus::daemon_reload))? {
+        Some(()) => Ok(()),
+        None => host.must("systemctl", &["daemon-reload"]).map(drop),
+    }
+}
+
+pub(super) fn job(host: &LinuxHost, job: Job, unit: &str) -> Result<(), HostError> {
+    match asked(host.bus.as_ref().map(|bus| bus.job(job, unit)))? {
+        Some(()) => Ok(()),
+        None => host.must("systemctl", &[job.verb(), "--", unit]).map(drop),
+    }
+}
+
+pub(super) fn is_active(host: &LinuxHost, unit: &str) -> Result<bool, HostError> {
+    match asked(host.bus.as_ref().map(|bus| bus.is_active(unit)))? {
+        Some(is_active) => Ok(is_active),
+        None => Ok(host.run("systemctl", &["is-active", "--quiet", "--", unit])?.is_success()),
+    }
+}
+
+pub(super) fn reboot(host: &LinuxHost, reason: &str) -> Result<(), HostError> {
+    // Whatever logind says against it, systemd may still do it.
+    if let Some(Ok(())) = host.bus.as_ref().map(super::bus::Bus::reboot) {
+        return Ok(());
+    }
+    // A unit of its own, so that the end of our own service does not end it.
+    let description = format!("--description=seaworthy: {reason}");
+    let unit = "--unit=machine-config-daemon-reboot";
+    host.must("systemd-run", &[unit, "--collect", &description, "systemctl", "reboot"]).map(drop)
+}
+
+/// What came back over the bus; `None` if another way has to be tried.
+fn asked<T>(answer: Option<Result<T, BusError>>) -> Result<Option<T>, HostError> {
+    match answer {
+        None | Some(Err(BusError::Away)) => Ok(None),
+        Some(Ok(answer)) => Ok(Some(answer)),
+        Some(Err(BusError::Refused(error))) => Err(error),
+    }
 }

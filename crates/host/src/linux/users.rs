@@ -2,7 +2,10 @@
 //! boot without a network.
 
 use super::files::Files;
-use crate::{HostError, User};
+use crate::{Entry, HostError, User};
+
+/// Hashes of passwords.
+pub(super) const SHADOW: &str = "/etc/shadow";
 
 pub(super) fn user(files: &Files, name: &str) -> Result<Option<User>, HostError> {
     let Some(line) = line(files, "/etc/passwd", name)? else { return Ok(None) };
@@ -13,7 +16,7 @@ pub(super) fn user(files: &Files, name: &str) -> Result<Option<User>, HostError>
     let number = |text: &str| {
         text.parse().map_err(|_| HostError::file("read", "/etc/passwd", format!("the line of {name} has no number")))
     };
-    let shadow = self::line(files, "/etc/shadow", name)?;
+    let shadow = self::line(files, SHADOW, name)?;
     let password = shadow.as_deref().and_then(|line| line.split(':').nth(1)).unwrap_or("*").to_owned();
     Ok(Some(User { uid: number(uid)?, gid: number(gid)?, home: (*home).to_owned(), password }))
 }
@@ -22,6 +25,22 @@ pub(super) fn group(files: &Files, name: &str) -> Result<Option<u32>, HostError>
     let Some(line) = line(files, "/etc/group", name)? else { return Ok(None) };
     let number = line.split(':').nth(2).and_then(|text| text.parse().ok());
     number.map(Some).ok_or_else(|| HostError::file("read", "/etc/group", format!("the line of {name} has no number")))
+}
+
+/// The hashes with another one for an account, and what stands there now.
+pub(super) fn with_password(files: &Files, name: &str, hash: &str) -> Result<(String, Entry), HostError> {
+    let unknown = || HostError::file("change", SHADOW, format!("there is no line of {name}"));
+    let entry = files.entry(SHADOW)?.ok_or_else(unknown)?;
+    let text = files.read(SHADOW)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if hash.contains([':', '\n']) || !text.lines().any(|line| line.split(':').next() == Some(name)) {
+        return Err(unknown());
+    }
+    let lines = text.lines().map(|line| match line.splitn(3, ':').collect::<Vec<_>>().as_slice() {
+        [user, _, rest] if *user == name => format!("{user}:{hash}:{rest}\n"),
+        _ => format!("{line}\n"),
+    });
+    Ok((lines.collect(), entry))
 }
 
 /// The line that begins with a name. What came with the operating system stands below `/usr/lib` on ostree machines.

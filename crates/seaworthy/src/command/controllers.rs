@@ -71,7 +71,8 @@ fn read_templates(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     Ok(found)
 }
 
-fn log(format: LogFormat) {
+/// Has everything that is worth knowing written to standard error.
+pub(super) fn log(format: LogFormat) {
     use std::io::IsTerminal as _;
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
     // A second logger would be a mistake of this program's; there is none.

@@ -4,6 +4,7 @@ mod apiserver;
 mod contents;
 mod controllers;
 mod crds;
+mod daemon;
 mod diff;
 mod explain;
 mod ignition;
@@ -38,6 +39,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Crds(options) => crds::run(&options)?,
         Command::Apiserver(options) => apiserver::run(&options)?,
         Command::Server(options) => server::run(&options)?,
+        Command::Daemon(options) => daemon::run(&options)?,
         Command::Up(options) => up::run(&options)?,
         Command::Completions { shell } => pages::completions(shell)?,
         Command::Man { dir, command } => pages::manual(dir.as_deref(), &command)?,

@@ -70,6 +70,7 @@ fn every_command_has_a_page_and_its_help() {
         "crds",
         "apiserver",
         "server",
+        "daemon",
         "up",
         "pages",
     ]

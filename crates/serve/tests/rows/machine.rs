@@ -7,7 +7,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_host::{FolderHost, Host as _};
 use seaworthy_ignition::{Node, Version, body_of};
+use seaworthy_node::observed::{found, observe};
+use seaworthy_node::perform::perform;
+use seaworthy_node::{Step, Target, steps, validate};
 use seaworthy_serve::access::Keys;
 use seaworthy_serve::answers::{Answers, Pools};
 use seaworthy_serve::content::Dish;
@@ -169,6 +173,7 @@ async fn machine_boots_from_the_endpoint() {
         skip("SKIPPED ignition: the stage files needs root; only the stage fetch was run\n");
     }
     let house = House::open(guarded(&objects)).await;
+    let mut taken_over = 0;
     for object in &objects {
         let name = object.metadata.name.as_deref().unwrap();
         let machine = Machine::new(&program, &stub(&house, name, WORD));
@@ -183,7 +188,42 @@ async fn machine_boots_from_the_endpoint() {
         let files = machine.stage("files").await;
         assert!(files.status.success(), "{name}: {}", said(&files));
         assert_written(&machine.root(), &served, name);
+        taken_over += usize::from(is_taken_over(&machine.root(), object, name));
     }
+    assert!(!is_root || taken_over >= 3, "{taken_over}");
+}
+
+/// What Ignition has written is what the daemon wants to find, and what it would have written itself; `false` for what a
+/// daemon does not do, such as files that are appended to.
+fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
+    let Ok(target) = Target::parse(name, &object.spec, None) else { return false };
+    let theirs = FolderHost::open(root).unwrap();
+    // As systemd does it at the first boot.
+    for unit in target.units.keys() {
+        let _ = theirs.preset(&[unit]);
+    }
+    let is_boot = |finding: &validate::Finding| finding.aspect == validate::Aspect::Boot;
+    let findings: Vec<_> =
+        validate::validate(&theirs, &target).unwrap().into_iter().filter(|it| !is_boot(it)).collect();
+    assert!(findings.is_empty(), "{}", validate::message(&target, &findings));
+
+    let folder = tempfile::tempdir().unwrap();
+    let ours = FolderHost::open(folder.path()).unwrap();
+    let nothing = Target::parse("nothing", &Default::default(), None).unwrap();
+    for step in steps(&nothing, &target, &observe(&ours, &nothing, &target).unwrap()).unwrap() {
+        if !matches!(step, Step::Boot(_)) {
+            perform(&ours, &step).unwrap();
+        }
+    }
+    for path in target.paths.keys() {
+        assert_eq!(found(&ours, path).unwrap(), found(&theirs, path).unwrap(), "{name}: {path}");
+    }
+    for (unit, wanted) in &target.units {
+        if wanted.is_enabled.is_some() {
+            assert_eq!(ours.unit_state(unit).unwrap(), theirs.unit_state(unit).unwrap(), "{name}: {unit}");
+        }
+    }
+    true
 }
 
 /// Every file and unit of a config is on the disk, as it says.

@@ -1,0 +1,105 @@
+//! `seaworthy daemon`.
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use seaworthy_controllers::cluster;
+use seaworthy_host::{FolderHost, Host, LinuxHost};
+use seaworthy_node::first_boot::{FirstBoot, first_boot};
+use seaworthy_node::{Daemon as Follower, Rhythm, Settings};
+
+use super::apiserver::stopped;
+use crate::cli::Daemon;
+use crate::failure::{Failure, OK};
+use crate::paint;
+
+/// Where a kubelet keeps the credentials of its node.
+const CREDENTIALS: &str = "var/lib/kubelet/kubeconfig";
+
+/// How often they are looked at: a kubelet renews its certificate long before the old one ends.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Follows orders until it is told to stop.
+pub fn run(options: &Daemon) -> Result<u8, Failure> {
+    let host = open(&options.root)?;
+    super::controllers::log(options.log_format);
+    let Some(name) = options.node_name.as_deref().filter(|_| !options.first_boot) else {
+        return complete(&*host);
+    };
+    // Never an administrator's: a node that is taken over is worth no more than itself.
+    let credentials = options.kubeconfig.clone().unwrap_or_else(|| options.root.join(CREDENTIALS));
+    let runtime = super::outlook::runtime()?;
+    let result = runtime.block_on(async {
+        let mut known = cluster::written(&credentials);
+        let client = cluster::connect(Some(&credentials), None).await.map_err(Failure::unreadable)?;
+        let settings = Settings { is_repairing: options.repair };
+        let mut daemon = Follower::new(client, name, Arc::clone(&host), settings, Rhythm::default());
+        let mut stopped = pin!(stopped());
+        println!("{name}");
+        loop {
+            tokio::select! {
+                () = follow(&mut daemon, &*host) => {}
+                () = renewed(&credentials, &known) => {
+                    let now = cluster::written(&credentials);
+                    match cluster::connect(Some(&credentials), None).await {
+                        Ok(client) => {
+                            tracing::info!("the credentials were read again");
+                            daemon.reconnect(client);
+                        }
+                        // They may be half written; when they are whole, they have changed again.
+                        Err(error) => tracing::warn!("the credentials that were read before are used: {error}"),
+                    }
+                    known = now;
+                }
+                () = &mut stopped => break,
+            }
+        }
+        daemon.quiet().await;
+        Ok(OK)
+    });
+    runtime.shutdown_background();
+    result
+}
+
+/// Follows orders, from one boot to the next.
+async fn follow(daemon: &mut Follower<Arc<dyn Host>>, host: &dyn Host) {
+    loop {
+        daemon.run().await;
+        if host.is_running() {
+            // The machine is about to boot, and ends us with everything else.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Done when the credentials are others than those that are known.
+async fn renewed(credentials: &Path, known: &[(PathBuf, Option<SystemTime>)]) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if cluster::written(credentials) != known {
+            return;
+        }
+    }
+}
+
+fn open(root: &Path) -> Result<Arc<dyn Host>, Failure> {
+    let is_ours = root.canonicalize().is_ok_and(|root| root == Path::new("/"));
+    if is_ours {
+        let host = LinuxHost::open().map_err(Failure::unreadable)?;
+        return Ok(Arc::new(host));
+    }
+    let host = FolderHost::open(root).map_err(Failure::unreadable)?;
+    paint::note(&format!("{}: a folder; no service is told, and no machine is booted", root.display()));
+    Ok(Arc::new(host))
+}
+
+/// Completes the first boot.
+fn complete(host: &dyn Host) -> Result<u8, Failure> {
+    match first_boot(host).map_err(Failure::wrong)? {
+        FirstBoot::Complete => println!("complete"),
+        FirstBoot::Rebooting => println!("rebooting"),
+    }
+    Ok(OK)
+}
