@@ -151,8 +151,14 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Who may hold a Kubernetes client.
-const KUBE_CLIENT_USERS: &[&str] =
-    &["seaworthy-runtime", "seaworthy-controllers", "seaworthy-serve", "seaworthy-node", "seaworthy-fleet", "seaworthy-testkit"];
+const KUBE_CLIENT_USERS: &[&str] = &[
+    "seaworthy-runtime",
+    "seaworthy-controllers",
+    "seaworthy-serve",
+    "seaworthy-node",
+    "seaworthy-fleet",
+    "seaworthy-testkit",
+];
 
 /// Features of `kube` that bring its client in.
 const KUBE_CLIENT_FEATURES: &[&str] = &["client", "runtime", "ws", "oauth", "oidc"];
