@@ -257,8 +257,8 @@ impl Life {
                 () = self.kubelet.beat(pace.heartbeat, &boot) => false,
             };
             if is_cut {
-                // What the daemon has under way must not go on after the boot: when nobody has a turn, it is over.
-                drop(self.turns.acquire_many(self.setup.at_once.max(1)).await);
+                // What the daemon has under way ends without power, and must not go on after the boot.
+                daemon.quiet().await;
                 tokio::time::sleep(pace.boot).await;
                 self.host.power_on(Unsynced::Lost);
             } else if self.host.is_reboot_asked() {

@@ -4,11 +4,15 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
+use kube::runtime::{WatchStreamExt as _, watcher};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_fleet::{Fleet, Pace, Setup, Workload};
@@ -45,6 +49,16 @@ async fn node_looks_as_its_kubelet_makes_it_and_boots_into_its_order() {
 async fn config_that_a_machine_refuses_degrades_one_node_and_the_revert_reaches_it_first() {
     let cluster = Cluster::start().await;
     let world = World::with_workers(cluster.client(), pace(), 3).await;
+    // Whoever has failed says why, until it has succeeded.
+    let nodes: Api<Node> = Api::all(world.client.clone());
+    let mut seen = Box::pin(watcher(nodes, watcher::Config::default()).default_backoff().applied_objects());
+    let silent = tokio::spawn(async move {
+        while let Some(node) = seen.next().await {
+            if node.is_ok_and(|node| is_degraded(&node) && said(&node, annotation::REASON).is_empty()) {
+                return;
+            }
+        }
+    });
     world.apply("50-bad", file("/usr/share/banner", "x")).await;
     let is_bad =
         |pool: &MachineConfigPool| pool.status.as_ref().is_some_and(|status| status.degraded_machine_count == Some(1));
@@ -69,6 +83,8 @@ async fn config_that_a_machine_refuses_degrades_one_node_and_the_revert_reaches_
         assert_eq!(world.fleet.boots(other), 1);
     }
     assert!(!is_degraded(&world.node(&name).await));
+    assert!(!silent.is_finished(), "a node has failed, and its reason was empty");
+    silent.abort();
     // And taken away, it is gone from all.
     world.api::<MachineConfig>().delete("50-bad", &Default::default()).await.unwrap();
     world.until("worker", |pool| support::target(pool) != Some(wanted.as_str())).await;
@@ -151,4 +167,24 @@ async fn boots_take_the_time_that_they_are_given() {
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(3).await;
     assert!(start.elapsed() >= 3 * boot, "one after the other takes longer than {:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn node_gives_signs_of_life_as_often_as_it_should() {
+    let cluster = Embedded::start().await;
+    let mut world = World::start(cluster.client(), pace()).await;
+    let (start, day): (_, Timestamp) = (tokio::time::Instant::now(), "2026-01-01T00:00:00Z".parse().unwrap());
+    let clock = Arc::new(move || day + start.elapsed());
+    let pace = Pace { heartbeat: Some(Duration::from_secs(10)), ..pace() };
+    world.fleet = Fleet::start(world.client.clone(), Setup { pace, clock, ..Setup::new(world.client.clone()) });
+    world.fleet.add("w1", "worker").await.unwrap();
+    let ready = |node: &Node| {
+        let conditions = node.status.clone().unwrap_or_default().conditions.unwrap_or_default();
+        let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready").unwrap();
+        (ready.last_heartbeat_time.unwrap().0, ready.last_transition_time.unwrap().0)
+    };
+    let first = ready(&world.node("w1").await);
+    let minute = Duration::from_secs(60);
+    let node = world.until("w1", |node: &Node| ready(node).0 >= first.0 + minute).await;
+    assert_eq!(ready(&node).1, first.1, "it was ready all the time");
 }

@@ -10,8 +10,8 @@ use support::{World, file, pace};
 
 /// What a node costs is printed: `cargo test -p seaworthy-fleet --test many -- --nocapture`.
 #[tokio::test(flavor = "multi_thread")]
-async fn hundreds_of_nodes_follow_an_order_in_one_process() {
-    const NODES: usize = 150;
+async fn more_than_a_hundred_nodes_follow_an_order_in_one_process() {
+    const NODES: usize = 120;
     let cluster = Cluster::start().await;
     let world = World::with_workers(cluster.client(), pace(), 1).await;
     let (memory, threads) = used();

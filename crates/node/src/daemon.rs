@@ -29,7 +29,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{
 use seaworthy_host::{Host, HostError};
 use seaworthy_plan::policy::of_cluster;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Mutex, Notify, Semaphore};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::agent::{Agent, Settings};
 use crate::certificates;
@@ -127,6 +127,11 @@ impl<H: Host + 'static> Daemon<H> {
         Daemon { turns: Some(turns), ..self }
     }
 
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // Nobody closes it; if somebody did, all would have their turn.
+        Arc::clone(self.turns.as_ref()?).acquire_owned().await.ok()
+    }
+
     /// Goes on with another client: credentials are renewed from time to time.
     pub fn reconnect(&mut self, client: Client) {
         let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(self.name.clone()) };
@@ -203,7 +208,9 @@ impl<H: Host + 'static> Daemon<H> {
     /// Brings what was under way to its end; says whether the machine is about to boot.
     async fn begin(&self) -> bool {
         let mut agent = Arc::clone(&self.agent).lock_owned().await;
+        let turn = self.turn().await;
         let begun = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
             let is_rebooting = agent.recover();
             is_rebooting.and_then(|it| agent.prepare().map(|()| it).map_err(|error| error.to_string()))
         });
@@ -266,11 +273,7 @@ impl<H: Host + 'static> Daemon<H> {
         let (nodes, name) = (self.nodes.clone(), self.name.clone());
         let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let mut agent = agent.lock_owned().await;
-        let turn = match &self.turns {
-            // Nobody closes it; if somebody did, all would have their turn.
-            Some(turns) => Arc::clone(turns).acquire_owned().await.ok(),
-            None => None,
-        };
+        let turn = self.turn().await;
         let task = tokio::task::spawn_blocking(move || {
             // It ends with the work, also if nobody waits for that any longer.
             let _turn = turn;

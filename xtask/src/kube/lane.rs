@@ -24,7 +24,7 @@ use crate::suite::cargo_test;
 use crate::workspace::shown;
 
 /// Test binaries that start their clusters with `Cluster::start` of the test kit and must hold on both servers.
-const SUITES: [&str; 4] = ["cluster", "controller", "plane", "endpoint"];
+const SUITES: [&str; 5] = ["cluster", "controller", "plane", "endpoint", "fleet"];
 /// Those of them that can do without the controllers of Kubernetes.
 const BARE_SUITES: [&str; 2] = ["controller", "endpoint"];
 

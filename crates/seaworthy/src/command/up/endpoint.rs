@@ -53,6 +53,7 @@ impl Endpoint {
         let certificates = Arc::new(Certificates::load(files, tls::VERSIONS).map_err(Failure::unreadable)?);
 
         let folder = data.join(TOKENS);
+        // The data folder is its owner's alone, and so is what is in it.
         std::fs::create_dir_all(&folder)
             .map_err(|error| Failure::unreadable(format!("cannot make {}: {error}", folder.display())))?;
         let token = token(server, &folder.join("token"))?;

@@ -50,6 +50,7 @@ fn role() -> Value {
             rule("", &["events"], &["create", "patch"]),
             rule("events.k8s.io", &["events"], &["create", "patch"]),
             rule("machineconfiguration.openshift.io", &["machineconfigs"], &["get"]),
+            rule("machineconfiguration.openshift.io", &["controllerconfigs"], &["get", "list", "watch"]),
             rule("operator.openshift.io", &["machineconfigurations"], &["get"]),
         ],
     })
