@@ -66,7 +66,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
     shell("seaworthy-runtime", &[API, FIELDS]),
-    shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, RUNTIME]),
+    shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME]),
     shell("seaworthy-serve", &[API, IGNITION, RENDER]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-testkit", EVERYTHING),

@@ -8,6 +8,7 @@ use kube::Resource;
 use kube::core::ObjectMeta;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeStatus, MachineConfigPool};
 use seaworthy_plan::change::{Change, Event, Reference};
+use seaworthy_runtime::applier::Written;
 use seaworthy_runtime::{Applier, Cache, Events, Gravity, WriteError};
 use serde::Deserialize;
 
@@ -70,11 +71,13 @@ async fn one(applier: &Applier, caches: &Caches, change: Change) -> Result<(), W
         // Written at the revision that was decided on, whatever the caches have learned since.
         Change::Patch { object, patch } if object.kind == "Node" => {
             let seen = Node { metadata: metadata(object), ..Node::default() };
-            written(&caches.nodes, applier.patch(&seen, patch).await)
+            let patched = applier.patch(&seen, patch).await;
+            written(&caches.nodes, or_anew(applier, &caches.nodes, &seen, patched).await)
         }
         Change::Patch { object, patch } if object.kind == "MachineConfigPool" => {
             let seen = MachineConfigPool { metadata: metadata(object), ..MachineConfigPool::default() };
-            written(&caches.pools, applier.patch(&seen, patch).await)
+            let patched = applier.patch(&seen, patch).await;
+            written(&caches.pools, or_anew(applier, &caches.pools, &seen, patched).await)
         }
         Change::Evict { pod } => applier.evict(&Pod { metadata: metadata(pod), ..Pod::default() }).await,
         Change::Apply { object } => match serde_json::from_value::<MachineConfigNode>(object) {
@@ -113,6 +116,23 @@ fn metadata(object: Reference) -> ObjectMeta {
 fn unexpected(what: &dyn std::fmt::Display) -> Result<(), WriteError> {
     tracing::error!(%what, "this change is not one that a pool needs");
     Ok(())
+}
+
+/// Reads an object anew that was written at an old revision. Whoever is overtaken sees less than others do; deciding on the
+/// same again would be refused again, and meanwhile everything else that comes of it is written against theirs.
+pub async fn or_anew<K: Written>(
+    applier: &Applier,
+    cache: &Cache<K>,
+    object: &K,
+    result: Result<K, WriteError>,
+) -> Result<K, WriteError> {
+    let name = object.meta().name.as_deref().unwrap_or_default();
+    if result.as_ref().is_err_and(WriteError::is_conflict)
+        && let Ok(Some(found)) = applier.read::<K>(name).await
+    {
+        cache.wrote(found);
+    }
+    result
 }
 
 fn written<K: Resource>(cache: &Cache<K>, result: Result<K, WriteError>) -> Result<(), WriteError> {

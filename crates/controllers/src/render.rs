@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::making::{self, Made, Remote, Surroundings, targeted};
+use crate::perform::or_anew;
 use crate::snapshots::ClusterSnapshots;
 use crate::writes::{is_rendered, sources};
 
@@ -178,7 +179,8 @@ impl RenderController {
             return Ok(Arc::clone(pool));
         }
         let patch = json!({"spec": {"configuration": configuration}});
-        let patched = self.applier.patch(&**pool, patch).await?;
+        let patched = self.applier.patch(&**pool, patch).await;
+        let patched = or_anew(&self.applier, &caches.pools, &**pool, patched).await?;
         caches.pools.wrote(patched.clone());
         Ok(Arc::new(patched))
     }
@@ -204,7 +206,9 @@ impl RenderController {
             tracing::warn!(pool = pool.name_any(), reason = failure.reason.as_str(), failure.message, "not rendered");
         }
         let patch = json!({"status": {"conditions": conditions}});
-        self.context.caches.pools.wrote(self.applier.patch_status(pool, patch).await?);
+        let pools = &self.context.caches.pools;
+        let reported = self.applier.patch_status(pool, patch).await;
+        pools.wrote(or_anew(&self.applier, pools, pool, reported).await?);
         Ok(())
     }
 

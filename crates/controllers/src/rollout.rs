@@ -34,7 +34,7 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::drains::Drains;
-use crate::perform::{perform, perform_in_order, tell};
+use crate::perform::{or_anew, perform, perform_in_order, tell};
 use crate::writes::is_rendered;
 
 /// How long a node that was given an order has to answer before its MachineConfigNode says that it has not: mostly it
@@ -243,7 +243,8 @@ impl RolloutController {
         self.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
         // The promise above has made a new revision, which is in the cache.
         if let Some((status, object)) = decision.status.zip(caches.pools.named(name)) {
-            caches.pools.wrote(self.applier.patch_status(&*object, json!({"status": status})).await?);
+            let reported = self.applier.patch_status(&*object, json!({"status": status})).await;
+            caches.pools.wrote(or_anew(&self.applier, &caches.pools, &*object, reported).await?);
             for event in &decision.events {
                 tell(&self.events, caches, event).await;
             }

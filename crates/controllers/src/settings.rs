@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use kube::Resource;
-use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig};
+use seaworthy_api::machineconfiguration::{
+    ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool,
+};
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_generate::container_runtime::AdditionalStores;
 use seaworthy_generate::{Decision, Deletion, Inputs, container_runtime, kubelet};
@@ -16,6 +18,7 @@ use seaworthy_runtime::{Applier, Cache, Controller, Key, Next, Queue, WriteError
 
 use crate::caches::Caches;
 use crate::context::Context;
+use crate::world::World;
 use crate::writes::{carry_out, delete, is_rendered, sources};
 
 /// A kind of settings, for the controller of its kind.
@@ -24,12 +27,14 @@ pub trait Kind: Written + Send + Sync + 'static {
     const CONTROLLER: &'static str;
     /// Where its objects are.
     fn cache(caches: &Caches) -> &Arc<Cache<Self>>;
+    /// Where they are in a cluster that is only thought of.
+    fn of_world(world: &mut World) -> &mut Vec<Arc<Self>>;
     /// Decides about one of them.
     fn desired(inputs: &Inputs<'_, Self>) -> Decision;
     /// What objects that are gone have left behind.
     fn orphans(
         all: &[Arc<Self>],
-        caches: &Caches,
+        pools: &[Arc<MachineConfigPool>],
         machine_configs: &[Arc<MachineConfig>],
         build: &str,
     ) -> Vec<Deletion>;
@@ -42,17 +47,21 @@ impl Kind for KubeletConfig {
         &caches.kubelet_configs
     }
 
+    fn of_world(world: &mut World) -> &mut Vec<Arc<Self>> {
+        &mut world.kubelet_configs
+    }
+
     fn desired(inputs: &Inputs<'_, Self>) -> Decision {
         kubelet::desired(inputs, None)
     }
 
     fn orphans(
         all: &[Arc<Self>],
-        caches: &Caches,
+        pools: &[Arc<MachineConfigPool>],
         machine_configs: &[Arc<MachineConfig>],
         build: &str,
     ) -> Vec<Deletion> {
-        kubelet::orphans(all, &caches.pools.all(), machine_configs, build)
+        kubelet::orphans(all, pools, machine_configs, build)
     }
 }
 
@@ -63,17 +72,21 @@ impl Kind for ContainerRuntimeConfig {
         &caches.container_runtime_configs
     }
 
+    fn of_world(world: &mut World) -> &mut Vec<Arc<Self>> {
+        &mut world.container_runtime_configs
+    }
+
     fn desired(inputs: &Inputs<'_, Self>) -> Decision {
         container_runtime::desired(inputs, AdditionalStores::Allowed)
     }
 
     fn orphans(
         all: &[Arc<Self>],
-        caches: &Caches,
+        pools: &[Arc<MachineConfigPool>],
         machine_configs: &[Arc<MachineConfig>],
         build: &str,
     ) -> Vec<Deletion> {
-        container_runtime::orphans(all, &caches.pools.all(), machine_configs, build)
+        container_runtime::orphans(all, pools, machine_configs, build)
     }
 }
 
@@ -138,7 +151,7 @@ impl<K: Kind> SettingsController<K> {
 
 /// What a selector of pools, or the merge of a pool's sources, can see of it.
 fn concerns_selectors(
-    pool: &Arc<seaworthy_api::machineconfiguration::MachineConfigPool>,
+    pool: &Arc<MachineConfigPool>,
 ) -> (Option<std::collections::BTreeMap<String, String>>, Option<seaworthy_api::meta::LabelSelector>, Option<String>) {
     (pool.metadata.labels.clone(), pool.spec.machine_config_selector.clone(), pool.metadata.uid.clone())
 }
@@ -161,7 +174,7 @@ impl<K: Kind> Controller for SettingsController<K> {
         let cache = K::cache(caches);
         let machine_configs = sources(caches);
         let Subject::Object(name) = subject else {
-            for deletion in K::orphans(&cache.all(), caches, &machine_configs, &self.context.build) {
+            for deletion in K::orphans(&cache.all(), &caches.pools.all(), &machine_configs, &self.context.build) {
                 delete(&self.applier, &deletion).await?;
             }
             return Ok(Next::change());

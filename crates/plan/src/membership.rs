@@ -28,8 +28,10 @@ pub struct Pools<'a> {
 /// The pools of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Membership<'a> {
-    /// No pool selects it, or its operating system is none of ours.
+    /// No pool selects it.
     Nowhere,
+    /// Its operating system is none of ours.
+    Foreign,
     /// The pool that it takes its configuration from.
     In {
         /// That pool.
@@ -56,7 +58,7 @@ impl<'a> Membership<'a> {
     /// can say so.
     pub fn concerned(&self) -> Vec<&'a str> {
         match self {
-            Membership::Nowhere => Vec::new(),
+            Membership::Nowhere | Membership::Foreign => Vec::new(),
             Membership::In { primary, behind, .. } => [Some(*primary), *behind].into_iter().flatten().collect(),
             Membership::Torn(pools) => pools.clone(),
         }
@@ -66,6 +68,7 @@ impl<'a> Membership<'a> {
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Membership::Nowhere => Some(Reason::NotInPool),
+            Membership::Foreign => Some(Reason::OtherSystem),
             Membership::In { .. } => None,
             Membership::Torn(pools) => {
                 Some(Reason::SeveralPools { pools: pools.iter().map(|name| (*name).to_owned()).collect() })
@@ -102,7 +105,7 @@ impl<'a> Pools<'a> {
     /// The pools of a node with these labels: nothing else of it counts.
     pub fn of_labels(&self, labels: Option<&BTreeMap<String, String>>) -> Membership<'a> {
         if labels.and_then(|labels| labels.get(label::OS.as_str())).is_some_and(|system| system == WINDOWS) {
-            return Membership::Nowhere;
+            return Membership::Foreign;
         }
         let (mut is_master, mut is_worker, mut custom) = (false, false, Vec::new());
         for (pool, selection) in &self.pools {

@@ -4,8 +4,10 @@
 //! - The verdicts do not depend on the order in which the nodes are given.
 //! - Nodes that an earlier target broke go first, and need no budget: they are away already, or as good as away. The
 //!   budget that they take is not given to others.
+//! - Nodes that were given an earlier target and have not begun come next, and need no budget either: they hold theirs.
 //! - The cost grows with the number of nodes; who holds the budget is listed once and shared by all who wait for it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -119,15 +121,16 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     } else {
         quorum(inputs)
     };
-    let (mut broken, mut able) = (Vec::new(), Vec::new());
+    let (mut broken, mut recalled, mut able) = (Vec::new(), Vec::new(), Vec::new());
     for node in inputs.nodes.iter().copied() {
         match standing(node, target, inputs.now) {
             Standing::Updated => decision.updated.push(node.name),
             Standing::Stays(reason) => decision.waiting.push(wait(node, reason)),
-            Standing::Broken | Standing::Able if stopped.is_some() => {
+            Standing::Broken | Standing::Recallable | Standing::Able if stopped.is_some() => {
                 decision.waiting.extend(stopped.iter().map(|reason| wait(node, reason.clone())));
             }
             Standing::Broken => broken.push(node),
+            Standing::Recallable => recalled.push(node),
             Standing::Able => able.push(node),
         }
     }
@@ -137,8 +140,11 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     }
 
     in_order(&mut broken);
-    decision.chosen.extend(broken.iter().map(|node| node.name));
-    decision.candidates.extend(broken.iter().map(|node| node.name));
+    in_order(&mut recalled);
+    broken.append(&mut recalled);
+    let (free, room) = within_a_promise(broken, decision, inputs, target);
+    decision.chosen.extend(free.iter().map(|node| node.name));
+    decision.candidates.extend(free.iter().map(|node| node.name));
 
     let max = match &decision.max_unavailable {
         Ok(max) => *max,
@@ -153,7 +159,6 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     let (promised, mut able): (Vec<_>, Vec<_>) = able.into_iter().partition(|node| inputs.promised.is_open(node));
     let away: Vec<&NodeView<'_>> = inputs.nodes.iter().copied().filter(|node| node.is_away(target)).collect();
     let taken = away.len() + promised.len() + decision.fence.len();
-    let room = promise::MOST.saturating_sub(inputs.promised.kept(inputs.nodes, target).count());
     let capacity = usize::try_from(max).unwrap_or(0).saturating_sub(taken).min(room);
     decision.chosen.extend(promised.iter().map(|node| node.name));
     decision.candidates.extend(promised.iter().map(|node| node.name));
@@ -165,14 +170,14 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     decision.candidates.sort_unstable();
 
     // A broken node that still runs pods stops counting as available once it is given the target.
-    let taken = broken.iter().filter(|node| !node.is_unavailable()).count();
+    let taken = free.iter().filter(|node| !node.is_unavailable()).count();
     in_order(&mut able);
     let rest = able.split_off(capacity.saturating_sub(taken).min(able.len()));
     decision.chosen.extend(able.iter().map(|node| node.name));
 
     let since = |node: &&NodeView<'a>| Holder::new(node.name, since(node), inputs.now);
     let mut holders: Vec<Holder> = away.iter().map(since).collect();
-    let moving = broken.iter().filter(|node| !node.is_away(target)).chain(&promised).chain(&able);
+    let moving = free.iter().filter(|node| !node.is_away(target)).chain(&promised).chain(&able);
     holders.extend(moving.map(|node| Holder::new(node.name, None, inputs.now)));
     // Whoever is away for longest is what people look for first.
     holders.sort_by(|a, b| b.seconds.cmp(&a.seconds).then_with(|| a.node.cmp(&b.node)));
@@ -184,6 +189,30 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
         };
         wait(node, reason)
     }));
+}
+
+/// Of the nodes that need no budget those that a promise has room for, and how many more it has room for.
+fn within_a_promise<'a>(
+    nodes: Vec<&'a NodeView<'a>>,
+    decision: &mut Decision<'a>,
+    inputs: &Inputs<'a>,
+    target: Target<'a>,
+) -> (Vec<&'a NodeView<'a>>, usize) {
+    let kept: BTreeSet<&str> = inputs.promised.kept(inputs.nodes, target).map(|(node, _)| node).collect();
+    let mut room = promise::MOST.saturating_sub(kept.len());
+    let (free, rest): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| {
+        let is_kept = kept.contains(node.name);
+        let fits = is_kept || room > 0;
+        room -= usize::from(fits && !is_kept);
+        fits
+    });
+    if !rest.is_empty() {
+        let used_by: Arc<[Holder]> = free.iter().map(|node| Holder::new(node.name, since(node), inputs.now)).collect();
+        let max = i64::try_from(promise::MOST).unwrap_or(i64::MAX);
+        let reason = Reason::Budget { max, used_by };
+        decision.waiting.extend(rest.iter().map(|node| wait(node, reason.clone())));
+    }
+    (free, room)
 }
 
 /// Leaves out the nodes that could move but for something else than the budget.
@@ -222,6 +251,7 @@ fn eligible<'a>(
 enum Standing {
     Updated,
     Broken,
+    Recallable,
     Able,
     Stays(Reason),
 }
@@ -237,6 +267,12 @@ fn standing(node: &NodeView<'_>, target: Target<'_>, now: Timestamp) -> Standing
     // difference between taking a node down and picking it up. A broken node is often cordoned, and would wait for ever.
     if node.is_broken(target) {
         return Standing::Broken;
+    }
+    // Differs: upstream leaves a node with an order that it has not begun, because such a node takes the budget of its own
+    // revert. Its daemon may be dead, or begin what nobody wants any more tomorrow. The order is given at the revision that
+    // was seen, so one that begins meanwhile is left alone.
+    if node.is_recallable(target) {
+        return Standing::Recallable;
     }
     let holder = || Holder::new(node.name, since(node), now);
     if node.is_targeted(target) {

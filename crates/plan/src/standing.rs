@@ -43,9 +43,18 @@ impl NodeView<'_> {
         self.is_done() && self.is_targeted(target)
     }
 
-    /// Whether an earlier target broke it: it failed on the way to something that nobody wants any more.
+    /// Whether an earlier target broke it: it failed on the way to something that nobody wants any more, or with it.
+    ///
+    /// Differs: upstream lets a node that failed with what it runs wait for the budget that it holds itself, because it
+    /// counts such a node as away and asks for no more.
     pub fn is_broken(&self, target: Target<'_>) -> bool {
-        self.is_failing() && !self.is_targeted(target)
+        self.is_degraded() && !self.is_targeted(target)
+    }
+
+    /// Whether it was told to run something that nobody wants any more, and has not begun: it may be told otherwise at no
+    /// cost, because it counts as away already.
+    pub fn is_recallable(&self, target: Target<'_>) -> bool {
+        self.desired_config.is_some() && !self.has_answered() && !self.is_targeted(target)
     }
 
     /// Whether it holds a part of the budget while the pool moves to the target. Every node counts once.

@@ -144,6 +144,8 @@ pub enum Reason {
     },
     /// No pool selects the node.
     NotInPool,
+    /// Nothing here can configure the node's operating system.
+    OtherSystem,
     /// Several custom pools select the node.
     SeveralPools {
         /// Those pools.
@@ -172,7 +174,7 @@ impl Reason {
             Reason::JoiningPool { .. } => WaitingReason::JoiningPool,
             Reason::Quorum { .. } => WaitingReason::Quorum,
             Reason::Held { .. } => WaitingReason::Held,
-            Reason::NotInPool => WaitingReason::NotInPool,
+            Reason::NotInPool | Reason::OtherSystem => WaitingReason::NotInPool,
             Reason::SeveralPools { .. } => WaitingReason::SeveralPools,
         }
     }
@@ -236,7 +238,12 @@ impl fmt::Display for Reason {
                 holders(used_by, f)
             }
             Reason::Held { hold } => write!(f, "waits for {}", hold.what),
-            Reason::NotInPool => f.write_str("no pool selects it"),
+            // A kubelet may not give itself this label, so on a plain Kubernetes nobody does.
+            Reason::NotInPool => f.write_str(
+                "no pool selects it; a label that a pool's spec.nodeSelector asks for puts it there, such as `kubectl label \
+                 node NAME node-role.kubernetes.io/worker=`",
+            ),
+            Reason::OtherSystem => f.write_str("no pool has nodes with Windows"),
             Reason::SeveralPools { pools } => {
                 write!(f, "belongs to {} custom pools ({}); leave it in one", pools.len(), pools.join(", "))
             }

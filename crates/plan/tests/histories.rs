@@ -121,7 +121,12 @@ impl World {
     fn promised(&mut self, change: impl FnOnce(&mut MachineConfigPool)) {
         let before = self.observer.promised.clone();
         self.pool_written(change);
-        let is_new = |node: &&String| !before.contains(*node) && !self.is_broken(node);
+        let is_out = |node: &String| self.is_broken(node) || self.observer.under_order.contains(node);
+        // What is promised at a revision that is over comes to nothing.
+        let promise = Promise::of(&self.pool);
+        let is_open =
+            |node: &String| self.nodes.get(node).is_some_and(|found| promise.is_open(&NodeView::of(found, None)));
+        let is_new = |node: &&String| !before.contains(*node) && !is_out(node) && is_open(node);
         let has_new = self.observer.promised.iter().any(|node| is_new(&node));
         let max = self.max();
         self.observer.allowed = if has_new { max } else { max.max(self.observer.allowed) };
@@ -152,7 +157,7 @@ impl World {
         node.metadata.resource_version = Some(self.revision.to_string());
         let wants = |node: &Node| annotation::DESIRED_CONFIG.of(&node.metadata).map(str::to_owned);
         let (before, after) = (NodeView::of(&was, None), NodeView::of(&node, None));
-        if wants(&was) != wants(&node) && !before.is_failing() {
+        if wants(&was) != wants(&node) && !before.is_degraded() {
             self.observer.under_order.insert(name.to_owned());
         }
         if after.is_done() {

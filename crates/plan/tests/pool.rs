@@ -15,7 +15,7 @@ use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::pool::{Inputs, desired};
 use seaworthy_plan::promise::Promise;
 use serde_json::{Value, json};
-use support::{NOW, annotate, node, pool};
+use support::{NOW, annotate, merge, node, pool};
 
 /// A cluster of one pool, with as much of an API as merges patches.
 struct Cluster {
@@ -25,23 +25,6 @@ struct Cluster {
     unanswered: BTreeSet<String>,
     writes: BTreeMap<String, usize>,
     events: Vec<String>,
-}
-
-fn merge(value: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *value = patch.clone();
-        return;
-    };
-    if !value.is_object() {
-        *value = json!({});
-    }
-    for (key, patch) in patch {
-        if patch.is_null() {
-            value.as_object_mut().unwrap().remove(key);
-        } else {
-            merge(&mut value[key.as_str()], patch);
-        }
-    }
 }
 
 fn patched<T: serde::Serialize + serde::de::DeserializeOwned>(object: &T, patch: &Value) -> T {

@@ -15,8 +15,8 @@ use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::rollout::{self, Decision};
 use seaworthy_plan::{node_status, pool_status, targeting};
-use serde_json::{Value, json};
-use support::{NOW, annotate, decide, inputs, node, pool};
+use serde_json::json;
+use support::{NOW, annotate, decide, inputs, merge, node, pool};
 
 /// Something that happens beside the controller.
 #[derive(Clone, Debug)]
@@ -122,25 +122,6 @@ fn finish(node: &mut Node) {
     set(node, annotation::STATE, Some("Done"));
 }
 
-/// A JSON merge patch.
-fn merge(value: &mut Value, patch: &Value) {
-    match patch {
-        Value::Object(patch) => {
-            if !value.is_object() {
-                *value = json!({});
-            }
-            for (key, patch) in patch {
-                if patch.is_null() {
-                    value.as_object_mut().unwrap().remove(key);
-                } else {
-                    merge(&mut value[key.as_str()], patch);
-                }
-            }
-        }
-        other => *value = other.clone(),
-    }
-}
-
 /// Decides, hands the decision to a check, and applies it; how many nodes were written.
 fn step(
     pool: &MachineConfigPool,
@@ -209,8 +190,12 @@ proptest! {
             step(&pool, &mut nodes, |decision, members| {
                 prop_assert!(!is_paused || decision.chosen.is_empty());
                 let target = Target { config: pool.spec.configuration.as_ref().unwrap().name.as_deref().unwrap(), image: None };
-                let is_broken = |name: &&str| members.iter().any(|node| node.name == *name && node.is_broken(target));
-                has_taken = decision.chosen.iter().any(|name| !is_broken(name));
+                let is_out = |name: &&str| {
+                    let is_it = |node: &&&NodeView<'_>| node.name == *name;
+                    let node = members.iter().find(is_it).unwrap();
+                    node.is_broken(target) || node.is_recallable(target)
+                };
+                has_taken = decision.chosen.iter().any(|name| !is_out(name));
                 // Nobody waits without a reason, and nobody is forgotten or told of twice.
                 let mut told: Vec<&str> = decision.chosen.clone();
                 told.extend(decision.waiting.iter().map(|waiting| waiting.node.as_str()));

@@ -14,6 +14,9 @@ use tokio::time::{Instant, sleep_until};
 const FIRST_RETRY: Duration = Duration::from_millis(50);
 /// The longest wait between two tries. A minute bounds the writes and the log of what cannot be done.
 const LAST_RETRY: Duration = Duration::from_secs(60);
+/// A change ends the wait, but not before this. Two who see differently change things for each other: without it each of
+/// them fails at once on what the other has just done.
+const LEAST_RETRY: Duration = Duration::from_secs(1);
 
 /// Keys with the time from which they may be looked at.
 #[derive(Debug)]
@@ -102,6 +105,11 @@ impl<Key: Ord + Clone> Queue<Key> {
             let failures = state.failures.entry(key.clone()).or_default();
             let wait = FIRST_RETRY.saturating_mul(1 << (*failures).min(16)).min(LAST_RETRY);
             *failures += 1;
+            let floor = Instant::now() + wait.min(LEAST_RETRY);
+            state.not_before.insert(key.clone(), floor);
+            if let Some(due) = state.due.get_mut(&key) {
+                *due = (*due).max(floor);
+            }
             wait
         });
         self.mark_after(key, wait);
@@ -162,13 +170,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn change_ends_the_wait_of_a_failure() {
+    async fn change_ends_the_wait_of_a_failure_but_for_a_rest() {
         let queue = Queue::default();
         for _ in 0..10 {
             queue.failed("a");
         }
         queue.mark("a");
-        assert_eq!(queue.next().now_or_never(), Some("a"));
+        let start = Instant::now();
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(start.elapsed(), LEAST_RETRY);
+        queue.failed("b");
+        queue.mark("b");
+        assert_eq!(queue.next().now_or_never(), None);
+        let start = Instant::now();
+        assert_eq!(queue.next().await, "b");
+        assert_eq!(start.elapsed(), FIRST_RETRY);
     }
 
     #[tokio::test(start_paused = true)]

@@ -119,6 +119,9 @@ fn what_cannot_be_read_is_named_with_its_place() {
     decide(&pool("worker", selector)).says(&["MachineConfigPool worker: spec.nodeSelector", "operator \"Foo\""]);
 }
 
+const NOT_IN_POOL: &str = "no pool selects it; a label that a pool's spec.nodeSelector asks for puts it there, such as `kubectl \
+                           label node NAME node-role.kubernetes.io/worker=`";
+
 #[test]
 fn a_pool_without_configuration_says_so_for_every_node() {
     let program = Program::new();
@@ -133,7 +136,7 @@ fn a_pool_without_configuration_says_so_for_every_node() {
         answer["waiting"],
         json!([
             {"node": "w1", "reason": "NoConfiguration", "message": "pool worker has no rendered configuration yet"},
-            {"node": "w2", "reason": "NotInPool", "message": "no pool selects it"},
+            {"node": "w2", "reason": "NotInPool", "message": NOT_IN_POOL},
         ])
     );
 }

@@ -27,6 +27,7 @@ mod embedded;
 mod faults;
 mod kubernetes;
 mod machines;
+mod manifests;
 mod observer;
 
 pub use clock::Clock;
@@ -35,4 +36,5 @@ pub use embedded::Embedded;
 pub use faults::{Chance, Faults, Injected, Weather};
 pub use kubernetes::Kubernetes;
 pub use machines::{Machines, Manners, node};
+pub use manifests::{controller_config, file};
 pub use observer::{Observer, Seen};

@@ -98,6 +98,10 @@ async fn follow(client: Client, manners: Arc<Mutex<Manners>>) {
         let (wanted, current) = (said(annotation::DESIRED_CONFIG), said(annotation::CURRENT_CONFIG));
         let is_settled = wanted == current && said(annotation::STATE) == "Done";
         if wanted.is_empty() || is_settled {
+            // An order that was taken back is not carried out.
+            if let Some((_, earlier)) = under_way.remove(&name) {
+                earlier.abort();
+            }
             continue;
         }
         if under_way.get(&name).is_some_and(|(config, _)| config == wanted) {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt as _};
@@ -32,6 +32,8 @@ pub struct Seen {
     pub excesses: Vec<String>,
     /// What looks like it as long as no later word of the pool is heard: revision, how many, in words.
     pub suspected: Vec<(u64, i64, String)>,
+    /// Every change in the order in which it was heard of: what is rare cannot be watched a second time.
+    pub told: Vec<String>,
     nodes: BTreeMap<String, Order>,
     /// What the pool says of its budget.
     says: Option<IntOrString>,
@@ -44,6 +46,7 @@ struct Order {
     current: Option<String>,
     desired: Option<String>,
     state: Option<String>,
+    revision: u64,
 }
 
 impl Order {
@@ -53,6 +56,7 @@ impl Order {
             current: said(annotation::CURRENT_CONFIG),
             desired: said(annotation::DESIRED_CONFIG),
             state: said(annotation::STATE),
+            revision: revision(node.resource_version()),
         }
     }
 
@@ -61,7 +65,7 @@ impl Order {
     }
 
     fn is_broken(&self) -> bool {
-        self.current != self.desired && matches!(self.state.as_deref(), Some("Degraded" | "Unreconcilable"))
+        matches!(self.state.as_deref(), Some("Degraded" | "Unreconcilable"))
     }
 }
 
@@ -111,27 +115,70 @@ async fn watch(client: Client, pool: String, seen: Arc<Mutex<Seen>>) {
         };
         let (mut of_nodes, mut of_pools) = (of_nodes.boxed(), of_pools.boxed());
         loop {
-            // Pools first: what was promised is promised before it is ordered.
-            tokio::select! {
-                biased;
-                event = of_pools.next() => match event {
-                    Some(Ok(WatchEvent::Added(found) | WatchEvent::Modified(found))) => note(&seen, |seen| seen.pool(&found)),
-                    Some(Ok(_)) => {}
-                    _ => break,
-                },
-                event = of_nodes.next() => match event {
-                    Some(Ok(WatchEvent::Added(found) | WatchEvent::Modified(found))) => note(&seen, |seen| seen.node(&found)),
-                    Some(Ok(WatchEvent::Deleted(found))) => note(&seen, |seen| seen.gone(&found.name_any())),
-                    Some(Ok(_)) => {}
-                    _ => break,
-                },
+            let heard = tokio::select! {
+                event = of_pools.next() => event.and_then(Result::ok).map(Heard::of_pool),
+                event = of_nodes.next() => event.and_then(Result::ok).map(Heard::of_node),
+            };
+            let mut all: Vec<Heard> = heard.into_iter().collect();
+            let has_ended = all.is_empty();
+            // Two watches tell in no common order: whatever both have to tell by now is put into that of revisions.
+            while let Some(Some(Ok(event))) = of_pools.next().now_or_never() {
+                all.push(Heard::of_pool(event));
+            }
+            while let Some(Some(Ok(event))) = of_nodes.next().now_or_never() {
+                all.push(Heard::of_node(event));
+            }
+            all.sort_by_key(|heard| heard.revision);
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            for heard in all {
+                match heard.what {
+                    Change::Pool(pool) => seen.pool(&pool),
+                    Change::Node(node) => seen.node(&node),
+                    Change::Gone(name) => seen.gone(&name),
+                    Change::Nothing => {}
+                }
+            }
+            if has_ended {
+                break;
             }
         }
     }
 }
 
-fn note(seen: &Mutex<Seen>, note: impl FnOnce(&mut Seen)) {
-    note(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+/// A change that was heard of.
+struct Heard {
+    revision: u64,
+    what: Change,
+}
+
+enum Change {
+    Pool(Box<MachineConfigPool>),
+    Node(Box<Node>),
+    Gone(String),
+    Nothing,
+}
+
+impl Heard {
+    fn of_pool(event: WatchEvent<MachineConfigPool>) -> Heard {
+        match event {
+            WatchEvent::Added(found) | WatchEvent::Modified(found) => {
+                Heard { revision: revision(found.resource_version()), what: Change::Pool(Box::new(found)) }
+            }
+            _ => Heard { revision: 0, what: Change::Nothing },
+        }
+    }
+
+    fn of_node(event: WatchEvent<Node>) -> Heard {
+        match event {
+            WatchEvent::Added(found) | WatchEvent::Modified(found) => {
+                Heard { revision: revision(found.resource_version()), what: Change::Node(Box::new(found)) }
+            }
+            WatchEvent::Deleted(found) => {
+                Heard { revision: revision(found.resource_version()), what: Change::Gone(found.name_any()) }
+            }
+            _ => Heard { revision: 0, what: Change::Nothing },
+        }
+    }
 }
 
 impl Seen {
@@ -139,11 +186,21 @@ impl Seen {
         self.changes += 1;
         self.says = pool.spec.max_unavailable.clone();
         let text = ours::PROMISED.of(&pool.metadata).unwrap_or_default();
+        let target = pool.spec.configuration.as_ref().and_then(|found| found.name.as_deref());
+        let at = pool.resource_version().unwrap_or_default();
+        self.told.push(format!("{at} pool {target:?}, budget {:?}, promise {text}", self.says));
         let promise: Value = serde_json::from_str(text).unwrap_or_default();
-        let promised: BTreeSet<String> =
-            promise["nodes"].as_object().into_iter().flat_map(|nodes| nodes.keys().cloned()).collect();
-        let is_broken = |node: &String| self.nodes.get(node).is_some_and(Order::is_broken);
-        let is_new = promised.iter().any(|node| !self.promised.contains(node) && !is_broken(node));
+        // What is promised at a revision that is over comes to nothing.
+        let is_open = |(node, at): &(&String, &Value)| {
+            let at: u64 = at.as_str().and_then(|text| text.parse().ok()).unwrap_or_default();
+            self.nodes.get(*node).is_none_or(|order| order.revision <= at)
+        };
+        let promised = promise["nodes"].as_object().into_iter().flatten();
+        let promised: BTreeSet<String> = promised.filter(is_open).map(|(node, _)| node.clone()).collect();
+        // Whoever is out already is not taken out once more.
+        let is_out =
+            |node: &String| self.under_order.contains(node) || self.nodes.get(node).is_some_and(Order::is_broken);
+        let is_new = promised.iter().any(|node| !self.promised.contains(node) && !is_out(node));
         // Orders that were promised under a larger budget may still be given under a smaller one.
         self.allowed = if is_new { self.max() } else { self.max().max(self.allowed) };
         self.promised = promised;
@@ -174,6 +231,7 @@ impl Seen {
     fn node(&mut self, node: &Node) {
         self.changes += 1;
         let (name, order) = (node.name_any(), Order::of(node));
+        self.told.push(format!("{} {name} {order:?}", order.revision));
         let before = self.nodes.insert(name.clone(), order.clone());
         let is_order = before.as_ref().is_some_and(|before| before.desired != order.desired);
         if let Some(before) = before
@@ -198,6 +256,7 @@ impl Seen {
 
     fn gone(&mut self, name: &str) {
         self.changes += 1;
+        self.told.push(format!("{name} is gone"));
         self.nodes.remove(name);
         self.under_order.remove(name);
     }

@@ -27,6 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(60 * 60);
 /// How long nothing may be written then.
 const QUIET: Duration = Duration::from_secs(10 * 60);
 
+/// How many requests planes may make from calm to the end: so many that a loop without a rest exceeds it, in which two who
+/// see differently write against each other.
+const MOST_ASKED: u64 = 3000;
+
 /// What one history, or several, came to.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
@@ -291,13 +295,13 @@ pub async fn history(seed: u64) -> Figures {
             );
         }
         let seen = observer.seen();
-        assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}", seen.excesses);
+        assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}\n{}", seen.excesses, seen.told.join("\n"));
     }
 
     let is_told = std::env::var_os("SEAWORTHY_SEED").is_some();
     // All is calm.
     weather.becomes(Faults::default());
-    let calm = Instant::now();
+    let (calm, asked) = (Instant::now(), weather.injected().requests);
     for node in Api::<Node>::all(client.clone()).list(&ListParams::default()).await.unwrap() {
         let name = node.name_any();
         patch::<Node>(&client, &name, json!({"spec": {"unschedulable": null}})).await;
@@ -339,10 +343,13 @@ pub async fn history(seed: u64) -> Figures {
     let after = written(&client).await;
     let idle: Vec<&String> = after.iter().filter(|object| !before.contains(object)).collect();
     let seen = observer.seen();
-    assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}", seen.excesses);
+    assert!(seen.excesses.is_empty(), "seed {seed}: {:#?}\n{}", seen.excesses, seen.told.join("\n"));
     // Nothing is heard of the pool any more: what is suspected now is certain.
-    assert!(seen.suspected.is_empty(), "seed {seed}: {:#?}", seen.suspected);
+    assert!(seen.suspected.is_empty(), "seed {seed}: {:#?}\n{}", seen.suspected, seen.told.join("\n"));
     assert!(idle.is_empty(), "seed {seed}: nothing changes, and something is written: {idle:#?}");
+    // Leases are among them.
+    let asked = weather.injected().requests - asked;
+    assert!(asked < MOST_ASKED, "seed {seed}: {asked} requests since all is calm");
     let idle_writes = idle.len() as u64;
     for plane in &planes.running {
         plane.abort();

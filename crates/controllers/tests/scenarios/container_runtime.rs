@@ -1,6 +1,7 @@
 //! The source document's example, start to end.
 
-use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig, MachineConfigPool};
+use kube::ResourceExt as _;
+use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig, MachineConfigPool};
 use serde_json::json;
 
 use crate::fleet::{Fleet, has_reached, target};
@@ -41,4 +42,74 @@ async fn set_pids_limit_reaches_every_worker_and_its_deletion_restores_the_defau
     fleet.api::<ContainerRuntimeConfig>().delete("set-pids-limit", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
     assert!(!fleet.machine_configs().await.contains(&GENERATED.to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn machine_configs_with_names_of_older_releases_are_adopted_and_no_node_moves() {
+    let mut fleet = Fleet::with_workers(2).await;
+    let start = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    let settings = |kind: &str, spec: serde_json::Value| {
+        let label = "pools.operator.machineconfiguration.openshift.io/worker";
+        let mut spec = spec;
+        spec["machineConfigPoolSelector"] = json!({"matchLabels": {label: ""}});
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": "old"}, "spec": spec})
+    };
+    let limit = json!({"containerRuntimeConfig": {"pidsLimit": 2048}});
+    fleet.create::<ContainerRuntimeConfig>(settings("ContainerRuntimeConfig", limit)).await;
+    fleet.create::<KubeletConfig>(settings("KubeletConfig", json!({"kubeletConfig": {"maxPods": 100}}))).await;
+    let kubelet = "99-worker-generated-kubelet";
+    for name in [GENERATED, kubelet] {
+        fleet.until(name, |found: Option<&MachineConfig>| found.is_some()).await;
+    }
+    let has_both = |pool: &MachineConfigPool| {
+        let sources = pool.spec.configuration.iter().flat_map(|found| found.source.iter().flatten());
+        let sources: Vec<&str> = sources.filter_map(|source| source.name.as_deref()).collect();
+        [GENERATED, kubelet].iter().all(|name| sources.contains(name))
+    };
+    let pool = fleet.pool_is("worker", |pool| has_both(pool) && target(pool).is_some_and(|now| now != start)).await;
+    let both = target(&pool).unwrap().to_owned();
+    fleet.pool_is("worker", |pool| has_reached(pool, &both)).await;
+
+    // As an older release would have left it.
+    fleet.stop().await;
+    let by_uid = format!("99-worker-{}-kubelet", pool.uid().unwrap());
+    for (name, legacy) in [(GENERATED, "99-worker-containerruntime-managed"), (kubelet, by_uid.as_str())] {
+        let mut object: MachineConfig = fleet.get(name).await;
+        object.metadata = kube::core::ObjectMeta {
+            name: Some(legacy.to_owned()),
+            labels: object.metadata.labels,
+            annotations: object.metadata.annotations,
+            owner_references: object.metadata.owner_references,
+            ..Default::default()
+        };
+        fleet.api::<MachineConfig>().create(&Default::default(), &object).await.unwrap();
+        fleet.api::<MachineConfig>().delete(name, &Default::default()).await.unwrap();
+        let finalizers = json!({"metadata": {"finalizers": [legacy]}});
+        match name {
+            GENERATED => drop(fleet.patch::<ContainerRuntimeConfig>("old", finalizers).await),
+            _ => drop(fleet.patch::<KubeletConfig>("old", finalizers).await),
+        }
+    }
+    let rendered = |names: Vec<String>| -> Vec<String> {
+        names.into_iter().filter(|name| name.starts_with("rendered-worker-")).collect()
+    };
+    let known = rendered(fleet.machine_configs().await);
+
+    fleet.restart().await;
+    for name in [GENERATED, kubelet] {
+        fleet.until(name, |found: Option<&MachineConfig>| found.is_some()).await;
+    }
+    for legacy in ["99-worker-containerruntime-managed", &by_uid] {
+        fleet.until(legacy, |found: Option<&MachineConfig>| found.is_none()).await;
+    }
+    fleet.pool_is("worker", |pool| has_reached(pool, &both) && has_both(pool)).await;
+    assert_eq!(rendered(fleet.machine_configs().await), known, "nothing else was rendered on the way");
+    let told = |finalizers: &[String]| finalizers.iter().any(|name| name.contains("generated"));
+    fleet.until("old", |found: Option<&KubeletConfig>| found.is_some_and(|found| told(found.finalizers()))).await;
+
+    fleet.api::<ContainerRuntimeConfig>().delete("old", &Default::default()).await.unwrap();
+    fleet.api::<KubeletConfig>().delete("old", &Default::default()).await.unwrap();
+    fleet.until("old", |found: Option<&ContainerRuntimeConfig>| found.is_none()).await;
+    fleet.until("old", |found: Option<&KubeletConfig>| found.is_none()).await;
+    fleet.pool_is("worker", |pool| has_reached(pool, &start)).await;
 }

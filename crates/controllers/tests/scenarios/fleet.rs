@@ -16,8 +16,9 @@ use seaworthy_controllers::{Context, install, plane};
 use seaworthy_fetch::Policy;
 use seaworthy_runtime::Metrics;
 use seaworthy_testkit::{Cluster, Machines, Manners};
+pub use seaworthy_testkit::{controller_config, file};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
 /// How long anything may take before a test gives up. Nothing waits for it to pass.
@@ -78,10 +79,15 @@ impl Fleet {
         Fleet { client, machines, metrics, ahead, cluster, remote, plane }
     }
 
+    /// Ends the plane.
+    pub async fn stop(&mut self) {
+        self.plane.abort();
+        let _ = std::mem::replace(&mut self.plane, tokio::spawn(async {})).await;
+    }
+
     /// Ends the plane, and starts another that knows nothing.
     pub async fn restart(&mut self) {
-        self.plane.abort();
-        let _ = (&mut self.plane).await;
+        self.stop().await;
         self.metrics = Arc::default();
         self.plane = run(&self.client, &self.ahead, &self.metrics, &self.remote);
     }
@@ -160,43 +166,6 @@ fn run(client: &Client, ahead: &Arc<AtomicI64>, metrics: &Arc<Metrics>, remote: 
 pub fn progress<'n>(found: Option<&'n MachineConfigNode>, type_: &str) -> Option<&'n seaworthy_api::meta::Condition> {
     let conditions = found?.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == type_)
-}
-
-pub fn controller_config() -> Value {
-    json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "ControllerConfig",
-        "metadata": {"name": "machine-config-controller"},
-        "spec": {
-            "clusterDNSIP": "10.96.0.10",
-            "cloudProviderConfig": "",
-            "etcdDiscoveryDomain": "",
-            "ipFamilies": "IPv4",
-            "kubeAPIServerServingCAData": "Y2E=",
-            "osImageURL": "",
-            "releaseImage": "",
-            "rootCAData": "Y2E=",
-            "additionalTrustBundle": null,
-            "images": {},
-            "infra": {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {}, "spec": {"cloudConfig": {"name": ""}}},
-            "dns": {"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": {}, "spec": {"baseDomain": "example.com"}},
-            "proxy": null,
-            "baseOSContainerImage": "quay.io/example/os@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        },
-    })
-}
-
-/// A MachineConfig that writes one file.
-pub fn file(name: &str, role: &str, path: &str, text: &str) -> Value {
-    json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": {"name": name, "labels": {"machineconfiguration.openshift.io/role": role}},
-        "spec": {"config": {
-            "ignition": {"version": "3.5.0"},
-            "storage": {"files": [{"path": path, "mode": 420, "contents": {"source": format!("data:,{text}")}}]},
-        }},
-    })
 }
 
 pub fn target(pool: &MachineConfigPool) -> Option<&str> {

@@ -8,7 +8,7 @@ use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig,
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_controllers::making::Remote;
-use seaworthy_controllers::preview::{Applied, Foresight, Means, foresee};
+use seaworthy_controllers::preview::{Admission, Applied, Foresight, Means, foresee};
 use seaworthy_controllers::world::World;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_generate::base::Templates;
@@ -21,7 +21,8 @@ async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
     let now = k8s_openapi::jiff::Timestamp::now();
     let before = World::read(&fleet.client, true).await.unwrap();
     let mut after = before.clone();
-    assert_ne!(after.apply(manifest, now).unwrap(), Applied::Ignored);
+    let applied = after.apply(manifest, &Admission::of_changes(), now).unwrap();
+    assert!(applied.outcome != Applied::Ignored && applied.dropped.is_empty(), "{applied:?}");
     let remote =
         Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
     let build = seaworthy_controllers::Context::new(fleet.client.clone()).build.to_string();

@@ -81,3 +81,34 @@ async fn revert_reaches_the_broken_node_first() {
     fleet.api::<MachineConfig>().delete("50-bad", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn order_that_a_node_has_not_begun_is_taken_back_and_given_anew() {
+    let fleet = Fleet::with_workers(3).await;
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    // Daemons that say nothing, as if they were dead.
+    fleet.machines.behave(|manners| manners.takes = std::time::Duration::from_secs(100_000));
+    let ordered = |node: &Node| annotation::DESIRED_CONFIG.of(&node.metadata).map(str::to_owned);
+    let new_target = async |old: &str| {
+        let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != old)).await;
+        target(&pool).unwrap().to_owned()
+    };
+    fleet.create::<MachineConfig>(file("50-bad", "worker", "/etc/motd", "bad")).await;
+    let bad = new_target(&before).await;
+    let node = fleet.node_is("w0", |node| ordered(node).as_ref() == Some(&bad)).await;
+    assert!(runs(&node, &before), "it has not begun");
+
+    // What is wanted now replaces what was; nobody else is taken away for it.
+    let edit = file("50-bad", "worker", "/etc/motd", "better")["spec"].clone();
+    fleet.patch::<MachineConfig>("50-bad", json!({"spec": edit})).await;
+    let better = new_target(&bad).await;
+    fleet.node_is("w0", |node| ordered(node).as_ref() == Some(&better)).await;
+    for node in ["w1", "w2"] {
+        assert_eq!(ordered(&fleet.get::<Node>(node).await).as_ref(), Some(&before), "{node}");
+    }
+
+    // The revert is done with the order itself.
+    fleet.api::<MachineConfig>().delete("50-bad", &Default::default()).await.unwrap();
+    fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
+    assert_eq!(ordered(&fleet.get::<Node>("w0").await).as_ref(), Some(&before));
+}

@@ -147,3 +147,21 @@ pub fn status(pool: &MachineConfigPool, nodes: &[Node]) -> MachineConfigPoolStat
     };
     pool_status::status(&inputs).unwrap()
 }
+
+/// A JSON merge patch.
+pub fn merge(value: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *value = patch.clone();
+        return;
+    };
+    if !value.is_object() {
+        *value = json!({});
+    }
+    for (key, patch) in patch {
+        if patch.is_null() {
+            value.as_object_mut().unwrap().remove(key);
+        } else {
+            merge(&mut value[key.as_str()], patch);
+        }
+    }
+}

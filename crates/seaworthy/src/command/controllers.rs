@@ -1,24 +1,20 @@
 //! `seaworthy controllers`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::collections::BTreeSet;
 
 use seaworthy_controllers::plane::{Options, Part};
 use seaworthy_controllers::process::{self, Settings};
 use seaworthy_controllers::{cluster, context};
 use seaworthy_fetch::Policy;
-use seaworthy_generate::base::Templates;
 
 use super::apiserver::stopped;
+use super::templates;
 use crate::cli::{Controllers, LogFormat};
 use crate::failure::{Failure, OK};
 
 /// Runs until it is told to stop.
 pub fn run(options: &Controllers) -> Result<u8, Failure> {
-    let templates = match &options.templates {
-        Some(folder) => Templates::default().overridden_by(read_templates(folder)?),
-        None => Templates::default(),
-    };
+    let templates = templates::read(options.templates.as_deref())?;
     log(options.log_format);
     let runtime = super::outlook::runtime()?;
     let result = runtime.block_on(async {
@@ -48,27 +44,6 @@ pub fn run(options: &Controllers) -> Result<u8, Failure> {
     // What is still under way is nobody's any more.
     runtime.shutdown_background();
     result.map(|()| OK)
-}
-
-/// Everything in a folder, by path.
-fn read_templates(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
-    let cannot = |path: &Path, error: std::io::Error| {
-        Failure::unreadable(format!("--templates: cannot read {}: {error}", path.display()))
-    };
-    let mut found = BTreeMap::new();
-    let mut left = vec![folder.to_owned()];
-    while let Some(path) = left.pop() {
-        for entry in std::fs::read_dir(&path).map_err(|error| cannot(&path, error))? {
-            let path = entry.map_err(|error| cannot(&path, error))?.path();
-            if path.is_dir() {
-                left.push(path);
-                continue;
-            }
-            let name = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-            found.insert(name, std::fs::read(&path).map_err(|error| cannot(&path, error))?);
-        }
-    }
-    Ok(found)
 }
 
 fn log(format: LogFormat) {

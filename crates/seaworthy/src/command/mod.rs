@@ -14,6 +14,7 @@ mod plan;
 mod render;
 mod rollout;
 mod ssh_key;
+mod templates;
 mod value;
 mod workspace;
 

@@ -53,6 +53,15 @@ pub fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 
 /// Writes who waits, grouped by the reason.
 pub fn write_waiting(out: &mut impl Write, waiting: &[Waiting]) -> io::Result<()> {
+    write_grouped(out, "waits", waiting)
+}
+
+/// Writes which nodes take their configuration from no pool, grouped by the reason.
+pub fn write_without_pool(out: &mut impl Write, nodes: &[Waiting]) -> io::Result<()> {
+    write_grouped(out, "in no pool", nodes)
+}
+
+fn write_grouped(out: &mut impl Write, what: &str, waiting: &[Waiting]) -> io::Result<()> {
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for Waiting { node, reason } in waiting {
         groups.entry(reason.to_string()).or_default().push(node);
@@ -60,7 +69,7 @@ pub fn write_waiting(out: &mut impl Write, waiting: &[Waiting]) -> io::Result<()
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
     for (reason, nodes) in groups {
-        writeln!(out, "waits: {}: {}", names(nodes), paint::plain(reason))?;
+        writeln!(out, "{what}: {}: {}", names(nodes), paint::plain(reason))?;
     }
     Ok(())
 }
@@ -130,9 +139,13 @@ pub fn write_disruptions(out: &mut impl Write, outlook: &Outlook) -> io::Result<
     Ok(())
 }
 
+/// Who waits, and why, for programs.
+pub fn waiting_json(waiting: &Waiting) -> Value {
+    json!({"node": waiting.node, "reason": waiting.reason.word(), "message": waiting.reason.to_string()})
+}
+
 /// An outlook for programs.
 pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
-    let waiting = |waiting: &Waiting| json!({"node": waiting.node, "reason": waiting.reason.word(), "message": waiting.reason.to_string()});
     let node = |node: &NodeOutlook| {
         let blockers = node.evictions.as_ref().map(|found| &found.blockers);
         json!({"node": node.name, "from": node.from, "disruption": node.disruption.as_deref(), "blockers": blockers})
@@ -145,7 +158,7 @@ pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
         "pinned": outlook.pinned,
         "updated": outlook.updated,
         "chosen": outlook.chosen,
-        "waiting": outlook.waiting.iter().map(waiting).collect::<Vec<_>>(),
+        "waiting": outlook.waiting.iter().map(waiting_json).collect::<Vec<_>>(),
         "nodes": outlook.nodes.iter().map(node).collect::<Vec<_>>(),
         "forecast": outlook.forecast,
     });

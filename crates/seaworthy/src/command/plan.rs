@@ -6,79 +6,66 @@ use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_controllers::making::Remote;
 use seaworthy_controllers::plane::NAMESPACE;
-use seaworthy_controllers::preview::{Applied, Foresight, Means, PoolForesight, foresee};
+use seaworthy_controllers::preview::{Admission, Applied, Foresight, Means, Objection, PoolForesight, foresee};
 use seaworthy_controllers::snapshots::ClusterSnapshots;
 use seaworthy_controllers::world::World;
 use seaworthy_fetch::Policy;
-use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_plan::duration::short;
 use serde_json::{Value, json};
 
 use super::diff::Comparison;
-use super::outlook;
-use super::workspace;
+use super::{outlook, templates, workspace};
 use crate::cli::{Plan, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
+use crate::manifest::objects;
 use crate::{output, paint, remote};
 
 pub fn run(options: &Plan) -> Result<u8, Failure> {
     let texts = workspace::texts(&options.input)?;
     let mut manifests = Vec::new();
     let mut errors = Vec::new();
-    for text in &texts {
-        match text.documents() {
-            Ok(documents) => {
-                documents.iter().for_each(|(_, document)| flatten(document.to_json(), "", "", &mut manifests))
-            }
-            Err(error) => errors.push(error),
+    objects::each(&texts, &mut errors, &mut |object| {
+        let mut json = object.node.to_json();
+        json["kind"] = object.kind.into();
+        if let Some(version) = object.list_version.filter(|_| json.get("apiVersion").is_none()) {
+            json["apiVersion"] = version.into();
         }
-    }
+        manifests.push(json);
+    });
     if !errors.is_empty() {
         return Err(Failure::all_unreadable(errors));
     }
     let runtime = outlook::runtime()?;
     let result = runtime.block_on(foreseen(options, &manifests));
     runtime.shutdown_background();
-    let mut foresight = result?;
+    let (mut foresight, objections) = result?;
     let known: Vec<String> = foresight.pools.iter().map(|pool| pool.name.clone()).collect();
     if let Some(missing) = options.pool.iter().find(|pool| !known.contains(pool)) {
         return Err(outlook::no_pool(missing, &known));
     }
     if known.is_empty() {
-        return Err(Failure::unreadable(
-            "there is no MachineConfigPool, so nothing would come of these manifests; give pools, or leave --server-less away",
-        ));
+        objections.iter().for_each(|objection| paint::error(&objection.to_string()));
+        let none = if objections.is_empty() { "there is no MachineConfigPool" } else { "no MachineConfigPool is left" };
+        return Err(Failure::unreadable(format!(
+            "{none}, so nothing would come of these manifests; give pools, or leave --server-less away"
+        )));
     }
     foresight.pools.retain(|pool| options.pool.is_empty() || options.pool.contains(&pool.name));
     match options.output {
-        ReportFormat::Text => print_text(&foresight)?,
-        ReportFormat::Json => print_json(&foresight)?,
+        ReportFormat::Text => print_text(&foresight, &objections)?,
+        ReportFormat::Json => print_json(&foresight, &objections)?,
     }
     let is_news = |pool: &PoolForesight| pool.failure.is_some() || differs(pool);
-    Ok(if foresight.pools.iter().any(is_news) { WRONG } else { OK })
+    let is_refused = objections.iter().any(|objection| objection.is_refusal);
+    Ok(if is_refused || foresight.pools.iter().any(is_news) { WRONG } else { OK })
 }
 
-/// The objects of a manifest, lists taken apart.
-fn flatten(mut object: Value, kind: &str, version: &str, into: &mut Vec<Value>) {
-    for (key, implied) in [("kind", kind), ("apiVersion", version)] {
-        if object.get(key).is_none() && !implied.is_empty() && object.is_object() {
-            object[key] = implied.into();
-        }
-    }
-    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match (kind.strip_suffix("List"), object.get_mut("items").map(Value::take)) {
-        (Some(kind), Some(Value::Array(items))) => {
-            items.into_iter().for_each(|item| flatten(item, kind, &version, into));
-        }
-        _ => into.push(object),
-    }
-}
-
-async fn foreseen(options: &Plan, manifests: &[Value]) -> Result<Foresight, Failure> {
+/// What would be, and what the API says against the manifests.
+async fn foreseen(options: &Plan, manifests: &[Value]) -> Result<(Foresight, Vec<Objection>), Failure> {
     let now = Timestamp::now();
+    let templates = templates::read(options.templates.as_deref())?;
     let policy = Policy::allowing(options.remote.allow_host.iter().cloned());
     let (before, snapshots) = if options.server_less {
         (World::default(), remote::snapshots(&options.remote)?)
@@ -97,19 +84,17 @@ async fn foreseen(options: &Plan, manifests: &[Value]) -> Result<Foresight, Fail
         (world, snapshots)
     };
     let mut after = before.clone();
-    let (mut errors, mut ignored) = (Vec::new(), std::collections::BTreeMap::<String, usize>::new());
+    let admission = if options.server_less { Admission::of_state() } else { Admission::of_changes() };
+    let (mut objections, mut ignored) = (Vec::new(), std::collections::BTreeMap::<String, usize>::new());
     for manifest in manifests {
-        match after.apply(manifest, now) {
-            Ok(Applied::Ignored) => {
+        match after.apply(manifest, &admission, now) {
+            Ok(applied) if applied.outcome == Applied::Ignored => {
                 let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or("(no kind)");
                 *ignored.entry(kind.to_owned()).or_default() += 1;
             }
-            Ok(_) => {}
-            Err(error) => errors.push(error),
+            Ok(applied) => objections.extend(applied.dropped),
+            Err(refused) => objections.extend(refused),
         }
-    }
-    if !errors.is_empty() {
-        return Err(Failure::all_unreadable(errors));
     }
     if !ignored.is_empty() {
         let kinds: Vec<String> = ignored.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
@@ -119,11 +104,11 @@ async fn foreseen(options: &Plan, manifests: &[Value]) -> Result<Foresight, Fail
     let before = if options.server_less { after.clone() } else { before };
     let means = Means {
         remote: Remote { policy, snapshots, is_offline: options.remote.offline },
-        templates: Templates::default(),
+        templates,
         build: format!("seaworthy-{}", env!("CARGO_PKG_VERSION")),
         now,
     };
-    Ok(foresee(&before, after, &means).await)
+    Ok((foresee(&before, after, &means).await, objections))
 }
 
 fn comparison(pool: &PoolForesight) -> Comparison {
@@ -138,8 +123,16 @@ fn differs(pool: &PoolForesight) -> bool {
     comparison(pool).json().1
 }
 
-fn print_text(foresight: &Foresight) -> Result<(), Failure> {
+fn print_text(foresight: &Foresight, objections: &[Objection]) -> Result<(), Failure> {
     let mut out = output::painted();
+    for objection in objections {
+        let severity = if objection.is_refusal { Severity::Error } else { Severity::Warning };
+        let style = paint::style(severity);
+        writeln!(out, "{style}{severity}[{}]{style:#}: {}", code(objection), paint::plain(objection))?;
+    }
+    if !objections.is_empty() {
+        writeln!(out)?;
+    }
     for (nth, pool) in foresight.pools.iter().enumerate() {
         if nth > 0 {
             writeln!(out)?;
@@ -192,12 +185,21 @@ fn print_text(foresight: &Foresight) -> Result<(), Failure> {
             .collect();
         outlook::write_waiting(&mut out, &stuck)?;
     }
+    if !foresight.without_pool.is_empty() {
+        writeln!(out)?;
+        outlook::write_without_pool(&mut out, &foresight.without_pool)?;
+    }
     drop(out);
     foresight.problems.iter().for_each(|problem| paint::warning(problem));
     Ok(())
 }
 
-fn print_json(foresight: &Foresight) -> Result<(), Failure> {
+/// What is wrong with a manifest, in a word.
+fn code(objection: &Objection) -> &'static str {
+    if objection.is_refusal { "refused" } else { "unknown-field" }
+}
+
+fn print_json(foresight: &Foresight, objections: &[Objection]) -> Result<(), Failure> {
     let pool = |pool: &PoolForesight| {
         let mut value = outlook::to_json(&pool.name, &pool.outlook);
         value["before"] = json!(pool.before.as_ref().map(|object| name_of(object)));
@@ -211,7 +213,18 @@ fn print_json(foresight: &Foresight) -> Result<(), Failure> {
         value["findings"] = pool.findings.iter().map(seaworthy_render::Finding::to_json).collect();
         value
     };
+    let objection = |objection: &Objection| {
+        json!({
+            "code": code(objection),
+            "severity": if objection.is_refusal { Severity::Error } else { Severity::Warning }.to_string(),
+            "object": objection.object,
+            "path": objection.path,
+            "message": objection.message,
+        })
+    };
     let value = json!({
+        "manifests": objections.iter().map(objection).collect::<Vec<_>>(),
+        "withoutPool": foresight.without_pool.iter().map(outlook::waiting_json).collect::<Vec<_>>(),
         "pools": foresight.pools.iter().map(pool).collect::<Vec<_>>(),
         "problems": foresight.problems,
     });

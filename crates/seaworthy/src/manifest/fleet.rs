@@ -1,18 +1,17 @@
 //! The objects that a roll-out is decided from: pools, nodes, and how far the nodes are.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node as KubeNode;
 use seaworthy_api::lossless;
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigNode, MachineConfigPool};
-use seaworthy_ignition::node::{Node, Value};
+use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
 use seaworthy_ignition::spelling;
 use serde::de::DeserializeOwned;
 
-use super::document::{Text, is_object};
-use super::set::LOCATE_BUDGET;
+use super::document::Text;
+use super::objects::{self, Object};
 use crate::failure::Failure;
 use crate::paint;
 
@@ -34,38 +33,13 @@ pub struct Fleet {
 const KINDS: [(&str, &str); 3] =
     [("MachineConfigPool", API_VERSION), ("Node", "v1"), ("MachineConfigNode", API_VERSION)];
 
-/// Where an object stands.
-#[derive(Clone)]
-struct Place<'t> {
-    text: &'t Text,
-    nth: usize,
-    path: Path,
-    budget: &'t Cell<usize>,
-}
-
-impl Place<'_> {
-    fn complaint(&self, key: &str, message: &str) -> String {
-        let path = if key.is_empty() { self.path.clone() } else { self.path.clone().key(key) };
-        self.text.complaint(self.nth, &path, self.budget, message)
-    }
-}
-
 impl Fleet {
     /// Reads the objects of all texts. Everything that cannot be read is reported, not the first.
     pub fn read(texts: &[Text]) -> Result<Self, Failure> {
         let mut fleet = Fleet::default();
-        let budget = Cell::new(LOCATE_BUDGET);
-        for text in texts {
-            match text.documents() {
-                Err(error) => fleet.errors.push(error),
-                Ok(documents) => {
-                    for (nth, document) in documents {
-                        let place = Place { text, nth, path: Path::default(), budget: &budget };
-                        fleet.take(&document, "", &place);
-                    }
-                }
-            }
-        }
+        let mut errors = Vec::new();
+        objects::each(texts, &mut errors, &mut |object| fleet.take(&object));
+        fleet.errors.extend(errors);
         if !fleet.errors.is_empty() {
             return Err(Failure::all_unreadable(fleet.errors));
         }
@@ -76,36 +50,8 @@ impl Fleet {
         Ok(fleet)
     }
 
-    fn take(&mut self, object: &Node<'_>, item_kind: &str, place: &Place<'_>) {
-        if !is_object(object) {
-            let message = format!("found {}; a manifest is an object with apiVersion and kind", object.describe());
-            self.errors.push(place.complaint("", &message));
-            return;
-        }
-        let kind = match object.text_of("kind") {
-            "" => item_kind,
-            kind => kind,
-        };
-        if kind.is_empty() {
-            self.errors.push(place.complaint("kind", "an object without a kind; a manifest has apiVersion and kind"));
-            return;
-        }
-        if let (Some(item_kind), Some(items)) = (kind.strip_suffix("List"), object.get("items")) {
-            let items = match &items.value {
-                Value::List(items) => items.as_slice(),
-                Value::Null => &[],
-                _ => {
-                    let message = format!("items of a {kind} is {}; accepted is a list of objects", items.describe());
-                    self.errors.push(place.complaint("items", &message));
-                    return;
-                }
-            };
-            for (index, item) in items.iter().enumerate() {
-                let path = place.path.clone().key("items").index(index);
-                self.take(item, item_kind, &Place { path, ..place.clone() });
-            }
-            return;
-        }
+    fn take(&mut self, found: &Object<'_, '_>) {
+        let Object { node: object, kind, list_version, place } = *found;
         let Some((kind, api_version)) = KINDS.into_iter().find(|(known, _)| *known == kind) else {
             let known = KINDS.map(|(kind, _)| kind);
             if let Some(near) = spelling::nearest(kind, known).filter(|near| near.eq_ignore_ascii_case(kind)) {
@@ -118,7 +64,7 @@ impl Fleet {
         };
         let found = object.text_of("apiVersion");
         // The items of a typed list need not repeat what the list says.
-        let is_implied = found.is_empty() && !item_kind.is_empty();
+        let is_implied = found.is_empty() && list_version.is_some();
         if found != api_version && !is_implied {
             let message = format!("{kind}: the apiVersion is {found:?}; accepted is {api_version}");
             self.errors.push(place.complaint("apiVersion", &message));
@@ -139,9 +85,9 @@ impl Fleet {
             Ok(false) => {}
             Ok(true) => paint::note(&format!("{kind} {name} is given twice; the last one counts")),
             Err(error) => {
-                let path = place.path.clone().join(&Path::parse(&error.path));
+                let path = Path::parse(&error.path);
                 let message = error.to_string();
-                self.errors.push(place.text.complaint(place.nth, &path, place.budget, &message));
+                self.errors.push(place.complaint_at(&path, &message));
             }
         }
     }

@@ -5,6 +5,7 @@ mod document;
 mod file_place;
 mod fleet;
 mod items;
+pub mod objects;
 mod read;
 mod set;
 mod yaml;

@@ -48,6 +48,7 @@ impl Fleet {
     pub fn begin(&self) {
         let given = crate::program::given("live/given");
         self.must(&format!("kubectl create -f {}", given.join("start.yaml").display()));
+        self.must("kubectl wait mcp/worker --for=create --timeout=60s");
         self.must("kubectl wait mcp/worker --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
         for node in ["w1", "w2", "w3"] {
             self.must(&format!(

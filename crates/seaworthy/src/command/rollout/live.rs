@@ -11,14 +11,16 @@ use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_controllers::cluster::Client;
 use seaworthy_controllers::making::targeted;
 use seaworthy_controllers::pools::patch;
-use seaworthy_controllers::preview::{Outlook, outlook};
+use seaworthy_controllers::preview::{Outlook, Strays, outlook, strays};
 use seaworthy_controllers::world::World;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::pin;
 use seaworthy_plan::revision::{SourceChange, changes, previous, revisions};
 use serde_json::json;
 
-use super::super::outlook::{self as shown, client, each, no_pool, runtime, to_json, write_waiting};
+use super::super::outlook::{
+    self as shown, client, each, no_pool, runtime, to_json, waiting_json, write_waiting, write_without_pool,
+};
 use crate::cli::{PoolOf, ReportFormat, Rollout};
 use crate::failure::{Failure, OK, WRONG};
 use crate::table::Table;
@@ -67,12 +69,15 @@ async fn status(of: &PoolOf, watch: bool, format: ReportFormat) -> Result<u8, Fa
             return Err(no_pool(&of.pool, &[]));
         };
         let is_done = is_done(&pool, &found);
+        let strays = strays(&world);
         let mut text = Vec::new();
         match format {
-            ReportFormat::Text => write_status(&mut text, &of.pool, &pool, &found)?,
+            ReportFormat::Text => write_status(&mut text, &of.pool, &pool, &found, &strays)?,
             ReportFormat::Json => {
+                let mut value = to_json(&of.pool, &found);
+                value["withoutPool"] = strays.nodes.iter().map(waiting_json).collect();
                 // A value always has a JSON form.
-                let value = serde_json::to_string_pretty(&to_json(&of.pool, &found)).unwrap_or_default();
+                let value = serde_json::to_string_pretty(&value).unwrap_or_default();
                 writeln!(text, "{value}")?;
             }
         }
@@ -117,7 +122,13 @@ fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
     found.target.is_some() && found.updated.len() == found.nodes.len() && failures(pool).is_empty()
 }
 
-fn write_status(out: &mut impl Write, name: &str, pool: &MachineConfigPool, found: &Outlook) -> Result<(), Failure> {
+fn write_status(
+    out: &mut impl Write,
+    name: &str,
+    pool: &MachineConfigPool,
+    found: &Outlook,
+    strays: &Strays,
+) -> Result<(), Failure> {
     let (done, all) = (found.updated.len(), found.nodes.len());
     let full = (BAR * done).checked_div(all).unwrap_or(BAR);
     let percent = (100 * done).checked_div(all).unwrap_or(100);
@@ -148,6 +159,12 @@ fn write_status(out: &mut impl Write, name: &str, pool: &MachineConfigPool, foun
         writeln!(out, "next: {}", shown::names(found.chosen.iter().map(String::as_str)))?;
     }
     write_waiting(out, &found.waiting)?;
+    // They may be meant for this pool.
+    write_without_pool(out, &strays.nodes)?;
+    let about = format!("MachineConfigPool {name}:");
+    for problem in strays.problems.iter().filter(|problem| problem.starts_with(&about)) {
+        writeln!(out, "{}", paint::plain(problem))?;
+    }
     Ok(())
 }
 
@@ -155,7 +172,7 @@ async fn pause(of: &PoolOf, paused: bool) -> Result<u8, Failure> {
     let (client, _, pool) = read(of).await?;
     let name = &of.pool;
     if (pool.spec.paused == Some(true)) == paused {
-        paint::note(&format!("pool {name} is {} already", if paused { "paused" } else { "not paused" }));
+        paint::note(&format!("pool {name} is {}", if paused { "paused already" } else { "not paused" }));
         return Ok(OK);
     }
     patch(&client, name, &json!({"spec": {"paused": paused}})).await.map_err(Failure::unreadable)?;
@@ -186,7 +203,8 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
             }
             previous(&pool, &all).ok_or_else(|| {
                 Failure::unreadable(format!(
-                    "there is nothing to go back to: pool {name} has no rendered MachineConfig before {}",
+                    "there is nothing to go back to: pool {name} has no rendered MachineConfig before {}; `seaworthy rollout \
+                     history {name}` lists those that there are, and --to names one of them",
                     target.unwrap_or("its first")
                 ))
             })?

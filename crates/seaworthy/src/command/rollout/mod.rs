@@ -18,6 +18,7 @@ use seaworthy_plan::rollout::{self, Decision, Partner};
 use seaworthy_plan::waiting::Waiting;
 use serde_json::json;
 
+use super::outlook::waiting_json;
 use super::workspace;
 use crate::cli::{Input, ReportFormat, Rollout};
 use crate::failure::{Failure, OK};
@@ -112,13 +113,6 @@ fn print_json(
     decision: &Decision<'_>,
     status: Option<&MachineConfigPoolStatus>,
 ) -> Result<(), Failure> {
-    let waiting = |waiting: &Waiting| {
-        json!({
-            "node": waiting.node,
-            "reason": waiting.reason.word(),
-            "message": waiting.reason.to_string(),
-        })
-    };
     let mut json = json!({
         "pool": pool.name,
         "target": pool.target().map(|target| target.config),
@@ -128,7 +122,7 @@ fn print_json(
         "candidates": decision.candidates,
         "capacity": decision.capacity,
         "chosen": decision.chosen,
-        "waiting": decision.waiting.iter().map(waiting).collect::<Vec<_>>(),
+        "waiting": decision.waiting.iter().map(waiting_json).collect::<Vec<_>>(),
         "status": status,
     });
     if let Err(error) = &decision.max_unavailable {

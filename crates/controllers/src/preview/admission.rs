@@ -1,0 +1,242 @@
+//! What the API would say of a manifest: judged by the definitions of its kind, as the API server judges it.
+//!
+//! - What is refused is left out of what is foreseen: it would not be there.
+//! - What the API drops, such as a field that nobody knows, is dropped here too.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotation};
+use seaworthy_api::{machineconfiguration, operator};
+use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, apply_defaults, names};
+use serde_json::Value;
+
+/// What the API says against a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    /// The object: its kind and name.
+    pub object: String,
+    /// The place in it; empty for the object as a whole.
+    pub path: String,
+    /// What was found there, and what is accepted.
+    pub message: String,
+    /// Whether the object is refused. Otherwise what stands there is dropped.
+    pub is_refusal: bool,
+}
+
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Objection { object, path, message, is_refusal } = self;
+        let place = if path.is_empty() { String::new() } else { format!(", {path}") };
+        let what = if *is_refusal { "the API refuses it" } else { "the API drops it" };
+        write!(f, "{object}{place}: {message}; {what}")
+    }
+}
+
+/// The definitions of the plane's kinds, ready to judge objects.
+pub struct Admission {
+    /// By group and kind, for each version.
+    kinds: BTreeMap<(String, String), BTreeMap<String, Form>>,
+    protects: bool,
+}
+
+/// A version of a kind. Its schema is read when it is needed: most commands meet few kinds.
+struct Form {
+    schema: Value,
+    read: OnceLock<(Document, NodeId)>,
+}
+
+impl Admission {
+    /// Judges changes of a cluster.
+    pub fn of_changes() -> Admission {
+        Admission { protects: true, ..Admission::of_state() }
+    }
+
+    /// Judges what a cluster has: rendered MachineConfigs too, which nobody may change.
+    pub fn of_state() -> Admission {
+        let mut kinds: BTreeMap<(String, String), BTreeMap<String, Form>> = BTreeMap::new();
+        for definition in machineconfiguration::definitions().into_iter().chain(operator::definitions()) {
+            let (spec, group) = (&definition.spec, definition.spec.group.clone());
+            let forms = kinds.entry((group, spec.names.kind.clone())).or_default();
+            for version in &spec.versions {
+                let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
+                let schema = schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_default();
+                forms.insert(version.name.clone(), Form { schema, read: OnceLock::new() });
+            }
+        }
+        Admission { kinds, protects: false }
+    }
+
+    /// Brings an object into the form in which the API would keep it, and gives what it would say. `old` is the object as
+    /// it was. The status is left alone: the API takes it from nobody but controllers.
+    pub fn judge(&self, object: &mut Value, old: Option<&Value>) -> Vec<Objection> {
+        let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let objection = |path: &str, message: String, is_refusal: bool| Objection {
+            object: format!("{kind} {name}"),
+            path: path.to_owned(),
+            message,
+            is_refusal,
+        };
+        let Some(forms) = self.kinds.get(&(group.to_owned(), kind.clone())) else { return Vec::new() };
+        let Some(form) = forms.get(version) else {
+            let known: Vec<String> = forms.keys().map(|version| format!("{group}/{version}")).collect();
+            let message = format!("{api_version:?} has no such kind; accepted: {}", known.join(", "));
+            return vec![objection("apiVersion", message, true)];
+        };
+        if let Some(message) = self.protection(object, old, &name).filter(|_| kind == "MachineConfig") {
+            return vec![objection("", message, true)];
+        }
+        let (document, root) = form.read.get_or_init(|| Document::of_custom_resource(&form.schema));
+        let schema = document.at(*root);
+        let status = object.as_object_mut().and_then(|object| object.remove("status"));
+        let dropped = Pruning { metadata: None }.object(schema, object);
+        let mut objections: Vec<Objection> = dropped
+            .iter()
+            .map(|path| {
+                objection(path, "the kind has no such field; check its spelling and its place".to_owned(), false)
+            })
+            .collect();
+        apply_defaults(schema, object);
+        let old = old.map(|old| {
+            let mut old = old.clone();
+            old.as_object_mut().map(|old| old.remove("status"));
+            old
+        });
+        let judge = CustomResource { schema, scale: None };
+        let verdict = judge.mistakes(object, old.as_ref(), of_metadata(object));
+        // Without a cluster a ControllerConfig is mostly cut down to what rendering looks at.
+        let is_partial = !self.protects && kind == "ControllerConfig";
+        let counts = |cause: &&Cause| !(is_partial && cause.reason == Reason::Required);
+        // One without a place only says that there may be more.
+        let mistakes = verdict.mistakes.iter().filter(|cause| cause.field != "<nil>").filter(counts);
+        objections.extend(mistakes.map(|cause| objection(&cause.field, cause.message.clone(), true)));
+        if let (Some(status), Some(object)) = (status, object.as_object_mut()) {
+            object.insert("status".to_owned(), status);
+        }
+        objections
+    }
+
+    /// Why nobody but the controllers may write this MachineConfig, in the words of the policy that they install.
+    fn protection(&self, object: &Value, old: Option<&Value>, name: &str) -> Option<String> {
+        let subject = old.unwrap_or(object);
+        let made_by = subject
+            .get("metadata")?
+            .get("annotations")
+            .and_then(|annotations| annotations.get(annotation::GENERATED_BY_CONTROLLER_VERSION.as_str())?.as_str());
+        let is_rendered = name.starts_with(RENDERED_PREFIX);
+        let is_kept = is_rendered || made_by.is_some_and(|build| !build.is_empty());
+        if !self.protects || !is_kept || old.is_some_and(|old| old.get("spec") == object.get("spec")) {
+            return None;
+        }
+        let owner = subject["metadata"]["ownerReferences"][0]["kind"].as_str().unwrap_or_default();
+        let instead = match owner {
+            _ if is_rendered => {
+                "it is rendered from the MachineConfigs of its pool; create or change one of those".to_owned()
+            }
+            "KubeletConfig" | "ContainerRuntimeConfig" => {
+                let by = subject["metadata"]["ownerReferences"][0]["name"].as_str().unwrap_or_default();
+                format!("it is made from {owner} {by}; change that")
+            }
+            _ => "it is part of the platform; create a MachineConfig of your own, with the label \
+                  machineconfiguration.openshift.io/role and a name that sorts after it"
+                .to_owned(),
+        };
+        Some(format!("it is kept by Seaworthy: {instead}"))
+    }
+}
+
+/// What is wrong with an object's name and labels.
+fn of_metadata(object: &Value) -> Vec<Cause> {
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
+    let mut causes: Vec<Cause> =
+        names::dns_subdomain(name).iter().map(|why| Cause::invalid("metadata.name", name, why)).collect();
+    for (key, value) in metadata.get("labels").and_then(Value::as_object).into_iter().flatten() {
+        causes.extend(names::qualified_name(key).iter().map(|why| Cause::invalid("metadata.labels", key, why)));
+        let Some(value) = value.as_str() else {
+            causes.push(Cause::invalid(format!("metadata.labels[{key}]"), value, "must be a text; put it into quotes"));
+            continue;
+        };
+        causes.extend(names::label_value(value).iter().map(|why| Cause::invalid("metadata.labels", value, why)));
+    }
+    causes
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(kind: &str, spec: Value) -> Value {
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    }
+
+    #[rstest]
+    #[case::pids_limit("ContainerRuntimeConfig", json!({"containerRuntimeConfig": {"pidsLimit": 19}}), "spec.containerRuntimeConfig.pidsLimit")]
+    #[case::log_level("ContainerRuntimeConfig", json!({"containerRuntimeConfig": {"logLevel": "loud"}}), "spec.containerRuntimeConfig.logLevel")]
+    #[case::budget("MachineConfigPool", json!({"maxUnavailable": "50 percent"}), "spec.maxUnavailable")]
+    #[case::kind_of_value("MachineConfigPool", json!({"paused": "yes"}), "spec.paused")]
+    #[case::kernel_type("MachineConfig", json!({"kernelArguments": "nosmt"}), "spec.kernelArguments")]
+    fn what_the_definition_refuses_is_refused_with_its_place(
+        #[case] kind: &str,
+        #[case] spec: Value,
+        #[case] path: &str,
+    ) {
+        let found = Admission::of_changes().judge(&mut object(kind, spec), None);
+        assert!(found.iter().any(|objection| objection.is_refusal && objection.path == path), "{found:#?}");
+        assert!(found.iter().all(|objection| objection.object == format!("{kind} a")), "{found:#?}");
+    }
+
+    #[test]
+    fn what_nobody_knows_is_dropped_and_told() {
+        let mut pool = object("MachineConfigPool", json!({"maxUnavailabel": 2}));
+        let found = Admission::of_changes().judge(&mut pool, None);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!((found[0].path.as_str(), found[0].is_refusal), ("spec.maxUnavailabel", false));
+        assert!(pool["spec"].get("maxUnavailabel").is_none());
+    }
+
+    #[test]
+    fn name_and_labels_are_judged_and_versions_that_nobody_serves() {
+        let mut pool = object("MachineConfigPool", json!({}));
+        pool["metadata"] = json!({"name": "Big_Pool", "labels": {"a": "b c"}});
+        let found = Admission::of_changes().judge(&mut pool, None);
+        let paths: Vec<&str> = found.iter().map(|objection| objection.path.as_str()).collect();
+        assert_eq!(paths, ["metadata.name", "metadata.labels"], "{found:#?}");
+        pool["apiVersion"] = json!("machineconfiguration.openshift.io/v9");
+        let found = Admission::of_changes().judge(&mut pool, None);
+        assert!(found[0].message.contains("machineconfiguration.openshift.io/v1"), "{found:#?}");
+    }
+
+    #[test]
+    fn controller_config_may_be_partial_where_there_is_no_cluster() {
+        let partial = object("ControllerConfig", json!({"osImageURL": ""}));
+        assert!(Admission::of_state().judge(&mut partial.clone(), None).is_empty());
+        assert!(Admission::of_changes().judge(&mut partial.clone(), None).iter().all(|objection| objection.is_refusal));
+        assert!(!Admission::of_changes().judge(&mut partial.clone(), None).is_empty());
+        let wrong = object("ControllerConfig", json!({"osImageURL": 5}));
+        assert!(!Admission::of_state().judge(&mut wrong.clone(), None).is_empty());
+    }
+
+    #[test]
+    fn what_controllers_keep_is_theirs_and_may_be_part_of_a_state() {
+        let mut rendered = object("MachineConfig", json!({"fips": true}));
+        rendered["metadata"]["name"] = json!("rendered-worker-1");
+        assert!(Admission::of_changes().judge(&mut rendered.clone(), None)[0].is_refusal);
+        assert!(Admission::of_state().judge(&mut rendered, None).is_empty());
+        let mut base = object("MachineConfig", json!({"fips": true}));
+        let key = annotation::GENERATED_BY_CONTROLLER_VERSION.as_str();
+        base["metadata"]["annotations"] = json!({key: "seaworthy-1"});
+        let mut edited = base.clone();
+        edited["spec"]["fips"] = json!(false);
+        let found = Admission::of_changes().judge(&mut edited, Some(&base));
+        assert!(found[0].message.contains("create a MachineConfig of your own"), "{found:#?}");
+        assert!(Admission::of_changes().judge(&mut base.clone(), Some(&base)).is_empty(), "nothing changes");
+    }
+}

@@ -1,0 +1,147 @@
+//! A manifest that is applied to a cluster in thought.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::admission::{Admission, Objection};
+use crate::rollout::to_second;
+use crate::world::World;
+
+/// What became of a manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Applied {
+    /// It is new.
+    New,
+    /// It changes an object.
+    Changed,
+    /// It changes nothing.
+    Same,
+    /// Nothing here looks at objects of its kind.
+    Ignored,
+}
+
+/// A manifest that was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Application {
+    /// What became of it.
+    pub outcome: Applied,
+    /// What the API has dropped of it.
+    pub dropped: Vec<Objection>,
+}
+
+impl World {
+    /// Applies a manifest, in thought.
+    ///
+    /// # Errors
+    ///
+    /// If the API would refuse it; then nothing is changed.
+    pub fn apply(
+        &mut self,
+        manifest: &Value,
+        admission: &Admission,
+        now: Timestamp,
+    ) -> Result<Application, Vec<Objection>> {
+        let now = (admission, now);
+        let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
+        let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+        match (group, text("kind")) {
+            ("machineconfiguration.openshift.io", "MachineConfigPool") => merge(&mut self.pools, manifest, now),
+            ("machineconfiguration.openshift.io", "MachineConfig") => merge(&mut self.machine_configs, manifest, now),
+            ("machineconfiguration.openshift.io", "KubeletConfig") => merge(&mut self.kubelet_configs, manifest, now),
+            ("machineconfiguration.openshift.io", "ContainerRuntimeConfig") => {
+                merge(&mut self.container_runtime_configs, manifest, now)
+            }
+            ("machineconfiguration.openshift.io", "ControllerConfig") => {
+                merge(&mut self.controller_configs, manifest, now)
+            }
+            ("machineconfiguration.openshift.io", "MachineConfigNode") => merge(&mut self.progress, manifest, now),
+            ("operator.openshift.io", "MachineConfiguration") => merge(&mut self.policies, manifest, now),
+            ("", "Node") => merge(&mut self.nodes, manifest, now),
+            ("", "Pod") => merge(self.pods.get_or_insert_default(), manifest, now),
+            ("policy", "PodDisruptionBudget") => merge(&mut self.budgets, manifest, now),
+            _ => Ok(Application { outcome: Applied::Ignored, dropped: Vec::new() }),
+        }
+    }
+}
+
+/// What applying changes: labels and annotations are added, the rest of the manifest takes the place of what was there. What
+/// the API itself or a controller writes stays.
+fn merge<K>(
+    objects: &mut Vec<Arc<K>>,
+    manifest: &Value,
+    (admission, now): (&Admission, Timestamp),
+) -> Result<Application, Vec<Objection>>
+where
+    K: Resource<DynamicType = ()> + Clone + serde::Serialize + DeserializeOwned,
+{
+    let name = manifest.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let kind = K::kind(&());
+    let refusal = |path: &str, message: String| {
+        let object = format!("{kind} {}", if name.is_empty() { "without a name" } else { name });
+        vec![Objection { object, path: path.to_owned(), message, is_refusal: true }]
+    };
+    if name.is_empty() {
+        return Err(refusal("metadata.name", "Required value; give it one".to_owned()));
+    }
+    let namespace = manifest.pointer("/metadata/namespace").and_then(Value::as_str);
+    let is_it = |object: &&Arc<K>| {
+        object.meta().name.as_deref() == Some(name)
+            && (namespace.is_none() || object.meta().namespace.as_deref() == namespace)
+    };
+    let old = objects.iter().position(|object| is_it(&object));
+    let before = old.map(|at| serde_json::to_value(&*objects[at]).unwrap_or_default());
+    let mut new = manifest.clone();
+    match &before {
+        None => {
+            let metadata = &mut new["metadata"];
+            let mut fill = |key: &str, value: Value| {
+                if metadata.get(key).is_none_or(Value::is_null) {
+                    metadata[key] = value;
+                }
+            };
+            fill("uid", json!(format!("planned-{}-{name}", kind.to_lowercase())));
+            fill("generation", json!(1));
+            fill("creationTimestamp", json!(to_second(now).to_string()));
+        }
+        Some(before) => {
+            let mut metadata = before["metadata"].clone();
+            for key in ["labels", "annotations"] {
+                for (label, value) in manifest["metadata"].get(key).and_then(Value::as_object).into_iter().flatten() {
+                    metadata[key][label] = value.clone();
+                }
+            }
+            new["metadata"] = metadata;
+            if let Some(status) = before.get("status") {
+                new["status"] = status.clone();
+            }
+            if let Some(configuration) = before.pointer("/spec/configuration").filter(|_| kind == "MachineConfigPool") {
+                new["spec"]["configuration"] = configuration.clone();
+            }
+        }
+    }
+    let objections = admission.judge(&mut new, before.as_ref());
+    let (refused, dropped): (Vec<_>, Vec<_>) = objections.into_iter().partition(|objection| objection.is_refusal);
+    if !refused.is_empty() {
+        return Err(refused);
+    }
+    let read = serde_json::from_value::<K>(new).map_err(|error| refusal("", error.to_string()));
+    let mut object = read?;
+    let after = serde_json::to_value(&object).unwrap_or_default();
+    let Some((before, at)) = before.zip(old) else {
+        objects.push(Arc::new(object));
+        return Ok(Application { outcome: Applied::New, dropped });
+    };
+    if after == before {
+        return Ok(Application { outcome: Applied::Same, dropped });
+    }
+    if after.get("spec") != before.get("spec") {
+        object.meta_mut().generation = Some(object.meta().generation.unwrap_or_default() + 1);
+    }
+    objects[at] = Arc::new(object);
+    Ok(Application { outcome: Applied::Changed, dropped })
+}

@@ -1,0 +1,256 @@
+//! How the nodes of a pool come to its target: decided as the controllers would, with what it does to each node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::meta::ConditionStatus;
+use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
+use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
+use seaworthy_plan::disruption::{Disruption, Level, disruption};
+use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
+use seaworthy_plan::fleet::{NodeView, PoolView};
+use seaworthy_plan::forecast::{Forecast, Past, estimate, forecast, pasts};
+use seaworthy_plan::membership::{Membership, Pools};
+use seaworthy_plan::pin;
+use seaworthy_plan::promise::Promise;
+use seaworthy_plan::rollout::{self, Partner};
+use seaworthy_plan::waiting::{Reason, Waiting};
+use seaworthy_plan::{policy, revision};
+
+use crate::making::targeted;
+use crate::rollout::{boots, partner, to_second};
+use crate::world::World;
+use crate::writes::is_rendered;
+
+/// How the nodes of a pool come to its target.
+#[derive(Clone, Debug)]
+pub struct Outlook {
+    /// What they should run.
+    pub target: Option<String>,
+    /// How many nodes may be away, or why that cannot be told.
+    pub max_unavailable: Result<i64, String>,
+    /// The nodes, by name.
+    pub nodes: Vec<NodeOutlook>,
+    /// Those that run the target, by name.
+    pub updated: Vec<String>,
+    /// Those that are given it next, in this order.
+    pub chosen: Vec<String>,
+    /// Those that wait, and why.
+    pub waiting: Vec<Waiting>,
+    /// How long it takes.
+    pub forecast: Forecast,
+    /// Whether no node is given anything.
+    pub is_paused: bool,
+    /// What the pool targets whatever its MachineConfigs say.
+    pub pinned: Option<String>,
+}
+
+/// How one node comes to its pool's target.
+#[derive(Clone, Debug)]
+pub struct NodeOutlook {
+    /// The node.
+    pub name: String,
+    /// What it runs.
+    pub from: Option<String>,
+    /// What the change does to it; `None` where what it runs, or the target, is not known.
+    pub disruption: Option<Arc<Disruption>>,
+    /// What keeps its pods, where they have to leave and are known.
+    pub evictions: Option<Evictions>,
+}
+
+impl Outlook {
+    /// The greatest disruption of a node that is still to move; what is not known is taken for a reboot.
+    pub fn level(&self) -> Level {
+        let moving = self.nodes.iter().filter(|node| node.from != self.target);
+        let level = |node: &NodeOutlook| node.disruption.as_ref().map_or(Level::Reboot, |found| found.level);
+        moving.map(level).max().unwrap_or_default()
+    }
+}
+
+/// The outlook of a pool as it is; `None` if there is no such pool.
+pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
+    let object = world.pool(name)?;
+    let now = to_second(now);
+    let progress: BTreeMap<&str, &MachineConfigNode> =
+        world.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect();
+    let view = |node| NodeView::of(node, progress.get(node.metadata.name.as_deref().unwrap_or_default()).copied());
+    let views: Vec<NodeView<'_>> = world.nodes.iter().map(|node| view(node)).collect();
+    let pools = Pools::new(world.pools.iter().map(|pool| PoolView::of(pool)));
+    let assignment = pools.assign(&views);
+    let nodes = assignment.nodes_of(name);
+    let infrastructure = world.controller_config().and_then(|found| found.spec.infra.as_ref()?.status.as_ref());
+    let topology = infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
+    let partner = partner(name, topology, &world.pools);
+    let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
+    let rendered: Vec<Arc<MachineConfig>> =
+        world.machine_configs.iter().filter(|object| is_rendered(object)).map(Arc::clone).collect();
+    let boots = boots(&world.pools, &rendered);
+    let promised = Promise::of(object);
+    let inputs = rollout::Inputs {
+        pool: PoolView::of(object),
+        nodes,
+        holds: &[],
+        operator_nodes: &[],
+        boots: &boots,
+        partner,
+        promised: &promised,
+        now,
+    };
+    let decision = rollout::decide(&inputs);
+    let (chosen, waiting) = first_orders(&inputs, &decision);
+    let target = targeted(object);
+    let target_object = target.and_then(|target| world.machine_config(target));
+    let policies = policies(world);
+    let mut known: BTreeMap<String, Option<Arc<Disruption>>> = BTreeMap::new();
+    let budgets = Budgets::new(world.budgets.iter().map(|budget| &**budget));
+    let of_node = |node: &&NodeView<'_>| {
+        let from = node.current_config;
+        let found = from.and_then(|from| {
+            let of_change = || {
+                let (old, new) = (world.machine_config(from)?, target_object?);
+                Some(Arc::new(disruption(&old.spec, &new.spec, Some(&policies))))
+            };
+            known.entry(from.to_owned()).or_insert_with(of_change).clone()
+        });
+        let needs_drain = from != target && found.as_ref().is_none_or(|found| found.needs_drain());
+        let pods = world.pods.as_ref().filter(|_| needs_drain).map(|pods| {
+            let is_here = |pod: &&Arc<k8s_openapi::api::core::v1::Pod>| {
+                pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node.name)
+            };
+            let pods: Vec<_> = pods.iter().filter(is_here).map(|pod| &**pod).collect();
+            evictions(&pods, &budgets, Rules::default())
+        });
+        NodeOutlook { name: node.name.to_owned(), from: from.map(str::to_owned), disruption: found, evictions: pods }
+    };
+    let mut of_nodes: Vec<NodeOutlook> = nodes.iter().map(of_node).collect();
+    of_nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    let max = decision.max_unavailable.as_ref().map(|max| *max).map_err(ToString::to_string);
+    let mut outlook = Outlook {
+        target: target.map(str::to_owned),
+        nodes: of_nodes,
+        updated: decision.updated.iter().map(|name| (*name).to_owned()).collect(),
+        chosen,
+        forecast: forecast(&[], 0, 0, estimate(Level::None, &[])),
+        is_paused: object.spec.paused == Some(true),
+        pinned: pin::name(object).map(str::to_owned),
+        max_unavailable: max,
+        waiting,
+    };
+    let is_waiting = |name: &str, is: fn(&Reason) -> bool| {
+        outlook.waiting.iter().any(|waiting| waiting.node == name && is(&waiting.reason))
+    };
+    let is_next = |reason: &Reason| matches!(reason, Reason::Budget { .. } | Reason::RunsOperator);
+    let is_busy = |reason: &Reason| matches!(reason, Reason::Updating { .. } | Reason::DrainBlocked { .. });
+    let mut later: Vec<&NodeView<'_>> = nodes.iter().copied().filter(|node| is_waiting(node.name, is_next)).collect();
+    rollout::in_order(&mut later);
+    let order: Vec<&str> =
+        outlook.chosen.iter().map(String::as_str).chain(later.iter().map(|node| node.name)).collect();
+    let busy = nodes.iter().filter(|node| is_waiting(node.name, is_busy)).count();
+    let budget = outlook.max_unavailable.as_ref().map_or(0, |max| *max);
+    let level = outlook.level();
+    let each = estimate(level, &history(world, object, nodes, budget));
+    outlook.forecast = forecast(&order, budget, busy, each);
+    if order.is_empty() && busy > 0 {
+        // The last ones are on their way.
+        outlook.forecast.seconds = each.seconds;
+    }
+    Some(outlook)
+}
+
+/// Who is given the target before any node has done anything, in this order, and who waits then.
+///
+/// The controllers decide again as soon as they have given orders. Mostly nothing is left to do then; but a node that was away
+/// and is given an order takes no more of the budget than before.
+fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Decision<'_>) -> (Vec<String>, Vec<Waiting>) {
+    let Some(target) = inputs.pool.target() else { return (Vec::new(), decision.waiting.clone()) };
+    let mut chosen: Vec<String> = decision.chosen.iter().map(|name| (*name).to_owned()).collect();
+    let mut views: Vec<NodeView<'_>> = inputs.nodes.iter().map(|node| (*node).clone()).collect();
+    loop {
+        for view in views.iter_mut().filter(|view| chosen.iter().any(|name| name == view.name)) {
+            (view.desired_config, view.desired_image) = (Some(target.config), target.image);
+            // The order has made another revision.
+            view.resource_version = None;
+        }
+        let members: Vec<&NodeView<'_>> = views.iter().collect();
+        let next = rollout::decide(&rollout::Inputs { nodes: &members, ..*inputs });
+        let more: Vec<String> = next.chosen.iter().map(|name| (*name).to_owned()).collect();
+        if more.is_empty() {
+            let mut waiting = next.waiting;
+            waiting.retain(|waiting| !chosen.contains(&waiting.node));
+            return (chosen, waiting);
+        }
+        chosen.extend(more);
+    }
+}
+
+/// What is wrong between nodes and pools.
+#[derive(Clone, Debug, Default)]
+pub struct Strays {
+    /// The nodes that take their configuration from no pool, by name, and why.
+    pub nodes: Vec<Waiting>,
+    /// Selectors that select nobody, or in vain.
+    pub problems: Vec<String>,
+}
+
+/// The nodes that no pool moves, as the controllers tell of them.
+pub fn strays(world: &World) -> Strays {
+    let pools = Pools::new(world.pools.iter().map(|pool| PoolView::of(pool)));
+    let mut found = Strays::default();
+    for (pool, error) in &pools.broken {
+        let problem = format!("MachineConfigPool {pool}: spec.nodeSelector: {error}; until then it has no nodes");
+        found.problems.push(problem);
+    }
+    found.problems.extend(pools.selecting_all.iter().map(|pool| {
+        format!(
+            "MachineConfigPool {pool}: spec.nodeSelector names no label, which would select every node, so it selects none; \
+             name a label"
+        )
+    }));
+    for node in &world.nodes {
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        let membership = pools.of_labels(node.metadata.labels.as_ref());
+        if let Membership::In { primary, in_vain: Some(pool), .. } = &membership {
+            found.problems.push(format!(
+                "Node {name}: pool {pool} selects it in vain, as it belongs to the control plane and takes its configuration \
+                 from pool {primary}"
+            ));
+        }
+        found.nodes.extend(membership.reason().map(|reason| Waiting { node: name.to_owned(), reason }));
+    }
+    found.nodes.sort_by(|a, b| a.node.cmp(&b.node));
+    found
+}
+
+/// How long nodes took to come to what the pool targets, or had before.
+fn history(world: &World, pool: &MachineConfigPool, nodes: &[&NodeView<'_>], budget: i64) -> Vec<Past> {
+    let revisions = revision::revisions(pool, world.machine_configs.iter().map(|object| &**object));
+    let budget = usize::try_from(budget).unwrap_or(1);
+    let policies = policies(world);
+    let mut all = Vec::new();
+    for pair in revisions.windows(2) {
+        let [old, new] = pair else { continue };
+        let Some(start) = new.created else { continue };
+        let done = world.progress.iter().filter(|found| {
+            nodes.iter().any(|node| node.name == found.spec.node.name && node.current_config == Some(new.name))
+        });
+        let done = done.filter_map(|found| {
+            let conditions = found.status.as_ref()?.conditions.as_ref()?;
+            let updated = conditions.iter().find(|condition| condition.type_ == NodeCondition::Updated.as_str())?;
+            (updated.status == ConditionStatus::True).then_some(updated.last_transition_time.0)
+        });
+        let level = disruption(&old.object.spec, &new.object.spec, Some(&policies)).level;
+        all.extend(pasts(start, &done.collect::<Vec<_>>(), budget, level));
+    }
+    all
+}
+
+/// The disruption policies of a cluster: as its operator reports them, or else from what its user asks for.
+fn policies(world: &World) -> NodeDisruptionPolicyClusterStatus {
+    let object = crate::world::named(&world.policies, "cluster");
+    let reported = object
+        .and_then(|object| object.status.as_ref()?.node_disruption_policy_status.as_ref()?.cluster_policies.clone());
+    reported
+        .unwrap_or_else(|| policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref())))
+}

@@ -1,0 +1,165 @@
+//! What the controllers that make MachineConfigs would write, carried out in thought until nothing is left to write.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Resource, ResourceExt as _};
+use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig};
+use seaworthy_api::vocabulary::machineconfiguration::annotation;
+use seaworthy_generate::base;
+use seaworthy_generate::{Deletion, Inputs, PoolOutcome, Report, Write};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Means;
+use crate::rollout::to_second;
+use crate::settings::Kind;
+use crate::world::{World, put};
+use crate::writes::is_rendered;
+
+/// How often controllers may answer each other. They come to rest after a few rounds, or never.
+const ROUNDS: usize = 20;
+
+/// Lets the controllers that make MachineConfigs decide until nothing is left to write.
+pub(super) fn settle(world: &mut World, means: &Means) -> Vec<String> {
+    let mut problems = BTreeSet::new();
+    let build = means.build.as_str();
+    let is_foreign = |object: &&Arc<MachineConfig>| {
+        let made_by = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&object.metadata).unwrap_or_default();
+        object.owner_references().iter().any(|owner| owner.kind == "ControllerConfig")
+            && !made_by.is_empty()
+            && made_by != build
+    };
+    let foreign = world.machine_configs.iter().find(is_foreign).map(|object| object.name_any());
+    if let Some(name) = &foreign {
+        problems.insert(format!(
+            "MachineConfig {name} and the rest of the base were made by another build; taken as they are"
+        ));
+    }
+    // What was wrong in one round may have been put right in the next.
+    let mut said = BTreeSet::new();
+    for _ in 0..ROUNDS {
+        said.clear();
+        let mut is_settled = true;
+        if let Some(object) = world.controller_config().filter(|_| foreign.is_none()).cloned() {
+            let decision = base::desired(&base::Inputs {
+                controller_config: &object,
+                templates: &means.templates,
+                cluster_tls: None,
+                pools: &world.pools,
+                machine_configs: &sources(world),
+                build,
+                now: time(means.now),
+            });
+            is_settled &= decision.writes.is_empty();
+            said.extend(decision.problems);
+            let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
+            put(&mut world.controller_configs, changed);
+        }
+        is_settled &= generate::<KubeletConfig>(world, means, &mut said);
+        is_settled &= generate::<ContainerRuntimeConfig>(world, means, &mut said);
+        if is_settled {
+            break;
+        }
+    }
+    problems.extend(said);
+    problems.into_iter().collect()
+}
+
+/// Lets the controller of one kind of settings decide about all objects. Whether there was nothing to do.
+fn generate<K>(world: &mut World, means: &Means, said: &mut BTreeSet<String>) -> bool
+where
+    K: Kind + Resource<DynamicType = ()> + Clone + serde::Serialize + DeserializeOwned,
+{
+    let mut is_settled = true;
+    for object in K::of_world(world).clone() {
+        let all = K::of_world(world).clone();
+        let decision = K::desired(&Inputs {
+            object: &*object,
+            all: &all,
+            pools: &world.pools,
+            machine_configs: &sources(world),
+            controller_config: world.controller_config().map(|found| &**found),
+            build: &means.build,
+            now: time(means.now),
+        });
+        is_settled &= decision.writes.is_empty();
+        tell(said, &format!("{} {}", K::kind(&()), object.name_any()), &decision.report);
+        let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
+        put(K::of_world(world), changed);
+    }
+    let all = K::of_world(world).clone();
+    let orphans = K::orphans(&all, &world.pools, &sources(world), &means.build);
+    orphans.iter().for_each(|orphan| delete(world, orphan));
+    is_settled && orphans.is_empty()
+}
+
+fn sources(world: &World) -> Vec<Arc<MachineConfig>> {
+    world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect()
+}
+
+fn time(now: Timestamp) -> Time {
+    Time(to_second(now))
+}
+
+/// Says what was refused, and what is worth knowing.
+fn tell(problems: &mut BTreeSet<String>, object: &str, report: &Report) {
+    problems.extend(report.refused.iter().map(|refusal| format!("{object}: {}", refusal.message)));
+    problems.extend(report.notices.iter().map(|notice| format!("{object}: {notice}")));
+    for pool in &report.pools {
+        if let PoolOutcome::Failed(refusal) = &pool.outcome {
+            problems.insert(format!("{object}, pool {}: {}", pool.pool, refusal.message));
+        }
+    }
+}
+
+/// Carries out writes in thought; gives the object that they are about as it is then.
+fn carry_out<K>(world: &mut World, mut object: K, writes: Vec<Write>, now: Timestamp) -> K
+where
+    K: Resource<DynamicType = ()> + Clone + serde::Serialize + DeserializeOwned,
+{
+    for write in writes {
+        match write {
+            Write::Patch(patch) => {
+                object.annotations_mut().extend(patch.annotations);
+                if let Some(finalizers) = patch.finalizers {
+                    object.meta_mut().finalizers = Some(finalizers);
+                }
+            }
+            Write::Create(mut made) => {
+                made.metadata.uid = Some(format!("planned-{}", made.name_any()));
+                made.metadata.creation_timestamp = Some(Time(now));
+                put(&mut world.machine_configs, made);
+            }
+            Write::Update(made) => put(&mut world.machine_configs, made),
+            Write::Delete(deletion) => delete(world, &deletion),
+            Write::CreatePool(mut pool) => {
+                pool.metadata.uid = Some(format!("planned-{}", pool.name_any()));
+                put(&mut world.pools, pool);
+            }
+            Write::LabelPool { name, labels } => {
+                if let Some(pool) = world.pool(&name) {
+                    let mut pool = (**pool).clone();
+                    pool.labels_mut().extend(labels);
+                    put(&mut world.pools, pool);
+                }
+            }
+            Write::Status(status) => object = with_status(object, &json!(status)),
+            Write::ControllerConfigStatus(status) => object = with_status(object, &json!(status)),
+        }
+    }
+    object
+}
+
+fn with_status<K: Clone + serde::Serialize + DeserializeOwned>(object: K, status: &Value) -> K {
+    let mut value = serde_json::to_value(&object).unwrap_or_default();
+    value["status"] = status.clone();
+    // What was an object with a status before is one with another status.
+    serde_json::from_value(value).unwrap_or(object)
+}
+
+fn delete(world: &mut World, deletion: &Deletion) {
+    world.machine_configs.retain(|object| object.name_any() != deletion.name);
+}

@@ -1,0 +1,148 @@
+//! The examples below the help of each command.
+
+pub(super) const RENDER_EXAMPLES: &str = "\
+Examples:
+  # What would the machines of each pool get?
+  seaworthy render -f manifests/
+
+  # The name that the worker pool's config will have
+  seaworthy render -f manifests/ --pool worker -o name
+
+  # From a cluster, without fetching anything
+  oc get mc,mcp,controllerconfig -o json | seaworthy render -f - --offline -o json
+
+  # Remote content from a server on this machine
+  seaworthy render -f manifests/ --allow-host 127.0.0.1:8080";
+
+pub(super) const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  # Everything in the worker pool's config, and who set it
+  seaworthy explain -f manifests/ --pool worker
+
+  # One file: who wrote it, who was overridden, with the difference
+  seaworthy explain -f manifests/ --pool worker /etc/chrony.conf
+
+  # A unit, a kernel argument, a field
+  seaworthy explain -f manifests/ --pool worker kubelet.service
+  seaworthy explain -f manifests/ --pool worker nosmt
+  seaworthy explain -f manifests/ --pool worker osImageURL -o json
+
+  # Everything that one MachineConfig has a word in, and all SSH keys
+  seaworthy explain -f manifests/ --pool worker 50-worker-time
+  seaworthy explain -f manifests/ --pool worker sshAuthorizedKeys";
+
+pub(super) const DIFF_USAGE: &str = "\
+seaworthy diff [OPTIONS] -f <OLD> -f <NEW>
+       seaworthy diff [OPTIONS] <OLD> <NEW>";
+
+pub(super) const DIFF_EXAMPLES: &str = "\
+Examples:
+  # What does the new version of the folder change on machines?
+  seaworthy diff -f manifests.old/ -f manifests/
+
+  # Two rendered MachineConfigs from a cluster
+  seaworthy diff -f rendered-worker-a.yaml -f rendered-worker-b.yaml
+
+  # Does the folder give what the cluster has?
+  oc get mc rendered-worker-4e1fa5d9 -o json | seaworthy diff -f - -f manifests/";
+
+pub(super) const LINT_EXAMPLES: &str = "\
+Examples:
+  # In a pipeline: fail on mistakes
+  seaworthy lint -f manifests/
+
+  # Fail on anything worth knowing, but overriding the platform's files is fine
+  seaworthy lint -f manifests/ --strict --allow conflict";
+
+pub(super) const DECIDE_EXAMPLES: &str = "\
+Examples:
+  # Which node is next, and why do the others wait?
+  kubectl get mcp,nodes -o json | seaworthy rollout decide -f - --pool worker
+
+  # For a program
+  seaworthy rollout decide -f pool.yaml -f nodes.yaml -o json";
+
+pub(super) const PLAN_EXAMPLES: &str = "\
+Examples:
+  # What would this change do to the cluster?
+  seaworthy plan -f 50-worker-time.yaml
+
+  # The same without a cluster: everything is in the files
+  kubectl get mc,mcp,mcn,kubeletconfig,ctrcfg,controllerconfig,nodes -o json > cluster.json
+  seaworthy plan --server-less -f cluster.json -f 50-worker-time.yaml -o json";
+
+pub(super) const CONTROLLERS_EXAMPLES: &str = "\
+Examples:
+  # On a new cluster
+  seaworthy controllers --install
+
+  # Only render; probes for whoever watches
+  seaworthy controllers --only render --metrics 127.0.0.1:9090";
+
+pub(super) const STATUS_EXAMPLES: &str = "\
+Examples:
+  seaworthy rollout status worker
+  seaworthy rollout status worker -w
+  seaworthy rollout status worker -o json";
+
+pub(super) const PAUSE_EXAMPLES: &str = "\
+Examples:
+  seaworthy rollout pause worker";
+
+pub(super) const RESUME_EXAMPLES: &str = "\
+Examples:
+  seaworthy rollout resume worker";
+
+pub(super) const UNDO_EXAMPLES: &str = "\
+Examples:
+  # Back to what was before; see first what that means
+  seaworthy rollout undo worker --dry-run
+  seaworthy rollout undo worker
+
+  # The MachineConfigs are put right: follow them again
+  seaworthy rollout undo worker --release";
+
+pub(super) const HISTORY_EXAMPLES: &str = "\
+Examples:
+  seaworthy rollout history worker";
+
+pub(super) const CONVERT_EXAMPLES: &str = "\
+Examples:
+  seaworthy ignition convert --to 3.2.0 -f config.ign
+  seaworthy ignition convert --to 3.5.0 < old.ign > new.ign";
+
+pub(super) const VALIDATE_EXAMPLES: &str = "\
+Examples:
+  seaworthy ignition validate -f config.ign
+  seaworthy ignition validate -o json < config.ign";
+
+pub(super) const APISERVER_EXAMPLES: &str = "\
+Examples:
+  seaworthy apiserver --data ./data
+  kubectl --kubeconfig ./data/admin.kubeconfig get namespaces
+  seaworthy apiserver --data ./data --listen 127.0.0.1:0 --kubeconfig-out ./kubeconfig";
+
+pub(super) const CRDS_EXAMPLES: &str = "\
+Examples:
+  seaworthy crds | kubectl apply --server-side -f -
+  seaworthy crds --group machineconfiguration.openshift.io -o json";
+
+pub(super) const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  # bash: for yourself, or for everyone on this machine
+  seaworthy completions bash > ~/.local/share/bash-completion/completions/seaworthy
+  seaworthy completions bash > /etc/bash_completion.d/seaworthy
+
+  # zsh: a folder of $fpath, such as this one after `fpath+=~/.zfunc` before compinit in ~/.zshrc
+  seaworthy completions zsh > ~/.zfunc/_seaworthy
+
+  # fish
+  seaworthy completions fish > ~/.config/fish/completions/seaworthy.fish";
+
+pub(super) const MAN_EXAMPLES: &str = "\
+Examples:
+  # Read the page of a command
+  seaworthy man render | man -l -
+
+  # Install all pages
+  seaworthy man --dir /usr/local/share/man/man1";

@@ -1,0 +1,100 @@
+//! The objects of manifests, one by one: documents and the items of lists.
+
+use std::cell::Cell;
+
+use seaworthy_ignition::node::{Node, Value};
+use seaworthy_ignition::path::Path;
+
+use super::document::{Text, is_object};
+use super::set::LOCATE_BUDGET;
+
+/// An object of a manifest.
+#[derive(Clone, Copy)]
+pub struct Object<'o, 't> {
+    /// The object.
+    pub node: &'o Node<'t>,
+    /// Its kind: what it says, or what the list says that it is an item of.
+    pub kind: &'o str,
+    /// The apiVersion of the list that it is an item of, whose items need not repeat it.
+    pub list_version: Option<&'o str>,
+    /// Where it stands.
+    pub place: &'o Place<'t>,
+}
+
+/// Where an object stands.
+#[derive(Clone)]
+pub struct Place<'t> {
+    text: &'t Text,
+    nth: usize,
+    path: Path,
+    budget: &'t Cell<usize>,
+}
+
+impl Place<'_> {
+    /// A complaint about a key of the object.
+    pub fn complaint(&self, key: &str, message: &str) -> String {
+        self.complaint_at(&if key.is_empty() { Path::default() } else { Path::default().key(key) }, message)
+    }
+
+    /// A complaint about a place in the object.
+    pub fn complaint_at(&self, path: &Path, message: &str) -> String {
+        self.text.complaint(self.nth, &self.path.clone().join(path), self.budget, message)
+    }
+}
+
+/// Hands out the objects of all texts, lists taken apart. Everything that is no object is an error, not the first only.
+pub fn each(texts: &[Text], errors: &mut Vec<String>, take: &mut dyn FnMut(Object<'_, '_>)) {
+    let budget = Cell::new(LOCATE_BUDGET);
+    for text in texts {
+        match text.documents() {
+            Err(error) => errors.push(error),
+            Ok(documents) => {
+                for (nth, document) in &documents {
+                    let place = Place { text, nth: *nth, path: Path::default(), budget: &budget };
+                    one(document, None, &place, errors, take);
+                }
+            }
+        }
+    }
+}
+
+fn one(
+    node: &Node<'_>,
+    list: Option<(&str, &str)>,
+    place: &Place<'_>,
+    errors: &mut Vec<String>,
+    take: &mut dyn FnMut(Object<'_, '_>),
+) {
+    if !is_object(node) {
+        let message = format!("found {}; a manifest is an object with apiVersion and kind", node.describe());
+        errors.push(place.complaint("", &message));
+        return;
+    }
+    let kind = match (node.text_of("kind"), list) {
+        ("", Some((kind, _))) => kind,
+        (kind, _) => kind,
+    };
+    if kind.is_empty() {
+        errors.push(place.complaint("kind", "an object without a kind; a manifest has apiVersion and kind"));
+        return;
+    }
+    let Some((item_kind, items)) = kind.strip_suffix("List").zip(node.get("items")) else {
+        take(Object { node, kind, list_version: list.map(|(_, version)| version), place });
+        return;
+    };
+    let items = match &items.value {
+        Value::List(items) => items.as_slice(),
+        Value::Null => &[],
+        _ => {
+            let message = format!("items of a {kind} is {}; accepted is a list of objects", items.describe());
+            errors.push(place.complaint("items", &message));
+            return;
+        }
+    };
+    // The items of a plain List speak for themselves.
+    let list = (!item_kind.is_empty()).then(|| (item_kind, node.text_of("apiVersion")));
+    for (index, item) in items.iter().enumerate() {
+        let path = place.path.clone().key("items").index(index);
+        one(item, list, &Place { path, ..place.clone() }, errors, take);
+    }
+}
