@@ -26,7 +26,7 @@ use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::promise::Promise;
 use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::waiting::Reason;
-use seaworthy_plan::{node_status, pool};
+use seaworthy_plan::{node_status, pool, pool_status};
 use seaworthy_runtime::metrics::{NodeLabel, NodeStateLabels, PoolGauges, PoolLabel};
 use seaworthy_runtime::{Applier, Controller, Events, Key, Next, Queue, WriteError};
 use serde_json::json;
@@ -34,17 +34,19 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::drains::Drains;
-use crate::perform::{perform, perform_in_order, tell};
+use crate::perform::{perform, perform_in_order, tell, tell_all};
 use crate::writes::is_rendered;
 
-/// How long a node that was given an order has to answer before its MachineConfigNode says that it has not: mostly it
-/// answers at once, and then one write tells both.
+/// How long a node that was given an order has before its MachineConfigNode says that it is on its way: one that needs no
+/// reboot is often done by then, and one write tells all of it.
 const ANSWER: Duration = Duration::from_secs(5);
 /// A pool rests after a decision, for as long as this for every node it has: so however many nodes report at once, the
 /// share of time that is spent on deciding stays the same.
 const REST_PER_NODE: Duration = Duration::from_micros(20);
 /// The shortest rest.
 const REST: Duration = Duration::from_millis(20);
+/// How soon after one count of a pool's nodes the next is told. Whatever else its status says is told at once.
+const COUNT: Duration = Duration::from_secs(1);
 
 /// What is looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +73,8 @@ pub struct RolloutController {
 struct Memory {
     /// When a node was given its order.
     ordered: BTreeMap<String, Instant>,
+    /// When the status of a pool was written.
+    reported: BTreeMap<String, Instant>,
     states: BTreeMap<String, NodeStateLabels>,
     alerts: BTreeSet<String>,
 }
@@ -165,9 +169,15 @@ impl RolloutController {
                 return Ok((moment, promised));
             }
             let unseen: Vec<String> = {
-                let views = views(moment.nodes.iter(), &BTreeMap::new());
                 let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
-                promised.unseen(pools.assign(&views).nodes_of(name)).into_iter().map(str::to_owned).collect()
+                let is_promised = |node: &&Arc<Node>| {
+                    node.metadata.name.as_ref().is_some_and(|node| promised.nodes.contains_key(node))
+                        && pools.of_labels(node.metadata.labels.as_ref()).primary() == Some(name)
+                };
+                let views: Vec<NodeView<'_>> =
+                    moment.nodes.iter().filter(is_promised).map(|node| NodeView::of(node, None)).collect();
+                let views: Vec<&NodeView<'_>> = views.iter().collect();
+                promised.unseen(&views).into_iter().map(str::to_owned).collect()
             };
             // A promise that was made while nodes were read may name others, or later revisions.
             let entry = |node: &String| (node.clone(), promised.nodes.get(node).cloned());
@@ -203,14 +213,17 @@ impl RolloutController {
         let partner = partner(name, topology, &moment.pools);
         let progress = progress(&moment);
         // The nodes of other pools are not looked at: there may be many more of them.
-        let is_looked_at = |node: &&Arc<Node>| {
-            let pool = pools.of_labels(node.metadata.labels.as_ref()).primary();
-            pool == Some(name) || (partner.is_some() && pool == partner.map(|partner| partner.name))
-        };
-        let views = views(moment.nodes.iter().filter(is_looked_at), &progress);
-        let assignment = pools.assign(&views);
-        let nodes = assignment.nodes_of(name);
-        let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for node in &moment.nodes {
+            match pools.of_labels(node.metadata.labels.as_ref()).primary() {
+                Some(pool) if pool == name => own.push(view(node, &progress)),
+                Some(pool) if partner.is_some_and(|partner| partner.name == pool) => others.push(view(node, &progress)),
+                _ => {}
+            }
+        }
+        let (nodes, others): (Vec<&NodeView<'_>>, Vec<&NodeView<'_>>) = (own.iter().collect(), others.iter().collect());
+        let nodes = nodes.as_slice();
+        let partner = partner.map(|pool| Partner { pool, nodes: &others });
         let boots = boots(&moment.pools, &moment.rendered);
         let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
         let now = to_second(self.context.now());
@@ -239,18 +252,27 @@ impl RolloutController {
         let caches = &self.context.caches;
         perform_in_order(&self.applier, caches, decision.before).await?;
         self.note_orders(&decision.report.chosen);
+        let is_told = tell_all(&self.applier, caches, decision.tellings).await;
         perform(&self.applier, &self.events, caches, decision.changes).await?;
+        is_told?;
         self.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
+        let is_count = |status: &&MachineConfigPoolStatus| {
+            object.status.as_ref().is_some_and(|old| pool_status::differ_in_counts_only(old, status))
+        };
+        let later = decision.status.as_ref().filter(is_count).and_then(|_| self.rests_from_counting(name));
         // The promise above has made a new revision, which is in the cache.
-        if let Some((status, object)) = decision.status.zip(caches.pools.named(name)) {
+        if later.is_none()
+            && let Some((status, object)) = decision.status.zip(caches.pools.named(name))
+        {
             caches.pools.wrote(self.applier.patch_status(&*object, json!({"status": status})).await?);
+            self.memory().reported.insert(name.to_owned(), Instant::now());
             for event in &decision.events {
                 tell(&self.events, caches, event).await;
             }
         }
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
         let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
-        let recheck = [recheck, is_waiting.then_some(ANSWER)].into_iter().flatten().min();
+        let recheck = [recheck, is_waiting.then_some(ANSWER), later].into_iter().flatten().min();
         let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(moment.nodes.len()).unwrap_or(u32::MAX));
         Ok(Next { recheck, rest })
     }
@@ -289,6 +311,12 @@ impl RolloutController {
         let mut memory = self.memory();
         memory.ordered.retain(|_, ordered| ordered.elapsed() < ANSWER);
         memory.ordered.keys().cloned().collect()
+    }
+
+    /// How long the nodes of a pool should not be counted aloud, since that was done a moment ago.
+    fn rests_from_counting(&self, pool: &str) -> Option<Duration> {
+        let since = self.memory().reported.get(pool)?.elapsed();
+        COUNT.checked_sub(since).filter(|rest| !rest.is_zero())
     }
 
     fn note_orders(&self, chosen: &[&str]) {
@@ -346,6 +374,7 @@ impl RolloutController {
             family.remove(&label);
         }
         metrics.image_override.remove(&label);
+        self.memory().reported.remove(pool);
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
@@ -375,8 +404,11 @@ fn views<'a>(
     nodes: impl Iterator<Item = &'a Arc<Node>>,
     progress: &BTreeMap<&str, &'a MachineConfigNode>,
 ) -> Vec<NodeView<'a>> {
-    let of = |name: Option<&str>| progress.get(name.unwrap_or_default()).copied();
-    nodes.map(|node| NodeView::of(node, of(node.metadata.name.as_deref()))).collect()
+    nodes.map(|node| view(node, progress)).collect()
+}
+
+fn view<'a>(node: &'a Arc<Node>, progress: &BTreeMap<&str, &'a MachineConfigNode>) -> NodeView<'a> {
+    NodeView::of(node, progress.get(node.metadata.name.as_deref().unwrap_or_default()).copied())
 }
 
 /// In a cluster with an arbiter, the other pool that keeps quorum.
