@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeStatus, MachineConfigPool};
@@ -14,6 +14,7 @@ use seaworthy_runtime::{Applier, Cache, Events, Gravity, WriteError};
 use serde::Deserialize;
 
 use crate::caches::Caches;
+use crate::machine::Machine;
 
 /// How many nodes are written to at the same time.
 const AT_ONCE: usize = 16;
@@ -87,7 +88,7 @@ async fn one(applier: &Applier, caches: &Caches, change: Change) -> Result<(), W
     match change {
         // Written at the revision that was decided on, whatever the caches have learned since.
         Change::Patch { object, patch } if object.kind == "Node" => {
-            let seen = Node { metadata: metadata(object), ..Node::default() };
+            let seen = Machine::referred(metadata(object));
             written(&caches.nodes, applier.patch(&seen, patch).await)
         }
         Change::Patch { object, patch } if object.kind == "MachineConfigPool" => {

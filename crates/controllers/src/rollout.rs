@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{
     MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus,
@@ -34,6 +33,7 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::drains::Drains;
+use crate::machine::Machine;
 use crate::perform::{perform, perform_in_order, tell, tell_all};
 use crate::writes::is_rendered;
 
@@ -82,7 +82,7 @@ struct Memory {
 /// What a decision looks at, taken at one moment.
 struct Moment {
     pools: Vec<Arc<MachineConfigPool>>,
-    nodes: Vec<Arc<Node>>,
+    nodes: Vec<Arc<Machine>>,
     progress: Vec<Arc<MachineConfigNode>>,
     rendered: Vec<Arc<MachineConfig>>,
 }
@@ -94,7 +94,7 @@ impl RolloutController {
         let caches = &context.caches;
         let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
         caches.nodes.listen(move |delta| {
-            if seen(&delta.before) == seen(&delta.after) {
+            if delta.before.as_ref().map(|node| node.seen()) == delta.after.as_ref().map(|node| node.seen()) {
                 return;
             }
             let pools = pools.all();
@@ -170,7 +170,7 @@ impl RolloutController {
             }
             let unseen: Vec<String> = {
                 let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
-                let is_promised = |node: &&Arc<Node>| {
+                let is_promised = |node: &&Arc<Machine>| {
                     node.metadata.name.as_ref().is_some_and(|node| promised.nodes.contains_key(node))
                         && pools.of_labels(node.metadata.labels.as_ref()).primary() == Some(name)
                 };
@@ -185,7 +185,7 @@ impl RolloutController {
                 return Ok((moment, promised.without(&unseen)));
             }
             for node in &unseen {
-                if let Some(found) = self.applier.read::<Node>(node).await? {
+                if let Some(found) = self.applier.read::<Machine>(node).await? {
                     self.context.caches.nodes.wrote(found);
                 }
                 read.insert(entry(node));
@@ -401,13 +401,13 @@ fn progress(moment: &Moment) -> BTreeMap<&str, &MachineConfigNode> {
 }
 
 fn views<'a>(
-    nodes: impl Iterator<Item = &'a Arc<Node>>,
+    nodes: impl Iterator<Item = &'a Arc<Machine>>,
     progress: &BTreeMap<&str, &'a MachineConfigNode>,
 ) -> Vec<NodeView<'a>> {
     nodes.map(|node| view(node, progress)).collect()
 }
 
-fn view<'a>(node: &'a Arc<Node>, progress: &BTreeMap<&str, &'a MachineConfigNode>) -> NodeView<'a> {
+fn view<'a>(node: &'a Arc<Machine>, progress: &BTreeMap<&str, &'a MachineConfigNode>) -> NodeView<'a> {
     NodeView::of(node, progress.get(node.metadata.name.as_deref().unwrap_or_default()).copied())
 }
 
@@ -434,21 +434,6 @@ pub(crate) fn boots<'a>(pools: &'a [Arc<MachineConfigPool>], rendered: &'a [Arc<
     let selectors =
         pools.iter().map(|pool| (pool.metadata.name.as_deref().unwrap_or_default(), pool.spec.node_selector.as_ref()));
     Boots { owners: owners.collect(), selectors: selectors.collect() }
-}
-
-/// What the roll-out looks at of a node. Heartbeats are not among it.
-fn seen(node: &Option<Arc<Node>>) -> Option<impl PartialEq> {
-    let node = node.as_ref()?;
-    let spec = node.spec.as_ref();
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    Some((
-        &node.metadata.labels,
-        &node.metadata.annotations,
-        &node.metadata.uid,
-        spec.and_then(|spec| spec.taints.as_ref()),
-        spec.and_then(|spec| spec.unschedulable),
-        conditions.map(|condition| (&condition.type_, &condition.status)).collect::<Vec<_>>(),
-    ))
 }
 
 pub(crate) fn to_second(now: Timestamp) -> Timestamp {

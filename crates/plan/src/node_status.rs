@@ -424,9 +424,9 @@ fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, n
         last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),
         observed_generation: old.and_then(|old| old.observed_generation),
         status: status.into(),
-        reason: reason.to_owned(),
-        message: message.into_owned(),
-        type_: type_.as_str().to_owned(),
+        reason: reason.into(),
+        message: message.into(),
+        type_: type_.as_str().into(),
         unknown: old.map(|old| old.unknown.clone()).unwrap_or_default(),
     }
 }
