@@ -45,6 +45,9 @@ const ANSWER: Duration = Duration::from_secs(5);
 const REST_PER_NODE: Duration = Duration::from_micros(20);
 /// The shortest rest.
 const REST: Duration = Duration::from_millis(20);
+/// How many MachineConfigNodes are told at a time, before the pool is looked at again: what was decided on is held until it is
+/// carried out, beside what has become of it.
+const TELLINGS: usize = 1000;
 /// How soon after one count of a pool's nodes the next is told. Whatever else its status says is told at once.
 const COUNT: Duration = Duration::from_secs(1);
 
@@ -232,7 +235,7 @@ impl RolloutController {
             .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
             .unwrap_or_default();
         let (unanswered, evictions) = (self.unanswered(), self.drains.all());
-        let decision = pool::desired(&pool::Inputs {
+        let mut decision = pool::desired(&pool::Inputs {
             pool: PoolView::of(object),
             nodes,
             progress: &progress,
@@ -252,6 +255,10 @@ impl RolloutController {
         let caches = &self.context.caches;
         perform_in_order(&self.applier, caches, decision.before).await?;
         self.note_orders(&decision.report.chosen);
+        // Those that move now come first: there are no more than may be promised at a time.
+        decision.tellings.sort_by_key(|telling| !telling.is_order());
+        let is_more = decision.tellings.len() > TELLINGS;
+        decision.tellings.truncate(TELLINGS);
         let is_told = tell_all(&self.applier, caches, decision.tellings).await;
         perform(&self.applier, &self.events, caches, decision.changes).await?;
         is_told?;
@@ -272,7 +279,10 @@ impl RolloutController {
         }
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
         let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
-        let recheck = [recheck, is_waiting.then_some(ANSWER), later].into_iter().flatten().min();
+        let recheck = [recheck, is_waiting.then_some(ANSWER), later, is_more.then_some(Duration::ZERO)]
+            .into_iter()
+            .flatten()
+            .min();
         let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(moment.nodes.len()).unwrap_or(u32::MAX));
         Ok(Next { recheck, rest })
     }

@@ -112,6 +112,11 @@ pub struct Telling<'a> {
 }
 
 impl Telling<'_> {
+    /// Whether it tells of an order that is about to be given.
+    pub fn is_order(&self) -> bool {
+        self.about.is_chosen
+    }
+
     /// The changes that tell it.
     pub fn changes(&self) -> Vec<Change> {
         let inputs = node_status::Inputs { waiting: self.waiting.as_ref(), ..self.about };

@@ -1,8 +1,8 @@
 //! Events: what happened, told once, on the object it happened to.
 //!
-//! A decision says what happened, on transitions only; kube's recorder counts repetitions of the same sentence instead of
-//! writing them again, and those that follow soon are passed over: waves of a roll-out would say the same many times a
-//! second. An Event that cannot be written is logged and forgotten: it never holds up the work.
+//! A decision says what happened, on transitions only; kube's recorder counts what has the same reason instead of writing
+//! it again, and leaves the sentence as it was. What follows soon is not even counted: waves of a roll-out would say the same
+//! many times a second. An Event that cannot be written is logged and forgotten: it never holds up the work.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::leadership::Leadership;
 
-/// How long the same sentence about the same object is not told again.
+/// How long the same thing about the same object is not told again.
 const REPEAT: Duration = Duration::from_secs(10);
 
 /// How serious an event is.
@@ -32,8 +32,8 @@ pub enum Gravity {
 pub struct Events {
     recorder: Recorder,
     leadership: Leadership,
-    /// What was told lately: of which object, the reason and the sentence.
-    told: Arc<Mutex<BTreeMap<[String; 3], Instant>>>,
+    /// What was told lately: of which object, and the reason.
+    told: Arc<Mutex<BTreeMap<[String; 2], Instant>>>,
 }
 
 impl Events {
@@ -47,7 +47,7 @@ impl Events {
     }
 
     /// Whether this was not told a moment ago; from now on it was.
-    fn is_new(&self, said: [String; 3]) -> bool {
+    fn is_new(&self, said: [String; 2]) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|_, since| since.elapsed() < REPEAT);
         if told.contains_key(&said) {
@@ -65,9 +65,9 @@ impl Events {
         reason: &str,
         message: impl Into<String>,
     ) {
-        let (message, about) = (message.into(), object.object_ref(&()));
+        let about = object.object_ref(&());
         let uid = about.uid.clone().or_else(|| about.name.clone()).unwrap_or_default();
-        if !self.leadership.holds() || !self.is_new([uid, reason.to_owned(), message.clone()]) {
+        if !self.leadership.holds() || !self.is_new([uid, reason.to_owned()]) {
             return;
         }
         let event = Event {
@@ -76,7 +76,7 @@ impl Events {
                 Gravity::Warning => EventType::Warning,
             },
             reason: reason.to_owned(),
-            note: Some(shorten(message)),
+            note: Some(shorten(message.into())),
             action: reason.to_owned(),
             secondary: None,
         };
