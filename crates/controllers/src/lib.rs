@@ -10,6 +10,7 @@ pub mod drain;
 pub mod drains;
 pub mod garbage;
 pub mod install;
+pub mod machine;
 pub mod making;
 mod perform;
 pub mod plane;
@@ -22,6 +23,7 @@ pub mod render;
 pub mod rollout;
 pub mod settings;
 pub mod snapshots;
+mod texts;
 pub mod world;
 mod writes;
 

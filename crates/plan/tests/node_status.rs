@@ -44,7 +44,7 @@ fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
     // Whatever the case: the quick answer and the whole object agree on whether anything is to be written.
     for old in [given.old, Some(&object)] {
         let inputs = Inputs { old, ..inputs };
-        assert_eq!(is_told(&inputs), differs(old, &desired(&inputs)) == (false, false), "{old:#?}");
+        assert_eq!(is_told(&inputs, false), differs(old, &desired(&inputs)) == (false, false), "{old:#?}");
     }
     object
 }
