@@ -53,7 +53,7 @@ fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
 fn said(object: &MachineConfigNode, type_: &str) -> [String; 3] {
     let conditions = object.status.as_ref().unwrap().conditions.as_ref().unwrap();
     let found = conditions.iter().find(|found| found.type_ == type_).unwrap();
-    [found.status.as_str().to_owned(), found.reason.clone(), found.message.clone()]
+    [found.status.as_str(), found.reason.as_str(), found.message.as_str()].map(str::to_owned)
 }
 
 /// The conditions that are not False.
