@@ -49,7 +49,7 @@ pub(crate) struct State {
 
 /// The lines that are kept have at most so many bytes: what all watchers are about to ask for. One that is further behind
 /// has lines made for itself.
-const LINES: usize = 8 << 20;
+const LINES: usize = 4 << 20;
 
 #[derive(Debug)]
 struct Resource {

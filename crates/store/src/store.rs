@@ -29,7 +29,7 @@ impl Default for Window {
     /// Room for ten thousand updates of objects of five kilobytes, some seconds of full load and hours of a quiet day,
     /// at a tenth of what the whole server may use.
     fn default() -> Self {
-        Window { events: 1 << 16, bytes: 16 << 20 }
+        Window { events: 1 << 16, bytes: 8 << 20 }
     }
 }
 
