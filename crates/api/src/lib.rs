@@ -72,6 +72,7 @@ pub mod meta;
 pub mod operator;
 mod optional_spec;
 pub mod schema;
+pub mod text;
 pub mod unknown;
 pub mod vocabulary;
 pub mod words;

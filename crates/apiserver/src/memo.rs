@@ -40,7 +40,7 @@ mod tests {
 
     fn record(name: &str, revision: u64) -> Arc<Record> {
         let key = Key::new("core/things", "", name);
-        Arc::new(Record { key, revision, created_revision: 1, body: Bytes::new(), tags: Tags::default() })
+        Arc::new(Record::new(key, revision, 1, Bytes::new(), Tags::default()))
     }
 
     #[test]

@@ -144,7 +144,7 @@ pub fn one(
     query: &Query,
     now: Timestamp,
 ) -> Result<Bytes, Failure> {
-    let served = in_version(resource, &record.body);
+    let served = in_version(resource, &record.body());
     if accepted.shape == Shape::Whole && accepted.format == Format::Json {
         return Ok(served);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use seaworthy_schema::{Cause, Schema, Verdict, names};
+use seaworthy_store::Record;
 use serde_json::Value;
 
 use crate::builtin::definitions;
@@ -300,13 +301,14 @@ impl Resource {
 
     /// Whether storing an object changes nothing; none if the comparison of what is served says so too, because it is
     /// what is stored.
-    pub fn is_stored_already(&self, object: &Object, stored: &Bytes) -> Option<bool> {
+    pub fn is_stored_already(&self, object: &Object, stored: &Record) -> Option<bool> {
         let Origin::Custom(custom) = &self.origin else { return None };
-        if custom.family.is_stored(custom.form) && self.is_ready(stored) {
+        let stored = stored.body();
+        if custom.family.is_stored(custom.form) && self.is_ready(&stored) {
             return None;
         }
         let mut next = custom.family.kept(object.clone());
-        let mut stored: Object = serde_json::from_slice(stored).unwrap_or_default();
+        let mut stored: Object = serde_json::from_slice(&stored).unwrap_or_default();
         for object in [&mut next, &mut stored] {
             object.metadata_mut().remove("resourceVersion");
         }

@@ -293,7 +293,7 @@ pub fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
 /// The stored object behind a record, in the version in which it is stored.
 pub fn decode(record: &Record) -> Object {
     // What the store holds was written by this server.
-    serde_json::from_slice(&record.body).unwrap_or_default()
+    serde_json::from_slice(&record.body()).unwrap_or_default()
 }
 
 /// Labels and selectable fields of every object that is stored.

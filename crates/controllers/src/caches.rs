@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, select_all};
-use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{
-    ContainerRuntimeConfig, ControllerConfig, GROUP, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
+    ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
 };
-use seaworthy_api::vocabulary::seaworthy;
 use seaworthy_runtime::Cache;
 use serde::de::DeserializeOwned;
+
+use crate::machine::{self, Machine};
+use crate::texts::Texts;
 
 /// One cache per kind. Cloning shares them.
 #[derive(Clone)]
@@ -29,7 +30,7 @@ pub struct Caches {
     /// The cluster's ControllerConfig.
     pub controller_configs: Arc<Cache<ControllerConfig>>,
     /// Nodes.
-    pub nodes: Arc<Cache<Node>>,
+    pub nodes: Arc<Cache<Machine>>,
     /// How far each node is.
     pub machine_config_nodes: Arc<Cache<MachineConfigNode>>,
     /// What a drain has to respect.
@@ -44,8 +45,8 @@ impl Default for Caches {
             kubelet_configs: Arc::default(),
             container_runtime_configs: Arc::default(),
             controller_configs: Arc::default(),
-            nodes: Arc::new(Cache::slimmed(node)),
-            machine_config_nodes: Arc::default(),
+            nodes: Arc::new(Cache::slimmed(machine::slim())),
+            machine_config_nodes: Arc::new(Cache::slimmed(machine_config_node())),
             disruption_budgets: Arc::default(),
         }
     }
@@ -87,24 +88,14 @@ where
     Arc::clone(cache).run(Api::all(client.clone()), watcher::Config::default()).boxed()
 }
 
-/// Of a node nobody here wants to know more than who it is, what was said to it and by it, and whether it can be relied
-/// on: a tenth of what there is.
-fn node(node: &mut Node) {
-    if let Some(annotations) = &mut node.metadata.annotations {
-        let is_ours =
-            |key: &str| key.split_once('/').is_some_and(|(group, _)| [GROUP, seaworthy::GROUP].contains(&group));
-        annotations.retain(|key, _| is_ours(key));
-    }
-    if let Some(spec) = node.spec.take() {
-        node.spec = Some(NodeSpec { taints: spec.taints, unschedulable: spec.unschedulable, ..NodeSpec::default() });
-    }
-    if let Some(status) = node.status.take() {
-        let mut conditions = status.conditions;
-        for condition in conditions.iter_mut().flatten() {
-            condition.message = None;
-            condition.reason = None;
-            condition.last_heartbeat_time = None;
-        }
-        node.status = Some(NodeStatus { conditions, ..NodeStatus::default() });
+/// The conditions of ten thousand nodes say a few hundred things: each is kept once.
+fn machine_config_node() -> impl Fn(&mut MachineConfigNode) + Send + Sync {
+    let texts = Texts::default();
+    move |object| {
+        let conditions = object.status.as_mut().and_then(|status| status.conditions.as_mut());
+        let Some(conditions) = conditions else { return };
+        conditions.shrink_to_fit();
+        let said = conditions.iter_mut().flat_map(|found| [&mut found.type_, &mut found.reason, &mut found.message]);
+        texts.share(said);
     }
 }

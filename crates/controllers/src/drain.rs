@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::ListParams;
@@ -20,12 +20,13 @@ use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
 use seaworthy_plan::change::Change;
 use seaworthy_plan::drain::{self, Progress, UnknownWish};
 use seaworthy_plan::eviction::{Budgets, Rules, evictions};
-use seaworthy_plan::fleet::NodeView;
+use seaworthy_plan::fleet::{NodeView, Observed as _};
 use seaworthy_runtime::metrics::NodeLabel;
 use seaworthy_runtime::{Applier, Controller, Events, Failure, Key, Next, Queue, Retry, WriteError};
 
 use crate::context::Context;
 use crate::drains::Drains;
+use crate::machine::Machine;
 use crate::perform::perform;
 use crate::rollout::Subject;
 
@@ -198,9 +199,8 @@ fn drained(progress: &MachineConfigNode) -> Option<&Condition> {
 }
 
 /// What the drain looks at of a node.
-fn wishes(node: &Option<Arc<Node>>) -> Option<impl PartialEq> {
+fn wishes(node: &Option<Arc<Machine>>) -> Option<impl PartialEq> {
     let node = node.as_ref()?;
     let said = |key: Annotation| key.of(&node.metadata);
-    let is_unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
-    Some((said(DESIRED_DRAIN), said(LAST_APPLIED_DRAIN), said(CORDONED_FOR), is_unschedulable))
+    Some((said(DESIRED_DRAIN), said(LAST_APPLIED_DRAIN), said(CORDONED_FOR), node.is_unschedulable()))
 }

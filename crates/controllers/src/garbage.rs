@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
@@ -14,6 +13,7 @@ use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
 use serde_json::json;
 
 use crate::context::Context;
+use crate::machine::Machine;
 use crate::writes::is_rendered;
 
 /// Nothing is urgent here, and every node's change is a reason to look.
@@ -46,7 +46,7 @@ impl GarbageController {
         });
         let mark = Arc::clone(&queue);
         caches.nodes.listen(move |delta| {
-            fn used(node: &Option<Arc<Node>>) -> Option<[Option<&str>; 2]> {
+            fn used(node: &Option<Arc<Machine>>) -> Option<[Option<&str>; 2]> {
                 let metadata = &node.as_ref()?.metadata;
                 Some([annotation::CURRENT_CONFIG.of(metadata), annotation::DESIRED_CONFIG.of(metadata)])
             }

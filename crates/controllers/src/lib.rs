@@ -10,6 +10,7 @@ pub mod drain;
 pub mod drains;
 pub mod garbage;
 pub mod install;
+pub mod machine;
 pub mod making;
 pub mod objects;
 mod perform;
@@ -23,6 +24,7 @@ pub mod render;
 pub mod rollout;
 pub mod settings;
 pub mod snapshots;
+mod texts;
 pub mod world;
 mod writes;
 

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use futures::{StreamExt as _, stream};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;
 use kube::core::ObjectMeta;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeStatus, MachineConfigPool};
 use seaworthy_plan::change::{Change, Event, Reference};
+use seaworthy_plan::pool::Telling;
 use seaworthy_runtime::applier::Written;
 use seaworthy_runtime::{Applier, Cache, Events, Gravity, WriteError};
 use serde::Deserialize;
 
 use crate::caches::Caches;
+use crate::machine::Machine;
 
 /// How many nodes are written to at the same time.
 const AT_ONCE: usize = 16;
@@ -23,6 +26,26 @@ pub async fn perform_in_order(applier: &Applier, caches: &Caches, changes: Vec<C
         one(applier, caches, change).await?;
     }
     Ok(())
+}
+
+/// Brings MachineConfigNodes to what they should say, several at the same time. One that fails keeps no other from being
+/// told; the first failure is given back.
+pub fn tell_all<'a>(
+    applier: &'a Applier,
+    caches: &'a Caches,
+    tellings: Vec<Telling<'a>>,
+) -> BoxFuture<'a, Result<(), WriteError>> {
+    let told = stream::iter(tellings).map(|telling| tell_one(applier, caches, telling)).buffer_unordered(AT_ONCE);
+    // Boxed here, where the compiler still knows the lifetimes that it needs to see that it can be sent.
+    first_failure(told).boxed()
+}
+
+async fn tell_one(applier: &Applier, caches: &Caches, telling: Telling<'_>) -> Result<(), WriteError> {
+    perform_in_order(applier, caches, telling.changes()).await
+}
+
+async fn first_failure(results: impl Stream<Item = Result<(), WriteError>>) -> Result<(), WriteError> {
+    results.fold(Ok(()), |first, result| async { first.and(result) }).await
 }
 
 /// Carries out changes: those of one object in their order, different objects at the same time. A change that fails keeps
@@ -52,14 +75,10 @@ pub async fn perform(
             (Some(object), change) => objects.entry(object).or_default().push(change),
         }
     }
-    let results: Vec<Result<(), WriteError>> = stream::iter(objects.into_values())
+    let performed = stream::iter(objects.into_values())
         .map(|changes| perform_in_order(applier, caches, changes))
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
-    if let Some(error) = results.into_iter().find_map(Result::err) {
-        return Err(error);
-    }
+        .buffer_unordered(AT_ONCE);
+    first_failure(performed).await?;
     for event in told {
         tell(events, caches, &event).await;
     }
@@ -70,7 +89,7 @@ async fn one(applier: &Applier, caches: &Caches, change: Change) -> Result<(), W
     match change {
         // Written at the revision that was decided on, whatever the caches have learned since.
         Change::Patch { object, patch } if object.kind == "Node" => {
-            let seen = Node { metadata: metadata(object), ..Node::default() };
+            let seen = Machine::referred(metadata(object));
             let patched = applier.patch(&seen, patch).await;
             written(&caches.nodes, or_anew(applier, &caches.nodes, &seen, patched).await)
         }

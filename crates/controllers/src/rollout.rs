@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{
     MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus,
@@ -26,7 +25,7 @@ use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::promise::Promise;
 use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::waiting::Reason;
-use seaworthy_plan::{node_status, pool};
+use seaworthy_plan::{node_status, pool, pool_status};
 use seaworthy_runtime::metrics::{NodeLabel, NodeStateLabels, PoolGauges, PoolLabel};
 use seaworthy_runtime::{Applier, Controller, Events, Key, Next, Queue, WriteError};
 use serde_json::json;
@@ -34,17 +33,23 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::drains::Drains;
-use crate::perform::{or_anew, perform, perform_in_order, tell};
+use crate::machine::Machine;
+use crate::perform::{or_anew, perform, perform_in_order, tell, tell_all};
 use crate::writes::is_rendered;
 
-/// How long a node that was given an order has to answer before its MachineConfigNode says that it has not: mostly it
-/// answers at once, and then one write tells both.
+/// How long a node that was given an order has before its MachineConfigNode says that it is on its way: one that needs no
+/// reboot is often done by then, and one write tells all of it.
 const ANSWER: Duration = Duration::from_secs(5);
 /// A pool rests after a decision, for as long as this for every node it has: so however many nodes report at once, the
 /// share of time that is spent on deciding stays the same.
 const REST_PER_NODE: Duration = Duration::from_micros(20);
 /// The shortest rest.
 const REST: Duration = Duration::from_millis(20);
+/// How many MachineConfigNodes are told at a time, before the pool is looked at again: what was decided on is held until it is
+/// carried out, beside what has become of it.
+const TELLINGS: usize = 1000;
+/// How soon after one count of a pool's nodes the next is told. Whatever else its status says is told at once.
+const COUNT: Duration = Duration::from_secs(1);
 
 /// What is looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +76,8 @@ pub struct RolloutController {
 struct Memory {
     /// When a node was given its order.
     ordered: BTreeMap<String, Instant>,
+    /// When the status of a pool was written.
+    reported: BTreeMap<String, Instant>,
     states: BTreeMap<String, NodeStateLabels>,
     alerts: BTreeSet<String>,
 }
@@ -78,7 +85,7 @@ struct Memory {
 /// What a decision looks at, taken at one moment.
 struct Moment {
     pools: Vec<Arc<MachineConfigPool>>,
-    nodes: Vec<Arc<Node>>,
+    nodes: Vec<Arc<Machine>>,
     progress: Vec<Arc<MachineConfigNode>>,
     rendered: Vec<Arc<MachineConfig>>,
 }
@@ -90,7 +97,7 @@ impl RolloutController {
         let caches = &context.caches;
         let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
         caches.nodes.listen(move |delta| {
-            if seen(&delta.before) == seen(&delta.after) {
+            if delta.before.as_ref().map(|node| node.seen()) == delta.after.as_ref().map(|node| node.seen()) {
                 return;
             }
             let pools = pools.all();
@@ -165,9 +172,15 @@ impl RolloutController {
                 return Ok((moment, promised));
             }
             let unseen: Vec<String> = {
-                let views = views(moment.nodes.iter(), &BTreeMap::new());
                 let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
-                promised.unseen(pools.assign(&views).nodes_of(name)).into_iter().map(str::to_owned).collect()
+                let is_promised = |node: &&Arc<Machine>| {
+                    node.metadata.name.as_ref().is_some_and(|node| promised.nodes.contains_key(node))
+                        && pools.of_labels(node.metadata.labels.as_ref()).primary() == Some(name)
+                };
+                let views: Vec<NodeView<'_>> =
+                    moment.nodes.iter().filter(is_promised).map(|node| NodeView::of(node, None)).collect();
+                let views: Vec<&NodeView<'_>> = views.iter().collect();
+                promised.unseen(&views).into_iter().map(str::to_owned).collect()
             };
             // A promise that was made while nodes were read may name others, or later revisions.
             let entry = |node: &String| (node.clone(), promised.nodes.get(node).cloned());
@@ -175,7 +188,7 @@ impl RolloutController {
                 return Ok((moment, promised.without(&unseen)));
             }
             for node in &unseen {
-                if let Some(found) = self.applier.read::<Node>(node).await? {
+                if let Some(found) = self.applier.read::<Machine>(node).await? {
                     self.context.caches.nodes.wrote(found);
                 }
                 read.insert(entry(node));
@@ -203,14 +216,17 @@ impl RolloutController {
         let partner = partner(name, topology, &moment.pools);
         let progress = progress(&moment);
         // The nodes of other pools are not looked at: there may be many more of them.
-        let is_looked_at = |node: &&Arc<Node>| {
-            let pool = pools.of_labels(node.metadata.labels.as_ref()).primary();
-            pool == Some(name) || (partner.is_some() && pool == partner.map(|partner| partner.name))
-        };
-        let views = views(moment.nodes.iter().filter(is_looked_at), &progress);
-        let assignment = pools.assign(&views);
-        let nodes = assignment.nodes_of(name);
-        let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for node in &moment.nodes {
+            match pools.of_labels(node.metadata.labels.as_ref()).primary() {
+                Some(pool) if pool == name => own.push(view(node, &progress)),
+                Some(pool) if partner.is_some_and(|partner| partner.name == pool) => others.push(view(node, &progress)),
+                _ => {}
+            }
+        }
+        let (nodes, others): (Vec<&NodeView<'_>>, Vec<&NodeView<'_>>) = (own.iter().collect(), others.iter().collect());
+        let nodes = nodes.as_slice();
+        let partner = partner.map(|pool| Partner { pool, nodes: &others });
         let boots = boots(&moment.pools, &moment.rendered);
         let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
         let now = to_second(self.context.now());
@@ -219,7 +235,7 @@ impl RolloutController {
             .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
             .unwrap_or_default();
         let (unanswered, evictions) = (self.unanswered(), self.drains.all());
-        let decision = pool::desired(&pool::Inputs {
+        let mut decision = pool::desired(&pool::Inputs {
             pool: PoolView::of(object),
             nodes,
             progress: &progress,
@@ -239,19 +255,35 @@ impl RolloutController {
         let caches = &self.context.caches;
         perform_in_order(&self.applier, caches, decision.before).await?;
         self.note_orders(&decision.report.chosen);
+        // Those that move now come first: there are no more than may be promised at a time.
+        decision.tellings.sort_by_key(|telling| !telling.is_order());
+        let is_more = decision.tellings.len() > TELLINGS;
+        decision.tellings.truncate(TELLINGS);
+        let is_told = tell_all(&self.applier, caches, decision.tellings).await;
         perform(&self.applier, &self.events, caches, decision.changes).await?;
+        is_told?;
         self.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
+        let is_count = |status: &&MachineConfigPoolStatus| {
+            object.status.as_ref().is_some_and(|old| pool_status::differ_in_counts_only(old, status))
+        };
+        let later = decision.status.as_ref().filter(is_count).and_then(|_| self.rests_from_counting(name));
         // The promise above has made a new revision, which is in the cache.
-        if let Some((status, object)) = decision.status.zip(caches.pools.named(name)) {
+        if later.is_none()
+            && let Some((status, object)) = decision.status.zip(caches.pools.named(name))
+        {
             let reported = self.applier.patch_status(&*object, json!({"status": status})).await;
             caches.pools.wrote(or_anew(&self.applier, &caches.pools, &*object, reported).await?);
+            self.memory().reported.insert(name.to_owned(), Instant::now());
             for event in &decision.events {
                 tell(&self.events, caches, event).await;
             }
         }
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
         let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
-        let recheck = [recheck, is_waiting.then_some(ANSWER)].into_iter().flatten().min();
+        let recheck = [recheck, is_waiting.then_some(ANSWER), later, is_more.then_some(Duration::ZERO)]
+            .into_iter()
+            .flatten()
+            .min();
         let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(moment.nodes.len()).unwrap_or(u32::MAX));
         Ok(Next { recheck, rest })
     }
@@ -290,6 +322,12 @@ impl RolloutController {
         let mut memory = self.memory();
         memory.ordered.retain(|_, ordered| ordered.elapsed() < ANSWER);
         memory.ordered.keys().cloned().collect()
+    }
+
+    /// How long the nodes of a pool should not be counted aloud, since that was done a moment ago.
+    fn rests_from_counting(&self, pool: &str) -> Option<Duration> {
+        let since = self.memory().reported.get(pool)?.elapsed();
+        COUNT.checked_sub(since).filter(|rest| !rest.is_zero())
     }
 
     fn note_orders(&self, chosen: &[&str]) {
@@ -347,6 +385,7 @@ impl RolloutController {
             family.remove(&label);
         }
         metrics.image_override.remove(&label);
+        self.memory().reported.remove(pool);
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
@@ -373,11 +412,14 @@ fn progress(moment: &Moment) -> BTreeMap<&str, &MachineConfigNode> {
 }
 
 fn views<'a>(
-    nodes: impl Iterator<Item = &'a Arc<Node>>,
+    nodes: impl Iterator<Item = &'a Arc<Machine>>,
     progress: &BTreeMap<&str, &'a MachineConfigNode>,
 ) -> Vec<NodeView<'a>> {
-    let of = |name: Option<&str>| progress.get(name.unwrap_or_default()).copied();
-    nodes.map(|node| NodeView::of(node, of(node.metadata.name.as_deref()))).collect()
+    nodes.map(|node| view(node, progress)).collect()
+}
+
+fn view<'a>(node: &'a Arc<Machine>, progress: &BTreeMap<&str, &'a MachineConfigNode>) -> NodeView<'a> {
+    NodeView::of(node, progress.get(node.metadata.name.as_deref().unwrap_or_default()).copied())
 }
 
 /// In a cluster with an arbiter, the other pool that keeps quorum.
@@ -403,21 +445,6 @@ pub(crate) fn boots<'a>(pools: &'a [Arc<MachineConfigPool>], rendered: &'a [Arc<
     let selectors =
         pools.iter().map(|pool| (pool.metadata.name.as_deref().unwrap_or_default(), pool.spec.node_selector.as_ref()));
     Boots { owners: owners.collect(), selectors: selectors.collect() }
-}
-
-/// What the roll-out looks at of a node. Heartbeats are not among it.
-fn seen(node: &Option<Arc<Node>>) -> Option<impl PartialEq> {
-    let node = node.as_ref()?;
-    let spec = node.spec.as_ref();
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    Some((
-        &node.metadata.labels,
-        &node.metadata.annotations,
-        &node.metadata.uid,
-        spec.and_then(|spec| spec.taints.as_ref()),
-        spec.and_then(|spec| spec.unschedulable),
-        conditions.map(|condition| (&condition.type_, &condition.status)).collect::<Vec<_>>(),
-    ))
 }
 
 pub(crate) fn to_second(now: Timestamp) -> Timestamp {

@@ -4,8 +4,10 @@
 //! copy. What a decision may know of an object is what its view has.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, PoolConfiguration};
 use seaworthy_api::meta::{ConditionStatus, IntOrString, LabelSelector};
@@ -88,6 +90,58 @@ pub enum Ailment<'a> {
     CordonedForUpdate,
 }
 
+/// What a node shows of itself: a Node of the API does, and whatever keeps less of one.
+pub trait Observed {
+    /// Its metadata.
+    fn metadata(&self) -> &ObjectMeta;
+    /// Its taints.
+    fn taints(&self) -> &[Taint];
+    /// Whether it takes no pods.
+    fn is_unschedulable(&self) -> bool;
+    /// Its conditions: type, status, and since when.
+    fn conditions(&self) -> impl Iterator<Item = (&str, &str, Option<Timestamp>)>;
+}
+
+impl Observed for Node {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn taints(&self) -> &[Taint] {
+        self.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default()
+    }
+
+    fn is_unschedulable(&self) -> bool {
+        self.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = (&str, &str, Option<Timestamp>)> {
+        let conditions = self.status.as_ref().and_then(|status| status.conditions.as_ref());
+        conditions.into_iter().flatten().map(|found| {
+            let since = found.last_transition_time.as_ref().map(|time| time.0);
+            (found.type_.as_str(), found.status.as_str(), since)
+        })
+    }
+}
+
+impl<N: Observed> Observed for Arc<N> {
+    fn metadata(&self) -> &ObjectMeta {
+        (**self).metadata()
+    }
+
+    fn taints(&self) -> &[Taint] {
+        (**self).taints()
+    }
+
+    fn is_unschedulable(&self) -> bool {
+        (**self).is_unschedulable()
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = (&str, &str, Option<Timestamp>)> {
+        (**self).conditions()
+    }
+}
+
 /// A node.
 #[derive(Clone, Debug)]
 pub struct NodeView<'a> {
@@ -143,11 +197,10 @@ pub struct NodeView<'a> {
 
 impl<'a> NodeView<'a> {
     /// A view of a node, with what its MachineConfigNode adds.
-    pub fn of(object: &'a Node, progress: Option<&'a MachineConfigNode>) -> Self {
-        let metadata = &object.metadata;
+    pub fn of(object: &'a impl Observed, progress: Option<&'a MachineConfigNode>) -> Self {
+        let metadata = object.metadata();
         let annotation = |key: Annotation| key.of(metadata);
-        let spec = object.spec.as_ref();
-        let is_unschedulable = spec.and_then(|spec| spec.unschedulable) == Some(true);
+        let is_unschedulable = object.is_unschedulable();
         let cordoned_for = annotation(seaworthy::annotation::CORDONED_FOR);
         let condition = |type_: NodeCondition| {
             let conditions = progress?.status.as_ref()?.conditions.as_ref()?;
@@ -161,7 +214,7 @@ impl<'a> NodeView<'a> {
             uid: metadata.uid.as_deref().unwrap_or_default(),
             resource_version: metadata.resource_version.as_deref(),
             labels: metadata.labels.as_ref(),
-            taints: spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default(),
+            taints: object.taints(),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             current_config: annotation(node::CURRENT_CONFIG),
             desired_config: annotation(node::DESIRED_CONFIG),
@@ -202,14 +255,9 @@ impl<'a> NodeView<'a> {
 /// Conditions that a node must have a certain status of, if it has them at all.
 const CONDITIONS: [(&str, &str); 3] = [("Ready", "True"), ("DiskPressure", "False"), ("NetworkUnavailable", "False")];
 
-fn ailment(node: &Node) -> Option<Ailment<'_>> {
-    let conditions = node.status.as_ref()?.conditions.as_deref()?;
-    conditions.iter().find_map(|condition| {
-        let (_, wanted) = CONDITIONS.iter().find(|(type_, _)| *type_ == condition.type_)?;
-        (condition.status != *wanted).then(|| Ailment::Condition {
-            type_: &condition.type_,
-            status: &condition.status,
-            since: condition.last_transition_time.as_ref().map(|time| time.0),
-        })
+fn ailment(node: &impl Observed) -> Option<Ailment<'_>> {
+    node.conditions().find_map(|(type_, status, since)| {
+        let (_, wanted) = CONDITIONS.iter().find(|(known, _)| *known == type_)?;
+        (status != *wanted).then_some(Ailment::Condition { type_, status, since })
     })
 }

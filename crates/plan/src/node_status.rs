@@ -81,53 +81,105 @@ pub fn orphans<'a>(progress: &[&'a MachineConfigNode], nodes: &[NodeView<'_>]) -
 
 /// The object that a node should have, with its status.
 pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
-    let mut object = MachineConfigNode::new(inputs.node.name, spec(inputs));
+    let order = Order::of(inputs);
+    let mut object = MachineConfigNode::new(inputs.node.name, order.spec(inputs));
     object.metadata.owner_references = owners(inputs.node);
-    object.status = Some(status(inputs, &object.spec));
+    object.status = Some(status(inputs, &order));
     object
 }
 
-/// Whether the object is as it should be already. It is asked of every node at every decision, and mostly it is: so
-/// nothing is built for the answer.
-pub fn is_told(inputs: &Inputs<'_>) -> bool {
+/// Whether the object is as it should be already; while its status waits, as far as its spec goes. It is asked of every
+/// node at every decision, and mostly it is: so nothing is built for the answer.
+pub fn is_told(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
     let Some((old, status)) = inputs.old.and_then(|old| old.status.as_ref().map(|status| (old, status))) else {
         return false;
     };
-    let spec = spec(inputs);
+    let (node, order) = (inputs.node, Order::of(inputs));
+    let is_owned = match old.metadata.owner_references.as_deref() {
+        None => node.uid.is_empty(),
+        Some([owner]) => is_owner(owner, node),
+        Some(_) => false,
+    };
+    if !order.is_spec(&old.spec, inputs) || !is_owned {
+        return false;
+    }
+    if is_unanswered {
+        return true;
+    }
     let steps = Steps::of(inputs);
     let mut types = TYPES.map(|_| false);
-    let mut is_said = |found: &Condition| {
-        let Some(nth) = TYPES.into_iter().position(|type_| type_.as_str() == found.type_) else { return true };
+    let mut is_said = |(nth, found): (usize, &Condition)| {
+        // Mostly they are in this order, because they were written in it.
+        let is = |type_: &NodeCondition| type_.as_str() == found.type_;
+        let nth = if TYPES.get(nth).is_some_and(is) { Some(nth) } else { TYPES.iter().position(is) };
+        let Some(nth) = nth else { return true };
         types[nth] = true;
         steps.is_said(TYPES[nth], found)
     };
-    old.spec == spec
-        && old.metadata.owner_references == owners(inputs.node)
-        && status.config_version.as_ref() == Some(&version(inputs.node, &spec))
-        && status.config_image == image(inputs.node)
-        && status.observed_generation == Some(generation(inputs, &spec))
-        && status.conditions.iter().flatten().all(&mut is_said)
+    order.is_version(status.config_version.as_ref(), node)
+        && is_image(status.config_image.as_ref(), node)
+        && status.observed_generation == Some(generation(inputs, true))
+        && status.conditions.iter().flatten().enumerate().all(&mut is_said)
         && types.into_iter().all(|is_there| is_there)
 }
 
-fn spec(inputs: &Inputs<'_>) -> MachineConfigNodeSpec {
-    let node = inputs.node;
-    let order = match inputs.target.filter(|_| inputs.is_chosen) {
-        Some(target) => (Some(target.config), target.image),
-        None => (node.desired_config, node.desired_image),
-    };
-    MachineConfigNodeSpec {
-        node: reference(node.name),
-        pool: reference(inputs.pool.unwrap_or(NOT_YET_SET)),
-        config_version: NodeConfigVersionSpec {
-            desired: order.0.filter(|name| !name.is_empty()).unwrap_or(NOT_YET_SET).to_owned(),
+/// What the spec says that a node should run.
+struct Order<'a> {
+    desired: &'a str,
+    image: Option<&'a str>,
+}
+
+impl<'a> Order<'a> {
+    fn of(inputs: &Inputs<'a>) -> Self {
+        let node = inputs.node;
+        let (desired, image) = match inputs.target.filter(|_| inputs.is_chosen) {
+            Some(target) => (Some(target.config), target.image),
+            None => (node.desired_config, node.desired_image),
+        };
+        Self {
+            desired: desired.filter(|name| !name.is_empty()).unwrap_or(NOT_YET_SET),
+            image: image.filter(|image| !image.is_empty()),
+        }
+    }
+
+    fn spec(&self, inputs: &Inputs<'_>) -> MachineConfigNodeSpec {
+        MachineConfigNodeSpec {
+            node: reference(inputs.node.name),
+            pool: reference(inputs.pool.unwrap_or(NOT_YET_SET)),
+            config_version: NodeConfigVersionSpec { desired: self.desired.to_owned(), unknown: Unknown::default() },
+            config_image: self
+                .image
+                .map(|image| NodeConfigImageSpec { desired_image: image.to_owned(), unknown: Unknown::default() }),
             unknown: Unknown::default(),
-        },
-        config_image: order
-            .1
-            .filter(|image| !image.is_empty())
-            .map(|image| NodeConfigImageSpec { desired_image: image.to_owned(), unknown: Unknown::default() }),
-        unknown: Unknown::default(),
+        }
+    }
+
+    /// Whether this spec is the one that [`Order::spec`] would build.
+    fn is_spec(&self, spec: &MachineConfigNodeSpec, inputs: &Inputs<'_>) -> bool {
+        let MachineConfigNodeSpec { node, pool, config_version, config_image, unknown } = spec;
+        node.name == inputs.node.name
+            && pool.name == inputs.pool.unwrap_or(NOT_YET_SET)
+            && config_version.desired == self.desired
+            && config_image.as_ref().map(|image| image.desired_image.as_str()) == self.image
+            && [&node.unknown, &pool.unknown, &config_version.unknown, unknown].into_iter().all(Unknown::is_empty)
+            && config_image.as_ref().is_none_or(|image| image.unknown.is_empty())
+    }
+
+    fn version(&self, node: &NodeView<'_>) -> NodeConfigVersionStatus {
+        NodeConfigVersionStatus {
+            current: given(node.current_config).map(str::to_owned),
+            desired: self.desired.to_owned(),
+            unknown: Unknown::default(),
+        }
+    }
+
+    /// Whether this is the version that [`Order::version`] would build.
+    fn is_version(&self, version: Option<&NodeConfigVersionStatus>, node: &NodeView<'_>) -> bool {
+        version.is_some_and(|version| {
+            version.current.as_deref() == given(node.current_config)
+                && version.desired == self.desired
+                && version.unknown.is_empty()
+        })
     }
 }
 
@@ -141,6 +193,18 @@ fn owners(node: &NodeView<'_>) -> Option<Vec<OwnerReference>> {
         ..OwnerReference::default()
     };
     (!node.uid.is_empty()).then(|| vec![owner()])
+}
+
+/// Whether this is the owner that [`owners`] would build.
+fn is_owner(owner: &OwnerReference, node: &NodeView<'_>) -> bool {
+    let OwnerReference { api_version, block_owner_deletion, controller, kind, name, uid } = owner;
+    !node.uid.is_empty()
+        && uid == node.uid
+        && name == node.name
+        && kind == "Node"
+        && api_version == "v1"
+        && block_owner_deletion.is_none()
+        && controller.is_none()
 }
 
 /// Whether the object has to be written, and its status: an object that says the same is left alone.
@@ -171,12 +235,13 @@ pub fn changes(old: Option<&MachineConfigNode>, new: &MachineConfigNode, is_unan
     changes
 }
 
-fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNodeStatus {
+fn status(inputs: &Inputs<'_>, order: &Order<'_>) -> MachineConfigNodeStatus {
     // What else is in the status belongs to others: pinned images, changes that could not be taken over.
     let mut status = inputs.old.and_then(|old| old.status.clone()).unwrap_or_default();
-    status.config_version = Some(version(inputs.node, spec));
+    status.config_version = Some(order.version(inputs.node));
     status.config_image = image(inputs.node);
-    status.observed_generation = Some(generation(inputs, spec));
+    let is_same = inputs.old.is_some_and(|old| order.is_spec(&old.spec, inputs));
+    status.observed_generation = Some(generation(inputs, is_same));
     let old = status.conditions.take().unwrap_or_default();
     let steps = Steps::of(inputs);
     // The list keeps its order, whoever put something into it: a new order would be a write.
@@ -195,30 +260,30 @@ fn status(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> MachineConfigNod
     status
 }
 
-fn version(node: &NodeView<'_>, spec: &MachineConfigNodeSpec) -> NodeConfigVersionStatus {
-    NodeConfigVersionStatus {
-        current: text(node.current_config),
-        desired: spec.config_version.desired.clone(),
-        unknown: Unknown::default(),
-    }
-}
-
 fn image(node: &NodeView<'_>) -> Option<NodeConfigImageStatus> {
     (node.current_image.is_some() || node.desired_image.is_some()).then(|| NodeConfigImageStatus {
-        current_image: text(node.current_image),
-        desired_image: text(node.desired_image),
+        current_image: given(node.current_image).map(str::to_owned),
+        desired_image: given(node.desired_image).map(str::to_owned),
         unknown: Unknown::default(),
     })
 }
 
-fn text(value: Option<&str>) -> Option<String> {
-    value.filter(|text| !text.is_empty()).map(str::to_owned)
+/// Whether this is what [`image`] would build.
+fn is_image(found: Option<&NodeConfigImageStatus>, node: &NodeView<'_>) -> bool {
+    match found {
+        None => node.current_image.is_none() && node.desired_image.is_none(),
+        Some(_) => found == image(node).as_ref(),
+    }
+}
+
+fn given(value: Option<&str>) -> Option<&str> {
+    value.filter(|text| !text.is_empty())
 }
 
 /// The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.
-fn generation(inputs: &Inputs<'_>, spec: &MachineConfigNodeSpec) -> i64 {
+fn generation(inputs: &Inputs<'_>, is_same: bool) -> i64 {
     let seen = inputs.old.and_then(|old| old.metadata.generation).unwrap_or(0);
-    let next = seen + i64::from(inputs.old.is_none_or(|old| old.spec != *spec));
+    let next = seen + i64::from(!is_same);
     let observed = inputs.old.and_then(|old| old.status.as_ref()?.observed_generation).unwrap_or(1);
     next.max(observed).max(1)
 }
@@ -359,9 +424,9 @@ fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, n
         last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),
         observed_generation: old.and_then(|old| old.observed_generation),
         status: status.into(),
-        reason: reason.to_owned(),
-        message: message.into_owned(),
-        type_: type_.as_str().to_owned(),
+        reason: reason.into(),
+        message: message.into(),
+        type_: type_.as_str().into(),
         unknown: old.map(|old| old.unknown.clone()).unwrap_or_default(),
     }
 }

@@ -33,8 +33,8 @@ pub struct Inputs<'a> {
     pub progress: &'a BTreeMap<&'a str, &'a MachineConfigNode>,
     /// What becomes of the pods of nodes that are being drained, by node.
     pub evictions: &'a BTreeMap<String, Arc<Evictions>>,
-    /// The nodes that were given an order a moment ago and have not answered yet. Their MachineConfigNodes are told with
-    /// the answer, which mostly follows at once: one write instead of two.
+    /// The nodes that were given an order a moment ago. While they are on their way without trouble, their
+    /// MachineConfigNodes are told with the end, which often follows at once: one write instead of two.
     pub unanswered: &'a BTreeSet<String>,
     /// What else asks nodes to wait.
     pub holds: &'a [Hold],
@@ -59,6 +59,8 @@ pub struct Inputs<'a> {
 pub struct Decision<'a> {
     /// What to do first, one after the other, and nothing else if one of them fails: what makes sure that the budget holds.
     pub before: Vec<Change>,
+    /// The MachineConfigNodes that say something else than they should; they come first of what is done then.
+    pub tellings: Vec<Telling<'a>>,
     /// What to do then; those of one object in their order, different objects at the same time.
     pub changes: Vec<Change>,
     /// Who moves, who waits and why.
@@ -88,45 +90,67 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     });
     let mut before = fences(nodes, &report);
     before.extend(promised.next(&report.chosen, nodes, pool.target()).map(|promise| promise.change(pool)));
-    let mut changes = of_machine_config_nodes(inputs, &report);
-    let targeting = targeting::Inputs { pool, nodes, decision: &report, topology: inputs.topology };
-    changes.extend(targeting::changes(&targeting));
+    let tellings = tellings(inputs, &report);
+    let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &report, topology: inputs.topology });
     let certificates = inputs.certificates;
     let status = pool_status::status(&pool_status::Inputs { pool, nodes, progress, certificates, now });
     let recheck = report.recheck;
     let status = status.filter(|status| pool.object.status.as_ref() != Some(status));
     let events = status.as_ref().map(|status| pool_status::events(pool, status)).unwrap_or_default();
-    Decision { before, changes, report, status, events, recheck }
+    Decision { before, tellings, changes, report, status, events, recheck }
+}
+
+/// What a node's MachineConfigNode should say, and does not yet.
+///
+/// A decision about a large pool may change thousands of these objects, each many times the size of what it follows from.
+/// So each is built when its turn comes to be written.
+#[derive(Clone, Debug)]
+pub struct Telling<'a> {
+    about: node_status::Inputs<'a>,
+    waiting: Option<Reason>,
+    is_unanswered: bool,
+}
+
+impl Telling<'_> {
+    /// Whether it tells of an order that is about to be given.
+    pub fn is_order(&self) -> bool {
+        self.about.is_chosen
+    }
+
+    /// The changes that tell it.
+    pub fn changes(&self) -> Vec<Change> {
+        let inputs = node_status::Inputs { waiting: self.waiting.as_ref(), ..self.about };
+        node_status::changes(inputs.old, &node_status::desired(&inputs), self.is_unanswered)
+    }
 }
 
 /// The MachineConfigNodes of the pool's nodes, as far as they differ from what they should be.
-fn of_machine_config_nodes(inputs: &Inputs<'_>, report: &rollout::Decision<'_>) -> Vec<Change> {
+fn tellings<'a>(inputs: &Inputs<'a>, report: &rollout::Decision<'_>) -> Vec<Telling<'a>> {
     let waiting: BTreeMap<&str, &Reason> =
         report.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
     let chosen: BTreeSet<&str> = report.chosen.iter().copied().collect();
     let target = inputs.pool.target();
-    let mut changes = Vec::new();
-    for node in inputs.nodes {
+    let mut tellings = Vec::new();
+    for node in inputs.nodes.iter().copied() {
         let old = inputs.progress.get(node.name).copied();
         let is_chosen = chosen.contains(node.name);
-        let told = node_status::Inputs {
+        let about = node_status::Inputs {
             node,
             pool: Some(inputs.pool.name),
             target,
             is_chosen,
-            waiting: waiting.get(node.name).copied(),
+            waiting: None,
             evictions: inputs.evictions.get(node.name).map(Arc::as_ref),
             old,
             now: inputs.now,
         };
-        if node_status::is_told(&told) {
-            continue;
+        let waiting = waiting.get(node.name).copied();
+        let is_unanswered = is_chosen || (inputs.unanswered.contains(node.name) && node.is_on_course());
+        if !node_status::is_told(&node_status::Inputs { waiting, ..about }, is_unanswered) {
+            tellings.push(Telling { about, waiting: waiting.cloned(), is_unanswered });
         }
-        let object = node_status::desired(&told);
-        let is_unanswered = is_chosen || (inputs.unanswered.contains(node.name) && !node.has_answered());
-        changes.extend(node_status::changes(old, &object, is_unanswered));
     }
-    changes
+    tellings
 }
 
 /// Touches nodes, so that an order which was promised and is not wanted any more is refused.

@@ -116,6 +116,21 @@ pub fn status(inputs: &Inputs<'_>) -> Option<MachineConfigPoolStatus> {
     Some(status)
 }
 
+/// Whether one status says the same as another but for how many nodes are how far: while a pool moves that changes all the
+/// time.
+pub fn differ_in_counts_only(one: &MachineConfigPoolStatus, other: &MachineConfigPoolStatus) -> bool {
+    let uncounted = |status: &MachineConfigPoolStatus| MachineConfigPoolStatus {
+        machine_count: None,
+        updated_machine_count: None,
+        ready_machine_count: None,
+        unavailable_machine_count: None,
+        degraded_machine_count: None,
+        pool_synchronizers_status: None,
+        ..status.clone()
+    };
+    uncounted(one) == uncounted(other)
+}
+
 /// The events that tell of a change from one status to the next.
 pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus) -> Vec<Event> {
     let name = |status: Option<&MachineConfigPoolStatus>| {

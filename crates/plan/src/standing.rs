@@ -57,6 +57,11 @@ impl NodeView<'_> {
         self.desired_config.is_some() && !self.has_answered() && !self.is_targeted(target)
     }
 
+    /// Whether its daemon has said anything since it was given its order: one that has not still calls itself done.
+    pub fn has_answered(&self) -> bool {
+        (self.has_config() && self.has_image()) || self.state != Some(State::Done)
+    }
+
     /// Whether it holds a part of the budget while the pool moves to the target. Every node counts once.
     ///
     /// Differs: upstream subtracts a node that fails on the target and is not ready twice, because it counts the two sets
@@ -70,9 +75,13 @@ impl NodeView<'_> {
         self.desired_config.is_some() && !(self.has_config() && self.has_image()) && !self.is_failing()
     }
 
-    /// Whether its daemon has said anything since it was given its order: one that has not still calls itself done.
-    pub fn has_answered(&self) -> bool {
-        (self.has_config() && self.has_image()) || self.state != Some(State::Done)
+    /// Whether it follows its order without anything that people should know at once: its daemon has not answered yet, and
+    /// still calls itself done, or works.
+    pub fn is_on_course(&self) -> bool {
+        !(self.has_config() && self.has_image())
+            && matches!(self.state, Some(State::Done | State::Working))
+            && self.desired_drain == self.last_applied_drain
+            && !self.is_rebooting
     }
 
     fn has_config(&self) -> bool {

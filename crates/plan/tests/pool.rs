@@ -58,7 +58,8 @@ impl Cluster {
             now: NOW,
         });
         let status = decision.status.map(|status| json!({"status": status}));
-        let (before, changes) = (decision.before, decision.changes);
+        let tellings = decision.tellings.iter().flat_map(|telling| telling.changes());
+        let (before, changes) = (decision.before, tellings.chain(decision.changes).collect::<Vec<_>>());
         self.events.extend(decision.events.iter().map(|event| event.reason.to_owned()));
         self.unanswered = decision.report.chosen.iter().map(|name| (*name).to_owned()).collect();
         let mut count = 0;

@@ -57,12 +57,15 @@ impl<K> Delta<K> {
 /// What to do when an object changes.
 type Listener<K> = Box<dyn Fn(&Delta<K>) + Send + Sync>;
 
+/// Takes from an object what nobody reads.
+type Slim<K> = Box<dyn Fn(&mut K) + Send + Sync>;
+
 /// All objects of one kind.
 pub struct Cache<K> {
     state: RwLock<State<K>>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
-    slim: fn(&mut K),
+    slim: Slim<K>,
 }
 
 struct State<K> {
@@ -85,12 +88,12 @@ impl<K> Default for Cache<K> {
 
 impl<K> Cache<K> {
     /// `slim` takes from every object what nobody here reads.
-    pub fn slimmed(slim: fn(&mut K)) -> Self {
+    pub fn slimmed(slim: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         Cache {
             state: RwLock::new(State { objects: BTreeMap::new(), listed: None, gone: VecDeque::new() }),
             listeners: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
-            slim,
+            slim: Box::new(slim),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What happened at one revision, kept once for all watchers.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -26,7 +26,18 @@ pub struct Event {
     pub record: Arc<Record>,
     /// The state before: selectors need both to tell "changed" from "came into view" and "went out of view".
     pub previous: Option<Arc<Record>>,
-    line: OnceLock<Bytes>,
+    line: Mutex<Line>,
+}
+
+/// The event as it goes over the wire.
+#[derive(Debug)]
+enum Line {
+    /// Nobody has asked for it yet.
+    Unmade,
+    /// Kept for all watchers.
+    Made(Bytes),
+    /// Made for whoever asks, and not kept: most watchers are past this event.
+    Old,
 }
 
 impl Event {
@@ -34,7 +45,12 @@ impl Event {
     const OVERHEAD: usize = 320;
 
     pub(crate) fn new(kind: EventKind, record: Arc<Record>, previous: Option<Arc<Record>>) -> Self {
-        Event { kind, record, previous, line: OnceLock::new() }
+        Event { kind, record, previous, line: Mutex::new(Line::Unmade) }
+    }
+
+    /// The same event with other records, not a recent one any more.
+    pub(crate) fn with(&self, record: Arc<Record>, previous: Option<Arc<Record>>) -> Self {
+        Event { kind: self.kind, record, previous, line: Mutex::new(Line::Old) }
     }
 
     /// The revision at which it happened.
@@ -42,21 +58,37 @@ impl Event {
         self.record.revision
     }
 
-    /// The event as it goes over the wire, made by the first watcher that needs it and shared by all others.
+    /// The event as it goes over the wire, made by the first watcher that needs it and shared by all others while the
+    /// event is recent.
     ///
     /// Only for one encoding: whoever serves a second one encodes it without this.
-    pub fn line(&self, encode: impl FnOnce(&Event) -> Bytes) -> &Bytes {
-        self.line.get_or_init(|| encode(self))
+    pub fn line(&self, encode: impl FnOnce(&Event) -> Bytes) -> Bytes {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*line {
+            Line::Made(made) => made.clone(),
+            Line::Unmade => {
+                let made = encode(self);
+                *line = Line::Made(made.clone());
+                made
+            }
+            Line::Old => {
+                drop(line);
+                encode(self)
+            }
+        }
     }
 
-    /// The memory that goes when this event leaves the window: the superseded body, a deleted object's body, and the
-    /// encoded line, which is counted whether or not it was made yet, so that the bound holds when all are made.
+    /// Lets go of the line.
+    pub(crate) fn age(&self) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Line::Old;
+    }
+
+    /// The memory that goes when this event leaves the window: the superseded body, and a deleted object's body.
     pub(crate) fn weight(&self) -> usize {
-        let body = self.record.body.len();
         let kept_for_this = match self.kind {
-            EventKind::Deleted => body,
+            EventKind::Deleted => self.record.body.weight(),
             EventKind::Created | EventKind::Updated => 0,
         };
-        Self::OVERHEAD + self.previous.as_ref().map_or(0, |previous| previous.body.len()) + kept_for_this + body
+        Self::OVERHEAD + self.previous.as_ref().map_or(0, |previous| previous.body.weight()) + kept_for_this
     }
 }

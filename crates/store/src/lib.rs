@@ -14,7 +14,8 @@
 //!
 //! Grouping is what makes it fast: while one append waits for the disk, the next group gathers, so the price of a sync
 //! is shared by all who wait. Bodies come with a hole where the revision goes. The writer fills it in when it knows the
-//! revision, so the bytes in memory and on disk are the bytes to serve.
+//! revision, so the bytes on disk are the bytes to serve. In memory a body is what differs from another one of its
+//! resource, which for most objects is next to nothing.
 //!
 //! The log is **compacted** when the caller says so (the store has no clock): of the rows up to a revision, each object
 //! keeps its newest one, deleted objects keep none; rows after it all stay. So what was there before any event after
@@ -49,7 +50,7 @@
 //! let body = Body::new(r#"{"metadata":{"resourceVersion":""}}"#, 32);
 //! store.commit(vec![Change::Put { key: key.clone(), expected: Expect::Absent, body }]).await?;
 //!
-//! assert_eq!(store.get(&key).unwrap().body, r#"{"metadata":{"resourceVersion":"1"}}"#);
+//! assert_eq!(store.get(&key).unwrap().body(), r#"{"metadata":{"resourceVersion":"1"}}"#);
 //! assert_eq!(watch.next().await?.events[0].record.key, key);
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -62,6 +63,7 @@ mod event;
 mod feed;
 mod folder;
 mod key;
+mod packed;
 mod record;
 mod state;
 mod store;

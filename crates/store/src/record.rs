@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::packed::Packed;
 use crate::{Key, Tags};
 
 /// An object at one revision. Never changes; a newer state is a newer record.
@@ -19,10 +20,27 @@ pub struct Record {
     pub revision: u64,
     /// The revision that created the object.
     pub created_revision: u64,
-    /// The bytes to serve: what the writer handed in, with the revision in its hole.
-    pub body: Bytes,
+    pub(crate) body: Packed,
     /// What selectors ask for, so that nobody has to parse the body.
     pub tags: Tags,
+}
+
+impl Record {
+    /// A record of a body that is kept as it is.
+    pub fn new(key: Key, revision: u64, created_revision: u64, body: Bytes, tags: Tags) -> Self {
+        Record { key, revision, created_revision, body: Packed::Plain(body), tags }
+    }
+
+    /// The bytes to serve: what the writer handed in, with the revision in its hole. They are unpacked each time, so ask
+    /// once.
+    pub fn body(&self) -> Bytes {
+        self.body.bytes()
+    }
+
+    /// How many bytes there are to serve.
+    pub fn size(&self) -> usize {
+        self.body.len()
+    }
 }
 
 /// The bytes of an object before it has a revision.

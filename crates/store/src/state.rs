@@ -1,7 +1,7 @@
 //! Everything that reads answer from: the current objects and the recent events.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -41,7 +41,15 @@ pub(crate) struct State {
     floor: u64,
     limits: Window,
     weight: usize,
+    /// The events whose lines are kept, the latest last.
+    recent: VecDeque<Arc<Event>>,
+    /// What their lines cost, whether or not they were made yet, so that the bound holds when all are made.
+    recent_bytes: usize,
 }
+
+/// The lines that are kept have at most so many bytes: what all watchers are about to ask for. One that is further behind
+/// has lines made for itself.
+const LINES: usize = 4 << 20;
 
 #[derive(Debug)]
 struct Resource {
@@ -61,6 +69,8 @@ impl State {
             floor,
             limits,
             weight: 0,
+            recent: VecDeque::new(),
+            recent_bytes: 0,
         }
     }
 
@@ -151,6 +161,11 @@ impl State {
         self.revision = event.revision();
         self.set(event.record.clone(), event.kind == EventKind::Deleted);
         self.weight += event.weight();
+        self.recent_bytes += event.record.size();
+        self.recent.push_back(event.clone());
+        while self.recent.len() > 1 && self.recent_bytes > LINES {
+            self.age_oldest();
+        }
         self.resource(&event.record.key.resource).feed.push(event.clone());
         self.all.push(event);
         // One event always stays, however large: else its watchers would be cut off before they could read it.
@@ -190,7 +205,7 @@ impl State {
             let previous = event.previous.as_ref().and_then(&mut retagged);
             if record.is_some() || previous.is_some() {
                 let record = record.unwrap_or_else(|| event.record.clone());
-                let fresh = Event::new(event.kind, record, previous.or_else(|| event.previous.clone()));
+                let fresh = event.with(record, previous.or_else(|| event.previous.clone()));
                 events.insert(event.revision(), Arc::new(fresh));
             }
         }
@@ -246,8 +261,18 @@ impl State {
         }
     }
 
+    fn age_oldest(&mut self) {
+        if let Some(event) = self.recent.pop_front() {
+            self.recent_bytes -= event.record.size();
+            event.age();
+        }
+    }
+
     fn forget_oldest(&mut self) {
         let Some(event) = self.all.drop_oldest() else { return };
+        if self.recent.front().is_some_and(|recent| recent.revision() <= event.revision()) {
+            self.age_oldest();
+        }
         self.weight -= event.weight();
         // The oldest of all is the oldest of its resource.
         self.resource(&event.record.key.resource).feed.drop_oldest();

@@ -21,15 +21,15 @@ use crate::{
 pub struct Window {
     /// At most so many events.
     pub events: usize,
-    /// At most so many bytes: superseded and deleted bodies, encoded lines, and the events themselves.
+    /// At most so many bytes: superseded and deleted bodies as they are kept, and the events themselves.
     pub bytes: usize,
 }
 
 impl Default for Window {
-    /// Room for some thousand updates of objects of three kilobytes, a few seconds of full load and hours of a quiet
-    /// day, at a third of what the whole server may use.
+    /// Room for ten thousand updates of objects of five kilobytes, some seconds of full load and hours of a quiet day,
+    /// at a tenth of what the whole server may use.
     fn default() -> Self {
-        Window { events: 1 << 16, bytes: 48 << 20 }
+        Window { events: 1 << 16, bytes: 8 << 20 }
     }
 }
 

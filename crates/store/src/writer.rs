@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::engine::{Mark, RowKind};
 use crate::folder::Folder;
+use crate::packed::{Packed, Packer};
 use crate::store::Shared;
 use crate::tags::Interner;
 use crate::{
@@ -55,6 +57,7 @@ pub(crate) struct Writer {
     shared: Arc<Shared>,
     indexer: Indexer,
     interner: Interner,
+    packer: Packer,
     compacted: u64,
     /// Rows that a compaction may remove, in the order of what made them so.
     superseded: VecDeque<Superseded>,
@@ -89,7 +92,7 @@ impl Writer {
     ) -> Result<(Self, Arc<Shared>), EngineError> {
         let mark = engine.mark()?;
         let mut state = State::new(mark.compacted, window);
-        let mut interner = Interner::default();
+        let (mut interner, mut packer) = (Interner::default(), Packer::default());
         let mut superseded = VecDeque::new();
         engine.load(&mut |row| {
             // History has no gaps: each row after the compacted part follows the one before.
@@ -100,6 +103,7 @@ impl Writer {
             superseded.extend(made_superfluous(row.revision, row.kind, previous.as_deref()));
             let tags = indexer(&row.key, &row.body);
             let Row { revision, kind, created_revision, key, body } = row;
+            let body = packer.pack(&key.resource, body);
             let record = record(&mut interner, previous.as_ref(), key, revision, created_revision, body, tags);
             if revision > mark.compacted {
                 state.apply(event(kind, record, previous));
@@ -117,6 +121,7 @@ impl Writer {
             shared: shared.clone(),
             indexer,
             interner,
+            packer,
             compacted: mark.compacted,
             superseded,
             last_group: 0,
@@ -182,12 +187,12 @@ impl Writer {
     }
 
     fn commit(&mut self, commits: Vec<Commit>) {
-        let mut group = Group { revision: self.shared.read().revision, staged: HashMap::new(), events: Vec::new() };
+        let mut group = Group { revision: self.shared.read().revision, ..Group::default() };
         let mut answers = Vec::with_capacity(commits.len());
         for Commit { changes, reply } in commits {
-            answers.push((reply, group.add(changes, &self.shared, &mut self.interner)));
+            answers.push((reply, group.add(changes, &self.shared, &mut self.interner, &mut self.packer)));
         }
-        let rows: Vec<Row> = group.events.iter().map(|event| row(event)).collect();
+        let rows: Vec<Row> = group.events.iter().zip(group.bodies).map(|(event, body)| row(event, body)).collect();
         if !rows.is_empty() {
             if let Err(error) = self.engine.append(&rows) {
                 // Once, not for every commit that a full disk refuses.
@@ -259,7 +264,7 @@ impl Writer {
         let records = self.shared.read().records(resource);
         let mut changed = HashMap::new();
         for record in &records {
-            let tags = (self.indexer)(&record.key, &record.body);
+            let tags = (self.indexer)(&record.key, &record.body());
             if tags != record.tags {
                 changed.insert(Arc::as_ptr(record), self.interner.tags(tags, None));
             }
@@ -277,11 +282,14 @@ impl Commit {
 }
 
 /// Commits that go to the log together.
+#[derive(Default)]
 struct Group {
     revision: u64,
     /// The objects as they will be, for the commits that come later in the group.
     staged: HashMap<Key, Option<Arc<Record>>>,
     events: Vec<Arc<Event>>,
+    /// What the log keeps of each event.
+    bodies: Vec<Bytes>,
 }
 
 impl Group {
@@ -291,6 +299,7 @@ impl Group {
         changes: Vec<(Change, Tags)>,
         shared: &Shared,
         interner: &mut Interner,
+        packer: &mut Packer,
     ) -> Result<Committed, CommitError> {
         let (revision, start) = (self.revision, self.events.len());
         for (change, tags) in changes {
@@ -300,6 +309,7 @@ impl Group {
             };
             if !change.is_met_by(found.as_ref()) {
                 self.revision = revision;
+                self.bodies.truncate(start);
                 for event in self.events.drain(start..).rev() {
                     // Back to what was before, whether that was staged or not: it is what the state would say.
                     self.staged.insert(event.record.key.clone(), event.previous.clone());
@@ -313,9 +323,11 @@ impl Group {
                 Change::Delete { key, .. } => (RowKind::Delete, key),
             };
             let created = found.as_ref().map_or(self.revision, |found| found.created_revision);
-            let record = record(interner, found.as_ref(), key, self.revision, created, body, tags);
+            let packed = packer.pack(&key.resource, body.clone());
+            let record = record(interner, found.as_ref(), key, self.revision, created, packed, tags);
             self.staged.insert(record.key.clone(), (kind == RowKind::Put).then(|| record.clone()));
             self.events.push(event(kind, record, found));
+            self.bodies.push(body);
         }
         let records = self.events[start..].iter().map(|event| event.record.clone()).collect();
         Ok(Committed { revision: self.revision, records })
@@ -328,7 +340,7 @@ fn record(
     key: Key,
     revision: u64,
     created_revision: u64,
-    body: bytes::Bytes,
+    body: Packed,
     tags: Tags,
 ) -> Arc<Record> {
     let key = previous.map_or_else(|| interner.key(&key), |previous| previous.key.clone());
@@ -352,15 +364,9 @@ fn row_kind(kind: EventKind) -> RowKind {
     }
 }
 
-fn row(event: &Event) -> Row {
-    let Record { key, revision, created_revision, body, .. } = &*event.record;
-    Row {
-        revision: *revision,
-        kind: row_kind(event.kind),
-        created_revision: *created_revision,
-        key: key.clone(),
-        body: body.clone(),
-    }
+fn row(event: &Event, body: Bytes) -> Row {
+    let Record { key, revision, created_revision, .. } = &*event.record;
+    Row { revision: *revision, kind: row_kind(event.kind), created_revision: *created_revision, key: key.clone(), body }
 }
 
 /// The rows that a row makes superfluous once it belongs to the compacted part: the one before it, and itself if it

@@ -83,7 +83,8 @@ fn told(store: &Store) -> String {
     let mut told = String::from("\n");
     let listed = store.list("core/pods", None);
     for record in &listed.records {
-        let body = str::from_utf8(&record.body).unwrap();
+        let body = record.body();
+        let body = str::from_utf8(&body).unwrap();
         writeln!(told, "object {} {} {body}", record.key.namespace, record.key.name).unwrap();
     }
     // The history goes back to the last compaction; try backwards where it begins.
@@ -94,7 +95,7 @@ fn told(store: &Store) -> String {
     let mut watch = store.watch_all(from).unwrap();
     while let Some(batch) = watch.try_next().unwrap() {
         for event in batch.events {
-            writeln!(told, "event {} {}", event.revision(), str::from_utf8(&event.record.body).unwrap()).unwrap();
+            writeln!(told, "event {} {}", event.revision(), str::from_utf8(&event.record.body()).unwrap()).unwrap();
         }
     }
     writeln!(told, "opened {}", listed.revision).unwrap();

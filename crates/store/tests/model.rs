@@ -188,7 +188,7 @@ impl Model {
 }
 
 fn object(record: &Record) -> Object {
-    (record.revision, record.created_revision, String::from_utf8(record.body.to_vec()).unwrap())
+    (record.revision, record.created_revision, String::from_utf8(record.body().to_vec()).unwrap())
 }
 
 fn check_reads(store: &Store, model: &Model) {

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::text::Text;
 use crate::unknown::Unknown;
 use crate::words;
 use crate::words::Open;
@@ -17,7 +18,7 @@ pub struct Condition {
 
     /// Explanation for people; may be empty.
     #[schemars(length(max = 32768))]
-    pub message: String,
+    pub message: Text,
 
     /// Generation of the object that this condition was computed from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +27,7 @@ pub struct Condition {
 
     /// Word for programs that says why the status is what it is.
     #[schemars(length(min = 1, max = 1024), regex(pattern = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"))]
-    pub reason: String,
+    pub reason: Text,
 
     /// Whether the fact holds.
     pub status: Open<ConditionStatus>,
@@ -39,7 +40,7 @@ pub struct Condition {
             pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
         )
     )]
-    pub type_: String,
+    pub type_: Text,
 
     /// Keys that this version does not know.
     #[serde(flatten)]

@@ -120,6 +120,6 @@ pub fn param_resource<'r>(registry: &'r Registry, policy: &Policy) -> Result<Opt
 }
 
 fn shown(resource: &Resource, record: &Record) -> Object {
-    let bytes = present::in_version(resource, &record.body);
+    let bytes = present::in_version(resource, &record.body());
     serde_json::from_slice(&bytes).unwrap_or_else(|_| decode(record))
 }

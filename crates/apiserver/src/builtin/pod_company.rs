@@ -117,7 +117,7 @@ fn set_priority(server: &Server, spec: &mut Object) -> Result<(), String> {
 fn global_class(server: &Server) -> Option<Object> {
     let records = server.store().list(PRIORITY_CLASSES, None).records;
     let speaks_of_it = |body: &[u8]| body.windows(GLOBAL.len()).any(|window| window == GLOBAL);
-    let classes = records.iter().filter(|record| speaks_of_it(&record.body)).map(|record| decode(record));
+    let classes = records.iter().filter(|record| speaks_of_it(&record.body())).map(|record| decode(record));
     classes.filter(|class| class.flag("globalDefault")).min_by_key(|class| class.number("value").unwrap_or(0))
 }
 

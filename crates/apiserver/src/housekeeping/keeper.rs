@@ -442,7 +442,7 @@ mod tests {
         );
         // They let go one by one, and are followed one by one.
         for record in records {
-            let body = Body::new(record.body.clone(), record.body.len());
+            let body = Body::new(record.body(), record.size());
             let change = Change::Delete { key: record.key.clone(), expected: Expect::Any, body };
             server.store().commit(vec![change]).await.unwrap();
             let mut slot = server.keeper().lock().await;

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use seaworthy_store::Key;
 
+use super::links::Links;
 use super::ties::{Parting, Ties};
 use super::work::Work;
 
@@ -16,9 +17,9 @@ pub struct Kinship {
     /// Objects that have owners, or that take leave.
     ties: HashMap<Key, Ties>,
     /// Who refers to an owner.
-    dependents: HashMap<String, BTreeSet<Key>>,
+    dependents: Links,
     /// Those of them for which it waits in the foreground.
-    blockers: HashMap<String, BTreeSet<Key>>,
+    blockers: Links,
     /// Owners that are taking leave.
     leaving: HashMap<String, (Key, Parting)>,
     /// Owners that were seen to go and that somebody still refers to: absent even if their kind went with them.
@@ -72,7 +73,7 @@ impl Kinship {
             self.relink(key, old.as_ref(), None, &mut works);
         }
         self.leaving.remove(uid);
-        if self.dependents.contains_key(uid) {
+        if self.dependents.has(uid) {
             self.gone.insert(uid.to_owned());
             works.extend(self.dependents_of(uid).cloned().map(Work::Dependent));
         }
@@ -84,19 +85,19 @@ impl Kinship {
         let (old_owners, old_blocked) = references(old);
         let (new_owners, new_blocked) = references(new);
         for uid in old_owners.difference(&new_owners) {
-            drop_link(&mut self.dependents, uid, key);
-            if !self.dependents.contains_key(*uid) {
+            self.dependents.remove(uid, key);
+            if !self.dependents.has(uid) {
                 self.gone.remove(*uid);
             }
         }
         for uid in old_blocked.difference(&new_blocked) {
-            drop_link(&mut self.blockers, uid, key);
+            self.blockers.remove(uid, key);
         }
         for uid in new_owners.difference(&old_owners) {
-            self.dependents.entry((*uid).to_owned()).or_default().insert(key.clone());
+            self.dependents.insert(uid, key);
         }
         for uid in new_blocked.difference(&old_blocked) {
-            self.blockers.entry((*uid).to_owned()).or_default().insert(key.clone());
+            self.blockers.insert(uid, key);
         }
         let left: BTreeSet<&&str> =
             old_owners.difference(&new_owners).chain(old_blocked.difference(&new_blocked)).collect();
@@ -107,12 +108,12 @@ impl Kinship {
 
     /// Who refers to an owner.
     pub fn dependents_of(&self, uid: &str) -> impl Iterator<Item = &Key> {
-        self.dependents.get(uid).into_iter().flatten()
+        self.dependents.of(uid)
     }
 
     /// Whether anybody refers to an owner.
     pub fn has_dependents(&self, uid: &str) -> bool {
-        self.dependents.contains_key(uid)
+        self.dependents.has(uid)
     }
 
     /// Whether an owner was seen to go.
@@ -127,7 +128,7 @@ impl Kinship {
             Parting::Foreground => &self.blockers,
             Parting::Orphan => &self.dependents,
         };
-        (!waits_for.contains_key(uid)).then_some((key, *parting))
+        (!waits_for.has(uid)).then_some((key, *parting))
     }
 
     /// Whether an object that goes in the foreground waits, by way of others that do, for itself.
@@ -138,7 +139,7 @@ impl Kinship {
             if !matches!(self.leaving.get(uid), Some((_, Parting::Foreground))) {
                 continue;
             }
-            for blocker in self.blockers.get(uid).into_iter().flatten() {
+            for blocker in self.blockers.of(uid) {
                 if blocker == key {
                     return true;
                 }
@@ -161,15 +162,6 @@ fn references(ties: Option<&Ties>) -> (BTreeSet<&str>, BTreeSet<&str>) {
         }
     }
     (owners, blocked)
-}
-
-fn drop_link(links: &mut HashMap<String, BTreeSet<Key>>, uid: &str, key: &Key) {
-    if let Some(keys) = links.get_mut(uid) {
-        keys.remove(key);
-        if keys.is_empty() {
-            links.remove(uid);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod garbage;
 mod hand;
 mod keeper;
 mod kinship;
+mod links;
 mod namespaces;
 mod retention;
 mod ties;

@@ -43,7 +43,7 @@ pub enum Parting {
 impl Ties {
     /// Reads them from a stored object, and no more of it than its metadata.
     pub fn of(record: &Record) -> Ties {
-        Ties::read(&record.body)
+        Ties::read(&record.body())
     }
 
     fn read(body: &[u8]) -> Ties {

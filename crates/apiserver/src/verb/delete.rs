@@ -189,7 +189,7 @@ pub fn deletion(server: &Server, resource: &Resource, record: &Record) -> Option
 }
 
 fn served(resource: &Resource, record: &Record) -> Object {
-    let bytes = present::in_version(resource, &record.body);
+    let bytes = present::in_version(resource, &record.body());
     serde_json::from_slice(&bytes).unwrap_or_else(|_| decode_record(record))
 }
 

@@ -84,10 +84,10 @@ impl<'c> Wanted<'c> {
             return true;
         }
         // What was written by other schemas was indexed by them.
-        let fresh: Option<Vec<(&str, String)>> = (self.resource.is_custom() && !self.resource.is_ready(&record.body))
+        let fresh: Option<Vec<(&str, String)>> = (self.resource.is_custom() && !self.resource.is_ready(&record.body()))
             .then(|| {
                 // What was stored is JSON.
-                let served = present::in_version(self.resource, &record.body);
+                let served = present::in_version(self.resource, &record.body());
                 let object: Object = serde_json::from_slice(&served).unwrap_or_default();
                 selector.fields().filter_map(|field| Some((field, self.resource.selectable(&object, field)?))).collect()
             });
@@ -204,7 +204,7 @@ fn present(call: &Call, records: Vec<Arc<Record>>, metadata: Value) -> Result<An
     }
     let objects: Vec<Object> = records
         .iter()
-        .map(|record| serde_json::from_slice(&present::in_version(resource, &record.body)).unwrap_or_default())
+        .map(|record| serde_json::from_slice(&present::in_version(resource, &record.body())).unwrap_or_default())
         .collect();
     let value = match accepted.shape {
         Shape::Table => {
@@ -246,7 +246,7 @@ fn joined(resource: &Arc<Resource>, records: Vec<Arc<Record>>, metadata: &Value)
     let list_kind = Value::from(&*resource.list_kind);
     let api_version = Value::from(&*resource.api_version);
     let head = format!("{{\"kind\":{list_kind},\"apiVersion\":{api_version},\"metadata\":{metadata},\"items\":[");
-    let size: usize = records.iter().map(|record| record.body.len()).sum();
+    let size: usize = records.iter().map(|record| record.size()).sum();
     let pieces = Joined { resource: resource.clone(), records: records.into_iter(), head: Some(head), is_over: false };
     // What fits into one piece gets its length told beforehand.
     if size < PIECE / 2 { Body::pieces(pieces) } else { Body::lazy(pieces) }
@@ -282,7 +282,7 @@ impl Iterator for Joined {
             if !std::mem::take(&mut is_first) {
                 piece.put_u8(b',');
             }
-            let rest = present::after_kind(&present::in_version(&self.resource, &record.body));
+            let rest = present::after_kind(&present::in_version(&self.resource, &record.body()));
             if self.resource.is_custom() {
                 piece.put_slice(&self.resource.prefix);
             } else {

@@ -132,7 +132,7 @@ pub async fn change_and_show(
         let old = Value::Object(old);
         let (next, is_same, said) = next_state(call, options, &old, changed.object, changed.is_owned)?;
         changed.warnings.extend(said);
-        let is_same = resource.is_stored_already(&next, &found.body).unwrap_or(is_same);
+        let is_same = resource.is_stored_already(&next, &found).unwrap_or(is_same);
         // A deed on an object is reviewed where it is done.
         if matches!(call.path.subresource.as_str(), "" | "status" | "finalize") {
             changed.warnings.extend(admission::review(call, &next, old.as_object())?);
@@ -182,7 +182,7 @@ pub async fn change_and_show(
 
 /// The stored object in the version of the call.
 pub fn in_version(call: &Call, record: &Record) -> Object {
-    let served = present::in_version(&call.resource, &record.body);
+    let served = present::in_version(&call.resource, &record.body());
     serde_json::from_slice(&served).unwrap_or_else(|_| decode_record(record))
 }
 

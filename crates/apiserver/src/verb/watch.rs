@@ -184,7 +184,7 @@ impl Stream {
             // It left the view: the client gets what it last saw, at the revision at which it went.
             (true, false) => match &event.previous {
                 Some(previous) => {
-                    let body = present::in_version(&self.call.resource, &previous.body);
+                    let body = present::in_version(&self.call.resource, &previous.body());
                     let body = present::at_revision(&body, event.record.revision);
                     self.encoded("DELETED", &body)
                 }
@@ -199,10 +199,13 @@ impl Stream {
         let is_plain = self.call.accepted.shape == Shape::Whole && self.call.accepted.format == Format::Json;
         let is_own_kind = event.is_some_and(|event| kind == own_kind(event.kind));
         match event {
-            Some(event) if is_plain && is_own_kind && self.call.resource.is_ready(&record.body) => {
-                event.line(|event| plain_line(kind, &event.record.body)).clone()
+            Some(event) if is_plain && is_own_kind => {
+                let line = event.line(|event| plain_line(kind, &event.record.body()));
+                // The line has the body in it, so that nobody unpacks it again.
+                let body = line.slice(OPEN.len() + kind.len() + MIDDLE.len()..line.len() - CLOSE.len());
+                if self.call.resource.is_ready(&body) { line } else { self.encoded(kind, &body) }
             }
-            _ => self.encoded(kind, &record.body),
+            _ => self.encoded(kind, &record.body()),
         }
     }
 
@@ -279,15 +282,18 @@ fn own_kind(kind: EventKind) -> &'static str {
     }
 }
 
+// What is around kind and object in a line.
+const OPEN: &[u8] = b"{\"type\":\"";
+const MIDDLE: &[u8] = b"\",\"object\":";
+const CLOSE: &[u8] = b"}\n";
+
 fn plain_line(kind: &str, object: &[u8]) -> Bytes {
-    const OPEN: &[u8] = b"{\"type\":\"";
-    const MIDDLE: &[u8] = b"\",\"object\":";
-    let mut line = BytesMut::with_capacity(OPEN.len() + kind.len() + MIDDLE.len() + object.len() + 2);
+    let mut line = BytesMut::with_capacity(OPEN.len() + kind.len() + MIDDLE.len() + object.len() + CLOSE.len());
     line.put_slice(OPEN);
     line.put_slice(kind.as_bytes());
     line.put_slice(MIDDLE);
     line.put_slice(object);
-    line.put_slice(b"}\n");
+    line.put_slice(CLOSE);
     line.freeze()
 }
 

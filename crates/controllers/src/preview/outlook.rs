@@ -75,8 +75,9 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let now = to_second(now);
     let progress: BTreeMap<&str, &MachineConfigNode> =
         world.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect();
-    let view = |node| NodeView::of(node, progress.get(node.metadata.name.as_deref().unwrap_or_default()).copied());
-    let views: Vec<NodeView<'_>> = world.nodes.iter().map(|node| view(node)).collect();
+    let told = |name: Option<&str>| progress.get(name.unwrap_or_default()).copied();
+    let views: Vec<NodeView<'_>> =
+        world.nodes.iter().map(|node| NodeView::of(node, told(node.metadata.name.as_deref()))).collect();
     let pools = Pools::new(world.pools.iter().map(|pool| PoolView::of(pool)));
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(name);

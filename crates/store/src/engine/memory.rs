@@ -11,7 +11,6 @@ pub struct Memory(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
 struct Log {
-    // Bodies are shared with the store's state, so this costs next to nothing beside it.
     rows: BTreeMap<u64, Row>,
     mark: Mark,
 }

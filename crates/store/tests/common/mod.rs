@@ -67,5 +67,5 @@ pub fn delete(key: &Key, expected: Expect, text: &str) -> Change {
 }
 
 pub fn bodies<'a>(records: impl IntoIterator<Item = &'a Arc<Record>>) -> Vec<String> {
-    records.into_iter().map(|record| String::from_utf8(record.body.to_vec()).unwrap()).collect()
+    records.into_iter().map(|record| String::from_utf8(record.body().to_vec()).unwrap()).collect()
 }

@@ -168,7 +168,7 @@ type Seen = (u64, BTreeMap<String, String>);
 fn seen(store: &Store) -> Seen {
     let snapshot = store.list("r", None);
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let objects = snapshot.records.iter().map(|record| (record.key.to_string(), text(&record.body))).collect();
+    let objects = snapshot.records.iter().map(|record| (record.key.to_string(), text(&record.body()))).collect();
     (snapshot.revision, objects)
 }
 
