@@ -221,6 +221,9 @@ fn conditions_of(inputs: &Inputs<'_>, target: Target<'_>, counts: Counts, others
     ]
 }
 
+/// About how many bytes of complaints a status has room for: it is written whole, whoever fails, and it is written twice in it.
+const COMPLAINTS: usize = 16 << 10;
+
 /// What failed nodes say, by name.
 ///
 /// Differs: upstream lists a node twice where its MachineConfigNode and its annotation both speak, and stops at the first
@@ -230,20 +233,32 @@ fn complaints(inputs: &Inputs<'_>) -> String {
         .nodes
         .iter()
         .filter(|node| node.is_degraded())
-        .filter_map(|node| {
-            let progress = inputs.progress.get(node.name)?;
-            let conditions = progress.status.as_ref().and_then(|status| status.conditions.as_ref());
+        .map(|node| {
+            let progress = inputs.progress.get(node.name);
+            let conditions = progress.and_then(|progress| progress.status.as_ref()?.conditions.as_ref());
             let is_degraded = |condition: &&Condition| {
                 condition.type_ == NodeCondition::NodeDegraded.as_str() && condition.status == ConditionStatus::True
             };
             let condition = conditions.into_iter().flatten().find(is_degraded);
             let message = condition.map(|condition| condition.message.as_str()).filter(|text| !text.is_empty());
-            Some((node.name, message.unwrap_or(node.reason)))
+            (node.name, message.unwrap_or(node.reason))
         })
         .collect();
     said.sort_unstable();
-    let said: Vec<String> = said.iter().map(|(node, text)| format!("Node {node} is reporting: {text:?}")).collect();
-    said.join(", ")
+    let count = said.len();
+    let mut message = String::new();
+    for (nth, (node, text)) in said.into_iter().enumerate() {
+        let one = format!("Node {node} is reporting: {text:?}");
+        if nth > 0 && message.len() + one.len() > COMPLAINTS {
+            message.push_str(&format!(", and {} more", count - nth));
+            break;
+        }
+        if nth > 0 {
+            message.push_str(", ");
+        }
+        message.push_str(&one);
+    }
+    message
 }
 
 /// Sets a condition where it stands, or at the end.
