@@ -81,7 +81,7 @@ impl fmt::Display for DrainError {
 impl Failure for DrainError {
     fn category(&self) -> &'static str {
         match self {
-            DrainError::Pods { .. } => "unavailable",
+            DrainError::Pods { .. } | DrainError::Silence { .. } => "unavailable",
             DrainError::Wish(_) => "unknown-wish",
             DrainError::Write(error) => error.category(),
         }
@@ -89,7 +89,7 @@ impl Failure for DrainError {
 
     fn retry(&self) -> Retry {
         match self {
-            DrainError::Pods { .. } => Retry::Backoff,
+            DrainError::Pods { .. } | DrainError::Silence { .. } => Retry::Backoff,
             DrainError::Wish(_) => Retry::OnChange,
             DrainError::Write(error) => error.retry(),
         }

@@ -110,7 +110,8 @@ impl RolloutController {
                 for pool in membership.concerned() {
                     mark.mark(Subject::Pool(pool.to_owned()));
                     // Its nodes may be what the other pool of the quorum waits for.
-                    if let Some(other) = other_of_quorum(pool).filter(|other| pools.iter().any(|it| it.name_any() == *other))
+                    if let Some(other) =
+                        other_of_quorum(pool).filter(|other| pools.iter().any(|it| it.name_any() == *other))
                     {
                         mark.mark(Subject::Pool(other.to_owned()));
                     }
