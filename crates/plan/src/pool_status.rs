@@ -227,21 +227,21 @@ const COMPLAINTS: usize = 16 << 10;
 /// What failed nodes say, by name.
 ///
 /// Differs: upstream lists a node twice where its MachineConfigNode and its annotation both speak, and stops at the first
-/// MachineConfigNode without conditions; here every failed node speaks once.
+/// MachineConfigNode without conditions; here every failed node that has a MachineConfigNode speaks once.
 fn complaints(inputs: &Inputs<'_>) -> String {
     let mut said: Vec<(&str, &str)> = inputs
         .nodes
         .iter()
         .filter(|node| node.is_degraded())
-        .map(|node| {
-            let progress = inputs.progress.get(node.name);
-            let conditions = progress.and_then(|progress| progress.status.as_ref()?.conditions.as_ref());
+        .filter_map(|node| {
+            let progress = inputs.progress.get(node.name)?;
+            let conditions = progress.status.as_ref().and_then(|status| status.conditions.as_ref());
             let is_degraded = |condition: &&Condition| {
                 condition.type_ == NodeCondition::NodeDegraded.as_str() && condition.status == ConditionStatus::True
             };
             let condition = conditions.into_iter().flatten().find(is_degraded);
             let message = condition.map(|condition| condition.message.as_str()).filter(|text| !text.is_empty());
-            (node.name, message.unwrap_or(node.reason))
+            Some((node.name, message.unwrap_or(node.reason)))
         })
         .collect();
     said.sort_unstable();
