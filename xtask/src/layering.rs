@@ -3,7 +3,7 @@
 //! - The lower half decides and does no I/O: no runtime, no client, no clock, no randomness. That is what makes a
 //!   preview, a test and the controller give the same answer.
 //! - A crate that is not in [`LAYERS`] is a violation: a new crate starts with a row here.
-//! - Dependencies for tests are free, except that nothing else may use the test kit.
+//! - Dependencies for tests are free, except that nothing else may use the crates for tests.
 
 use std::fmt;
 
@@ -69,6 +69,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-controllers", &[API, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME]),
     shell("seaworthy-serve", &[API, IGNITION, RENDER]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
+    shell("seaworthy-trial", &[]),
     shell("seaworthy-testkit", EVERYTHING),
     shell("seaworthy", EVERYTHING),
     // The front door must open while the product does not compile.
@@ -96,7 +97,7 @@ const EVERYTHING: &[Use] = &[
 ];
 
 /// Compiled into tests only.
-const FOR_TESTS: &str = "seaworthy-testkit";
+const FOR_TESTS: [&str; 2] = ["seaworthy-testkit", "seaworthy-trial"];
 
 /// Crates that act, keep time or roll dice: not in a pure crate, however far down.
 const IMPURE: &[&str] = &[
@@ -246,8 +247,8 @@ fn layer(name: &str) -> Option<&'static Layer> {
 
 fn broken_use(layer: &Layer, dependency: &Dependency) -> Option<String> {
     let name = dependency.name.as_str();
-    if name == FOR_TESTS {
-        return Some("the test kit is for [dev-dependencies] only".to_owned());
+    if FOR_TESTS.contains(&name) {
+        return Some("it is for [dev-dependencies] only".to_owned());
     }
     if name == layer.name {
         return None;

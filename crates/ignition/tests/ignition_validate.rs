@@ -28,28 +28,7 @@ const NEWEST: Version = Version::V3_3;
 
 /// The validator; `None` when there is none, which is then on record.
 fn validator() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("SEAWORTHY_IGNITION_VALIDATE") {
-        return Some(path.into());
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&folders).chain([PathBuf::from("/usr/bin")]);
-    let found = places.find_map(|folder| Some(folder.join("ignition-validate")).filter(|path| path.is_file()));
-    if found.is_none() {
-        let reason = std::env::var("SEAWORTHY_IGNITION_VALIDATE_MISSING");
-        skip(&reason.unwrap_or_else(|_| "not found in PATH; install Debian's package ignition".to_owned()));
-    }
-    found
-}
-
-fn skip(reason: &str) {
-    let line = format!("SKIPPED ignition-validate: {reason}\n");
-    match std::env::var_os("SEAWORTHY_SKIPPED") {
-        Some(path) => {
-            let mut file = std::fs::File::options().create(true).append(true).open(path).unwrap();
-            file.write_all(line.as_bytes()).unwrap();
-        }
-        None => eprint!("{line}"),
-    }
+    seaworthy_trial::program("SEAWORTHY_IGNITION_VALIDATE", "ignition-validate", &["/usr/bin"], "ignition")
 }
 
 /// What the validator says about a config; `Err` with its words when it refuses it.

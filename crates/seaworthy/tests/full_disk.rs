@@ -1,58 +1,23 @@
 //! A server whose disk fills up, turns read-only, and is well again.
-//!
-//! The child process of the test runs in a mount namespace of its own with a small tmpfs, which goes when it ends.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
 mod served;
 
-use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
+use seaworthy_trial::small_disk;
 use serde_json::{Value, json};
 use served::{APPLY, CONFIG_MAPS, Client, JSON, JSON_PATCH, MERGE, STRATEGIC, Served, Watching, revision};
 
-const FOLDER: &str = "SEAWORTHY_SMALL_DISK";
 const SIZE: usize = 100_000;
-
-/// Runs a shell script where mounts are private. `$1` is the folder, `$2` this program.
-fn with_private_mounts(script: &str, folder: &Path) -> Option<Output> {
-    let program = env::var_os("SEAWORTHY_UNSHARE").unwrap_or_else(|| "unshare".into());
-    let mut command = Command::new(program);
-    command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(folder).arg(env::current_exe().unwrap()).env(FOLDER, folder).output().ok()
-}
-
-fn skip(reason: &str) {
-    let line = format!("SKIPPED unshare: {reason}\n");
-    match env::var_os("SEAWORTHY_SKIPPED") {
-        Some(file) => {
-            OpenOptions::new().append(true).create(true).open(file).unwrap().write_all(line.as_bytes()).unwrap()
-        }
-        None => eprint!("{line}"),
-    }
-}
 
 #[test]
 fn server_on_a_full_or_read_only_disk_refuses_writes_serves_reads_and_recovers() {
-    let folder = tempfile::tempdir().unwrap();
-    let probe = with_private_mounts("mount -t tmpfs -o size=1m tmpfs \"$1\"", folder.path());
-    if !probe.is_some_and(|output| output.status.success()) {
-        let missing = env::var("SEAWORTHY_UNSHARE_MISSING");
-        skip(&missing.unwrap_or_else(|_| "no private mounts for this user, so no small disk to fill".to_owned()));
-        return;
-    }
-    let script = "mount -t tmpfs -o size=24m tmpfs \"$1\" && exec \"$2\" child --exact --ignored --nocapture";
-    let output = with_private_mounts(script, folder.path()).unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("the child saw it all"),
-        "{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    small_disk::run_child(24);
 }
 
 fn config_map(name: &str) -> Value {
@@ -125,8 +90,8 @@ fn fill(ballast: &Path) {
 #[test]
 #[ignore = "the child process of the test above"]
 fn child() {
-    let Some(disk) = env::var_os(FOLDER) else { return };
-    let disk = Path::new(&disk);
+    let Some(disk) = small_disk::folder() else { return };
+    let disk = disk.as_path();
     let ballast = disk.join("ballast");
     fs::write(&ballast, vec![1; 12 << 20]).unwrap();
     let mut server = Served::start(disk);
@@ -187,5 +152,5 @@ fn child() {
     fs::remove_file(&ballast).unwrap();
     assert_eq!(create(&mut client, "late").0, 201);
     assert_eq!(names(&mut client), written);
-    println!("the child saw it all");
+    small_disk::done();
 }

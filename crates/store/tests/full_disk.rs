@@ -1,63 +1,25 @@
 //! A real file system that is full, and one that is read-only.
-//!
-//! The child process of the test runs in a mount namespace of its own with a small tmpfs, which goes when it ends.
 
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
-use std::env;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::fs;
+use std::process::Command;
 
 use common::{bodies, indexer, key, put};
 use seaworthy_store::{CommitError, Expect, OpenError, Store, Window};
-
-const FOLDER: &str = "SEAWORTHY_STORE_SMALL_DISK";
-
-/// Runs a shell script where mounts are private. `$1` is the folder, `$2` this program.
-fn with_private_mounts(script: &str, folder: &Path) -> Option<Output> {
-    let program = env::var_os("SEAWORTHY_UNSHARE").unwrap_or_else(|| "unshare".into());
-    let mut command = Command::new(program);
-    command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
-    command.arg(folder).arg(env::current_exe().unwrap()).env(FOLDER, folder).output().ok()
-}
-
-fn skip(reason: &str) {
-    let line = format!("SKIPPED unshare: {reason}\n");
-    match env::var_os("SEAWORTHY_SKIPPED") {
-        Some(file) => {
-            OpenOptions::new().append(true).create(true).open(file).unwrap().write_all(line.as_bytes()).unwrap()
-        }
-        None => eprint!("{line}"),
-    }
-}
+use seaworthy_trial::small_disk;
 
 #[test]
 fn a_full_disk_refuses_writes_serves_reads_and_recovers() {
-    let folder = tempfile::tempdir().unwrap();
-    let probe = with_private_mounts("mount -t tmpfs -o size=1m tmpfs \"$1\"", folder.path());
-    if !probe.is_some_and(|output| output.status.success()) {
-        skip("no private mounts for this user, so no small disk to fill");
-        return;
-    }
-    let script = "mount -t tmpfs -o size=12m tmpfs \"$1\" && exec \"$2\" child --exact --ignored --nocapture";
-    let output = with_private_mounts(script, folder.path()).unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("the child saw it all"),
-        "{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    small_disk::run_child(12);
 }
 
 #[test]
 #[ignore = "the child process of the test above"]
 fn child() {
-    let Some(disk) = env::var_os(FOLDER) else { return };
-    let disk = Path::new(&disk);
+    let Some(disk) = small_disk::folder() else { return };
     let folder = disk.join("data");
     let ballast = disk.join("ballast");
     fs::write(&ballast, vec![1; 4 << 20]).unwrap();
@@ -93,7 +55,7 @@ fn child() {
     drop(store);
 
     let remount = |mode: &str| {
-        let status = Command::new("mount").args(["-o", &format!("remount,{mode}")]).arg(disk).status().unwrap();
+        let status = Command::new("mount").args(["-o", &format!("remount,{mode}")]).arg(&disk).status().unwrap();
         assert!(status.success());
     };
     let file = fs::read(folder.join("store.redb")).unwrap();
@@ -103,5 +65,5 @@ fn child() {
     remount("rw");
     assert!(fs::read(folder.join("store.redb")).unwrap() == file);
     assert!(bodies(&open().unwrap().list("core/pods", None).records) == expected);
-    println!("the child saw it all");
+    small_disk::done();
 }

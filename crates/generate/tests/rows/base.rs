@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -338,32 +337,10 @@ fn the_base_renders() {
 
 // === Real counterparts ===
 
-/// A program of the system; `None` when there is none, which is then on record.
-fn program(variable: &str, name: &str) -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os(variable) {
-        return Some(path.into());
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&folders).chain([PathBuf::from("/usr/bin")]);
-    let found = places.find_map(|folder| Some(folder.join(name)).filter(|path| path.is_file()));
-    if found.is_none() {
-        let reason = std::env::var(format!("{variable}_MISSING"));
-        let reason = reason.unwrap_or_else(|_| "not found in PATH; install Debian's package ignition".to_owned());
-        let line = format!("SKIPPED {name}: {reason}\n");
-        match std::env::var_os("SEAWORTHY_SKIPPED") {
-            Some(path) => {
-                let mut file = std::fs::File::options().create(true).append(true).open(path).unwrap();
-                file.write_all(line.as_bytes()).unwrap();
-            }
-            None => eprint!("{line}"),
-        }
-    }
-    found
-}
-
 #[test]
 fn the_real_validator_accepts_the_base() {
-    let Some(program) = program("SEAWORTHY_IGNITION_VALIDATE", "ignition-validate") else { return };
+    let found = seaworthy_trial::program("SEAWORTHY_IGNITION_VALIDATE", "ignition-validate", &["/usr/bin"], "ignition");
+    let Some(program) = found else { return };
     for (name, made) in made(&full()) {
         // The newest version that Debian's package knows.
         let config = made.spec.config.unwrap();

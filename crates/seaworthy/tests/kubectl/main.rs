@@ -18,7 +18,6 @@ mod reading;
 mod server;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -32,7 +31,7 @@ const LIMIT: &str = "60";
 #[test]
 fn kubectl_prints_what_the_pages_say() {
     let Some(kubectl) = kubectl() else {
-        return skip("not found: set KUBECTL, install it, or run `cargo xtask kube`");
+        return seaworthy_trial::skip("kubectl", "not found: set KUBECTL, install it, or run `cargo xtask kube`");
     };
     let folder = folder().join("pages");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -158,16 +157,4 @@ fn kubectl() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = std::env::split_paths(&path).map(|folder| folder.join("kubectl"));
     std::iter::once(ours).chain(installed).find(|candidate| candidate.is_file())
-}
-
-/// Notes that nothing ran, where the run as a whole lists it.
-fn skip(reason: &str) {
-    let line = format!("SKIPPED kubectl: {reason}\n");
-    match std::env::var_os("SEAWORTHY_SKIPPED") {
-        Some(file) => {
-            let mut file = fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-            file.write_all(line.as_bytes()).unwrap();
-        }
-        None => eprint!("{line}"),
-    }
 }

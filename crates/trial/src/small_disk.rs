@@ -1,0 +1,51 @@
+//! A file system that a test can fill, or turn read-only, without harm to anybody.
+//!
+//! The test starts its own program once more in a mount namespace with a small tmpfs; both are gone when that ends.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::skip;
+
+/// Tells the child where the disk is.
+const FOLDER: &str = "SEAWORTHY_SMALL_DISK";
+/// What the child prints when nothing was left out.
+const DONE: &str = "the child saw it all";
+
+/// Runs the ignored test `child` of this program with a disk of so many megabytes, or puts on record that it cannot.
+///
+/// # Panics
+///
+/// If the child fails, or has not called [`done`].
+pub fn run_child(megabytes: u32) {
+    let Ok(folder) = tempfile::tempdir() else { panic!("there is no room for a folder") };
+    let mount = |size: u32| format!("mount -t tmpfs -o size={size}m tmpfs \"$1\"");
+    if !with_private_mounts(&mount(1), folder.path()).is_some_and(|output| output.status.success()) {
+        let missing = env::var("SEAWORTHY_UNSHARE_MISSING");
+        skip("unshare", missing.as_deref().unwrap_or("no private mounts for this user, so no small disk to fill"));
+        return;
+    }
+    let script = format!("{} && exec \"$2\" child --exact --ignored --nocapture", mount(megabytes));
+    let Some(output) = with_private_mounts(&script, folder.path()) else { panic!("unshare is gone") };
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains(DONE), "{text}\n{errors}");
+}
+
+/// In the child: where the disk is. In any other run there is none, and nothing to do.
+pub fn folder() -> Option<PathBuf> {
+    env::var_os(FOLDER).map(PathBuf::from)
+}
+
+/// In the child: says that it came to its end.
+pub fn done() {
+    println!("{DONE}");
+}
+
+/// Runs a shell script where mounts are private. `$1` is the folder, `$2` this program.
+fn with_private_mounts(script: &str, folder: &Path) -> Option<Output> {
+    let program = env::var_os("SEAWORTHY_UNSHARE").unwrap_or_else(|| "unshare".into());
+    let mut command = Command::new(program);
+    command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    command.arg(folder).arg(env::current_exe().ok()?).env(FOLDER, folder).output().ok()
+}
