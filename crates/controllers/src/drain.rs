@@ -12,7 +12,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::ListParams;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
-use seaworthy_api::meta::Condition;
+use seaworthy_api::meta::{Condition, ConditionStatus};
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
 use seaworthy_api::vocabulary::machineconfiguration::node::{DESIRED_DRAIN, LAST_APPLIED_DRAIN};
@@ -30,6 +30,8 @@ use crate::machine::Machine;
 use crate::perform::perform;
 use crate::rollout::Subject;
 
+/// How long the API server has to list the pods of a node.
+const PATIENCE: Duration = Duration::from_secs(drain::ATTEMPT.as_secs().unsigned_abs());
 /// How soon to look again while pods are leaving.
 const LEAVING: Duration = Duration::from_secs(2);
 
@@ -52,6 +54,11 @@ pub enum DrainError {
         /// Why not.
         error: kube::Error,
     },
+    /// The pods of the node are not given in time.
+    Silence {
+        /// The node.
+        node: String,
+    },
     /// The node asks for something that nobody understands.
     Wish(UnknownWish),
     /// A write was not made.
@@ -62,6 +69,9 @@ impl fmt::Display for DrainError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DrainError::Pods { node, error } => write!(out, "the pods of Node {node} cannot be listed: {error}"),
+            DrainError::Silence { node } => {
+                write!(out, "the pods of Node {node} cannot be listed: no answer for {} s", PATIENCE.as_secs())
+            }
             DrainError::Wish(wish) => wish.fmt(out),
             DrainError::Write(error) => error.fmt(out),
         }
@@ -71,7 +81,7 @@ impl fmt::Display for DrainError {
 impl Failure for DrainError {
     fn category(&self) -> &'static str {
         match self {
-            DrainError::Pods { .. } => "unavailable",
+            DrainError::Pods { .. } | DrainError::Silence { .. } => "unavailable",
             DrainError::Wish(_) => "unknown-wish",
             DrainError::Write(error) => error.category(),
         }
@@ -79,7 +89,7 @@ impl Failure for DrainError {
 
     fn retry(&self) -> Retry {
         match self {
-            DrainError::Pods { .. } => Retry::Backoff,
+            DrainError::Pods { .. } | DrainError::Silence { .. } => Retry::Backoff,
             DrainError::Wish(_) => Retry::OnChange,
             DrainError::Write(error) => error.retry(),
         }
@@ -100,10 +110,7 @@ impl DrainController {
         let (mark, under_way) = (Arc::clone(&queue), drains.clone());
         context.caches.disruption_budgets.listen(move |delta| {
             let allows = |side: &Option<Arc<PodDisruptionBudget>>| {
-                side.as_ref().map(|side| {
-                    let allowed = side.status.as_ref().and_then(|status| status.disruptions_allowed);
-                    (side.spec.clone(), allowed, side.metadata.generation)
-                })
+                side.as_ref().map(|side| (side.spec.clone(), side.status.clone(), side.metadata.generation))
             };
             if allows(&delta.before) != allows(&delta.after) {
                 under_way.nodes().into_iter().for_each(|node| mark.mark(node));
@@ -149,9 +156,11 @@ impl Controller for DrainController {
             return idle();
         }
         let pods: Api<Pod> = Api::all(self.context.client.clone());
-        let pods = pods
-            .list(&ListParams::default().fields(&format!("spec.nodeName={name}")))
+        let here = ListParams::default().fields(&format!("spec.nodeName={name}"));
+        // A server that does not answer must not hold up the drains of other nodes.
+        let pods = tokio::time::timeout(PATIENCE, pods.list(&here))
             .await
+            .map_err(|_| DrainError::Silence { node: name.clone() })?
             .map_err(|error| DrainError::Pods { node: name.clone(), error })?;
         let pods: Vec<&Pod> = pods.items.iter().collect();
         let budgets = caches.disruption_budgets.all();
@@ -159,7 +168,12 @@ impl Controller for DrainController {
         let inputs = drain::Inputs {
             node: &view,
             evictions: &found,
-            since: progress.as_deref().and_then(drained).map(|condition| condition.last_transition_time.0),
+            // A drain that is over, or was of an earlier order, says nothing about this one.
+            since: progress
+                .as_deref()
+                .and_then(drained)
+                .filter(|condition| condition.status == ConditionStatus::Unknown)
+                .map(|condition| condition.last_transition_time.0),
             now: self.context.now(),
         };
         let decision = drain::decide(&inputs).map_err(DrainError::Wish)?;
@@ -182,13 +196,17 @@ impl DrainController {
     /// Makes the changes. An eviction that a budget does not allow after all is no failure: it is tried again.
     async fn carry_out(&self, changes: Vec<Change>) -> Result<(), DrainError> {
         let caches = &self.context.caches;
+        let mut failure = Ok(());
         for change in changes {
+            let is_eviction = matches!(change, Change::Evict { .. });
             match perform(&self.applier, &self.events, caches, vec![change]).await {
                 Err(error) if error.is_too_many_requests() => {}
+                // A pod that cannot go keeps no other from going.
+                Err(error) if is_eviction => failure = failure.and(Err(DrainError::Write(error))),
                 result => result.map_err(DrainError::Write)?,
             }
         }
-        Ok(())
+        failure
     }
 }
 

@@ -51,16 +51,21 @@ impl RenderController {
     pub fn new(context: &Context, snapshots: Arc<ClusterSnapshots>, policy: Policy) -> (Self, Arc<Queue<String>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
-        let mark = Arc::clone(&queue);
-        caches.pools.listen(move |delta| {
-            if seen(&delta.before) != seen(&delta.after) {
-                mark_sides(&mark, delta);
-            }
-        });
         let every_pool = {
             let (queue, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
             move || pools.all().iter().for_each(|pool| queue.mark(pool.name_any()))
         };
+        let (mark, mark_every_pool) = (Arc::clone(&queue), every_pool.clone());
+        caches.pools.listen(move |delta| {
+            if seen(&delta.before) != seen(&delta.after) {
+                mark_sides(&mark, delta);
+            }
+            // Custom pools take the workers' stream over.
+            let stream = |side: &Option<Arc<MachineConfigPool>>| side.as_ref()?.spec.os_image_stream.clone();
+            if delta.sides().any(|side| side.name_any() == WORKER) && stream(&delta.before) != stream(&delta.after) {
+                mark_every_pool();
+            }
+        });
         let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
         caches.machine_configs.listen(move |delta: &Delta<MachineConfig>| {
             if delta.sides().any(|side| is_rendered(side)) {

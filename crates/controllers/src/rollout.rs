@@ -109,6 +109,12 @@ impl RolloutController {
                 }
                 for pool in membership.concerned() {
                     mark.mark(Subject::Pool(pool.to_owned()));
+                    // Its nodes may be what the other pool of the quorum waits for.
+                    if let Some(other) =
+                        other_of_quorum(pool).filter(|other| pools.iter().any(|it| it.name_any() == *other))
+                    {
+                        mark.mark(Subject::Pool(other.to_owned()));
+                    }
                 }
             }
         });
@@ -254,22 +260,23 @@ impl RolloutController {
         tracing::debug!(pool = name, nodes = nodes.len(), chosen = decision.report.chosen.len(), micros, "decided");
         let caches = &self.context.caches;
         perform_in_order(&self.applier, caches, decision.before).await?;
+        // The promise has made a new revision of the pool. The status is written at that one: whoever has written meanwhile
+        // has said something that the decision does not know of.
+        let object = caches.pools.named(name).unwrap_or_else(|| Arc::clone(object));
         self.note_orders(&decision.report.chosen);
         // Those that move now come first: there are no more than may be promised at a time.
         decision.tellings.sort_by_key(|telling| !telling.is_order());
         let is_more = decision.tellings.len() > TELLINGS;
         decision.tellings.truncate(TELLINGS);
         let is_told = tell_all(&self.applier, caches, decision.tellings).await;
-        perform(&self.applier, &self.events, caches, decision.changes).await?;
-        is_told?;
+        let is_done = perform(&self.applier, &self.events, caches, decision.changes).await;
         self.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
         let is_count = |status: &&MachineConfigPoolStatus| {
             object.status.as_ref().is_some_and(|old| pool_status::differ_in_counts_only(old, status))
         };
         let later = decision.status.as_ref().filter(is_count).and_then(|_| self.rests_from_counting(name));
-        // The promise above has made a new revision, which is in the cache.
         if later.is_none()
-            && let Some((status, object)) = decision.status.zip(caches.pools.named(name))
+            && let Some(status) = decision.status
         {
             let reported = self.applier.patch_status(&*object, json!({"status": status})).await;
             caches.pools.wrote(or_anew(&self.applier, &caches.pools, &*object, reported).await?);
@@ -278,6 +285,9 @@ impl RolloutController {
                 tell(&self.events, caches, event).await;
             }
         }
+        // One object that cannot be written keeps no other from being written, the pool's own status least of all.
+        is_told?;
+        is_done?;
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
         let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
         let recheck = [recheck, is_waiting.then_some(ANSWER), later, is_more.then_some(Duration::ZERO)]
@@ -428,12 +438,17 @@ pub(crate) fn partner<'a>(
     topology: Option<&str>,
     pools: &'a [Arc<MachineConfigPool>],
 ) -> Option<PoolView<'a>> {
-    let other = match (topology, name) {
-        (Some("HighlyAvailableArbiter"), MASTER) => ARBITER,
-        (Some("HighlyAvailableArbiter"), ARBITER) => MASTER,
-        _ => return None,
-    };
+    let other = other_of_quorum(name).filter(|_| topology == Some("HighlyAvailableArbiter"))?;
     pools.iter().find(|pool| pool.name_any() == other).map(|pool| PoolView::of(pool))
+}
+
+/// The pool whose nodes keep quorum together with those of this one, where there is an arbiter.
+fn other_of_quorum(name: &str) -> Option<&'static str> {
+    match name {
+        MASTER => Some(ARBITER),
+        ARBITER => Some(MASTER),
+        _ => None,
+    }
 }
 
 /// Which pool each rendered MachineConfig was made for.

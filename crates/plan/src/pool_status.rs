@@ -221,10 +221,13 @@ fn conditions_of(inputs: &Inputs<'_>, target: Target<'_>, counts: Counts, others
     ]
 }
 
+/// About how many bytes of complaints a status has room for: it is written whole, whoever fails, and it is written twice in it.
+const COMPLAINTS: usize = 16 << 10;
+
 /// What failed nodes say, by name.
 ///
 /// Differs: upstream lists a node twice where its MachineConfigNode and its annotation both speak, and stops at the first
-/// MachineConfigNode without conditions; here every failed node speaks once.
+/// MachineConfigNode without conditions; here every failed node that has a MachineConfigNode speaks once.
 fn complaints(inputs: &Inputs<'_>) -> String {
     let mut said: Vec<(&str, &str)> = inputs
         .nodes
@@ -242,8 +245,20 @@ fn complaints(inputs: &Inputs<'_>) -> String {
         })
         .collect();
     said.sort_unstable();
-    let said: Vec<String> = said.iter().map(|(node, text)| format!("Node {node} is reporting: {text:?}")).collect();
-    said.join(", ")
+    let count = said.len();
+    let mut message = String::new();
+    for (nth, (node, text)) in said.into_iter().enumerate() {
+        let one = format!("Node {node} is reporting: {text:?}");
+        if nth > 0 && message.len() + one.len() > COMPLAINTS {
+            message.push_str(&format!(", and {} more", count - nth));
+            break;
+        }
+        if nth > 0 {
+            message.push_str(", ");
+        }
+        message.push_str(&one);
+    }
+    message
 }
 
 /// Sets a condition where it stands, or at the end.

@@ -98,7 +98,9 @@ fn what_is_not_known_yet_is_said_so() {
     let object = desired(&inputs);
     assert_eq!(object.spec.pool.name, "not-yet-set");
     assert_eq!(object.spec.config_version.desired, "not-yet-set");
-    assert_eq!(said(&object, "Updated"), ["False", "NotInPool", "no pool selects it"]);
+    let [status, reason, message] = said(&object, "Updated");
+    assert_eq!([status, reason], ["False", "NotInPool"]);
+    assert!(message.contains("`kubectl label node NAME node-role.kubernetes.io/worker=`"), "{message}");
 }
 
 #[test]

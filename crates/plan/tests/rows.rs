@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use rstest::rstest;
-use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::machineconfiguration::controller_config::ControllerCertificate;
+use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::change::Change;
@@ -617,4 +617,33 @@ fn the_node_with_the_controllers_comes_last_and_the_event_says_so() {
     let worker = pool("worker", "1", json!({}));
     let decided = decide_with(&worker, &nodes(&["0/0R", "0/0R"]), |inputs| inputs.operator_nodes = &["n0"]);
     assert_eq!(decided.chosen, ["n0"]);
+}
+
+#[test]
+fn however_many_nodes_fail_their_pool_can_say_so() {
+    let pool = worker(json!(1));
+    let texts = vec!["0/0R Degraded"; 3000];
+    let mut nodes = nodes(&texts);
+    let reason = "the disk is full; ".repeat(30);
+    for node in &mut nodes {
+        annotate(node, annotation::REASON, &reason);
+    }
+    let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
+    let members: Vec<&NodeView<'_>> = views.iter().collect();
+    let told: MachineConfigNode = serde_json::from_value(json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigNode", "metadata": {"name": "n"},
+        "spec": {"configVersion": {"desired": "0"}, "node": {"name": "n"}, "pool": {"name": "worker"}},
+    }))
+    .unwrap();
+    let progress: BTreeMap<&str, &MachineConfigNode> = members.iter().map(|node| (node.name, &told)).collect();
+    let inputs = pool_status::Inputs {
+        pool: PoolView::of(&pool),
+        nodes: &members,
+        progress: &progress,
+        certificates: &[],
+        now: NOW,
+    };
+    let status = serde_json::to_string(&pool_status::status(&inputs).unwrap()).unwrap();
+    assert!(status.len() < 100_000, "{}", status.len());
+    assert!(status.contains("Node n0 is reporting") && status.contains(" more"), "{status}");
 }

@@ -14,7 +14,7 @@ use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_controllers::plane::{NAMESPACE, Options};
 use seaworthy_controllers::{Context, install, plane};
-use seaworthy_testkit::Embedded;
+use seaworthy_testkit::{Embedded, controller_config};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
@@ -237,30 +237,6 @@ fn name(pool: &MachineConfigPool) -> String {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn controller_config() -> Value {
-    json!({
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "ControllerConfig",
-        "metadata": {"name": "machine-config-controller"},
-        "spec": {
-            "clusterDNSIP": "10.96.0.10",
-            "cloudProviderConfig": "",
-            "etcdDiscoveryDomain": "",
-            "ipFamilies": "IPv4",
-            "kubeAPIServerServingCAData": "Y2E=",
-            "osImageURL": "",
-            "releaseImage": "",
-            "rootCAData": "Y2E=",
-            "additionalTrustBundle": null,
-            "images": {},
-            "infra": {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {}, "spec": {"cloudConfig": {"name": ""}}},
-            "dns": {"apiVersion": "config.openshift.io/v1", "kind": "DNS", "metadata": {}, "spec": {"baseDomain": "example.com"}},
-            "proxy": null,
-            "baseOSContainerImage": "quay.io/example/os@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        },
-    })
 }
 
 fn custom_pool(role: &str) -> Value {

@@ -68,8 +68,8 @@ Examples:
   seaworthy plan -f 50-worker-time.yaml
 
   # The same without a cluster: everything is in the files
-  kubectl get mc,mcp,mcn,kubeletconfig,ctrcfg,controllerconfig,nodes -o json > cluster.json
-  seaworthy plan --server-less -f cluster.json -f 50-worker-time.yaml -o json";
+  kubectl get mc,mcp,machineconfignode,kubeletconfig,ctrcfg,controllerconfig,no -o json > all.json
+  seaworthy plan --server-less -f all.json -f 50-worker-time.yaml -o json";
 
 pub(super) const CONTROLLERS_EXAMPLES: &str = "\
 Examples:

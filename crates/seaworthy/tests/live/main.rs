@@ -24,7 +24,7 @@ use page::{Answer, Page};
 #[test]
 fn commands_print_what_the_pages_say() {
     if !fleet::has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live");
     let mut files: Vec<_> =
@@ -58,7 +58,7 @@ fn commands_print_what_the_pages_say() {
 #[test]
 fn the_tour_of_a_cluster_in_the_readme_works_as_printed() {
     if !fleet::has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = Page::fenced(&root.join("README.md"), "```console cluster");

@@ -58,7 +58,7 @@ fn missing_definitions_are_named_with_the_command_that_installs_them() {
 #[test]
 fn wrong_pool_and_missing_rights_are_told() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let fleet = Fleet::start();
     fleet.run(&["rollout", "status", "wroker"]).expect(2).says(&["no pool \"wroker\""]);

@@ -17,7 +17,7 @@ fn get(address: &str, path: &str) -> String {
 #[test]
 fn process_answers_probes_and_gives_the_lease_back_when_it_is_told_to_end() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let fleet = Fleet::server();
     let mut command =
@@ -46,7 +46,7 @@ fn process_answers_probes_and_gives_the_lease_back_when_it_is_told_to_end() {
 #[test]
 fn process_that_loses_the_lease_ends_and_says_so() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let fleet = Fleet::server();
     let mut command = fleet.program.command(["controllers", "--install"]);
