@@ -1,7 +1,8 @@
 //! The plane as a process of its own: an election, probes, and an orderly end.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use kube::Client;
@@ -58,7 +59,7 @@ pub async fn prepare(client: Client, options: &Options, settings: &Settings) -> 
     let probes = match settings.probes {
         None => None,
         Some(address) => {
-            let listener = TcpListener::bind(address).await;
+            let listener = bind(address).await;
             let listener = listener.map_err(|error| Blocked(format!("--metrics {address}: cannot listen: {error}")))?;
             if let Ok(address) = listener.local_addr() {
                 tracing::info!(%address, "probes are answered");
@@ -67,6 +68,20 @@ pub async fn prepare(client: Client, options: &Options, settings: &Settings) -> 
         }
     };
     Ok(Ready { client, probes })
+}
+
+/// Takes an address. Where the machine knows no IPv6, every address (`[::]`) means every one of IPv4.
+async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    match listener {
+        Err(error)
+            if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+                && !matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) =>
+        {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        listener => listener,
+    }
 }
 
 /// Runs the plane until `stop` ends.

@@ -1,5 +1,6 @@
 //! What each component may do: what its code does, and nothing beside that.
 
+use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use serde_json::{Value, json};
 
 use crate::component::Component;
@@ -114,6 +115,8 @@ fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
             rule("", &["nodes"], &["get", "list", "watch", "patch"]),
             // Which rendered one a node needs is in its order, so there is no list.
             rule(MACHINES, &["machineconfigs"], &["get"]),
+            // Certificates and the pull secret, which it keeps up to date.
+            named(MACHINES, &["controllerconfigs"], &[CONTROLLER_CONFIG], &["get", "list", "watch"]),
             rule(OPERATOR, &["machineconfigurations"], &["get"]),
             events,
         ],

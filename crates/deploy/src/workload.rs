@@ -13,6 +13,8 @@ const ENDPOINT: u16 = 22623;
 const PROGRAM: &str = "/usr/bin/seaworthy";
 /// Where the daemon's pod brings the program on the machine, so that it runs with the machine's own root.
 const ON_MACHINE: &str = "/var/lib/seaworthy/bin";
+/// How long a pod of the daemon may take to finish what it is at. Compat: as long as the upstream's.
+const FINISH: u32 = 600;
 /// Somebody who owns nothing.
 const NOBODY: u32 = 65534;
 
@@ -28,7 +30,7 @@ pub fn of(component: Component, settings: &Settings) -> Vec<Value> {
 
 fn controllers(settings: &Settings) -> Value {
     let name = Component::Controllers.name();
-    let metrics = format!("0.0.0.0:{PROBES}");
+    let metrics = format!("[::]:{PROBES}");
     let arguments = ["controllers", "--namespace", &settings.namespace, "--metrics", &metrics, "--log-format", "json"];
     let probe = |path: &str| json!({"httpGet": {"path": path, "port": PROBES}});
     let container = json!({
@@ -118,12 +120,14 @@ fn daemon(settings: &Settings) -> Value {
         // It manages the machine: its files, its units, its boot.
         "hostPID": true,
         "hostNetwork": true,
+        "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": FINISH,
         "initContainers": [{
             "name": "bring",
             "image": settings.image,
             "command": ["sh", "-c", bring],
-            "securityContext": {"privileged": true},
+            "securityContext": {"privileged": true, "runAsUser": 0, "runAsNonRoot": false},
             "volumeMounts": [root],
         }],
         "containers": [{
@@ -132,7 +136,7 @@ fn daemon(settings: &Settings) -> Value {
             "command": command,
             "env": [node_name()],
             "resources": {"requests": {"cpu": "10m", "memory": "25Mi"}},
-            "securityContext": {"privileged": true},
+            "securityContext": {"privileged": true, "runAsUser": 0, "runAsNonRoot": false},
             "volumeMounts": [root],
         }],
         "volumes": [{"name": "root", "hostPath": {"path": "/", "type": "Directory"}}],

@@ -105,3 +105,26 @@ impl BootChange {
         *self == Self::default()
     }
 }
+
+/// The arguments in a command line of the kernel. Blanks part them, double quotes protect blanks and stay.
+pub fn arguments(line: &str) -> Vec<String> {
+    let mut arguments = Vec::new();
+    let mut argument = String::new();
+    let mut is_quoted = false;
+    for c in line.chars() {
+        if c == '"' {
+            is_quoted = !is_quoted;
+        }
+        if c.is_whitespace() && !is_quoted {
+            if !argument.is_empty() {
+                arguments.push(std::mem::take(&mut argument));
+            }
+        } else {
+            argument.push(c);
+        }
+    }
+    if !argument.is_empty() {
+        arguments.push(argument);
+    }
+    arguments
+}

@@ -107,8 +107,8 @@ pub trait Host: Send + Sync {
     /// Restarts a service.
     fn restart(&self, unit: &str) -> Result<(), HostError>;
 
-    /// Whether a service runs.
-    fn is_active(&self, unit: &str) -> Result<bool, HostError>;
+    /// Whether a service has failed, or is started over and over because it does. One that has done its work and ended has not.
+    fn has_failed(&self, unit: &str) -> Result<bool, HostError>;
 
     /// What the machine booted.
     fn boot(&self) -> Result<Boot, HostError>;
@@ -217,8 +217,8 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     fn restart(&self, unit: &str) -> Result<(), HostError> {
         (**self).restart(unit)
     }
-    fn is_active(&self, unit: &str) -> Result<bool, HostError> {
-        (**self).is_active(unit)
+    fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
+        (**self).has_failed(unit)
     }
     fn boot(&self) -> Result<Boot, HostError> {
         (**self).boot()

@@ -16,7 +16,7 @@ mod path;
 mod unit_state;
 mod watch;
 
-pub use boot::{Boot, BootChange, Driver, Kernel};
+pub use boot::{Boot, BootChange, Driver, Kernel, arguments};
 pub use entry::{Attributes, Entry, Kind, User};
 pub use error::HostError;
 pub use fake::{FakeHost, Unsynced};

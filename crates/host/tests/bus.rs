@@ -133,6 +133,11 @@ impl Unit {
     fn active_state(&self) -> String {
         self.0.to_owned()
     }
+
+    #[zbus(property)]
+    fn sub_state(&self) -> String {
+        String::new()
+    }
 }
 
 struct Logind(Calls);
@@ -149,7 +154,7 @@ impl Logind {
 struct Remembering(Calls);
 
 impl Programs for Remembering {
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
+    fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         self.0.lock().unwrap().push(format!("{program} {}", arguments.join(" ")));
         Ok(Output { code: Some(0), stdout: "disabled\n".to_owned(), stderr: String::new() })
     }
@@ -241,8 +246,8 @@ fn units_are_asked_for_over_the_bus_and_no_program_is_run() {
     it.host.daemon_reload().unwrap();
     it.host.restart("a.service").unwrap();
     it.host.reload("a.service").unwrap();
-    let active = ["a.service", "broken.service", "gone.service"].map(|unit| it.host.is_active(unit).unwrap());
-    assert_eq!(active, [true, false, false]);
+    let failed = ["a.service", "broken.service", "gone.service"].map(|unit| it.host.has_failed(unit).unwrap());
+    assert_eq!(failed, [false, true, false]);
     it.host.reboot("test").unwrap();
     let expected = [
         "enable a.service b.service false false",

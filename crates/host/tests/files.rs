@@ -27,9 +27,10 @@ struct Scripted {
 }
 
 impl Programs for Scripted {
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
+    fn feed(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<Output, HostError> {
         let line = format!("{program} {}", arguments.join(" "));
-        let code = if line.contains("broken") { 1 } else { 0 };
+        let is_broken = line.contains("broken") || input.starts_with(b"broken");
+        let code = if is_broken { 1 } else { 0 };
         self.lines.lock().unwrap().push(line);
         let stdout = if arguments.first() == Some(&"is-enabled") { "enabled\n" } else { "" };
         Ok(Output { code: Some(code), stdout: stdout.to_owned(), stderr: "it broke".repeat(code as usize) })
@@ -194,7 +195,8 @@ fn programs_that_fail_are_named_with_what_they_said_and_secrets_are_not() {
     let error = host.restart("broken.service").unwrap_err().to_string();
     assert_eq!(error, "`systemctl restart -- broken.service` failed (exit code 1): it broke");
     let error = host.set_password("broken", "$6$secret").unwrap_err().to_string();
-    assert!(!error.contains("secret"), "{error}");
+    assert!(!error.contains("secret") && error.contains("broken"), "{error}");
+    assert!(!lines.lock().unwrap().iter().any(|line| line.contains("secret")), "a hash is in the list of processes");
     assert_eq!(
         lines.lock().unwrap()[..2],
         ["systemctl reload -- crio.service", "systemctl enable -- a.service b.service"]

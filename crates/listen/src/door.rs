@@ -1,7 +1,8 @@
 //! Connections, as they come in.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,11 +46,25 @@ pub struct Arrival {
     pub watcher: Watcher,
 }
 
+/// Takes an address. Where the machine knows no IPv6, every address (`[::]`) means every one of IPv4.
+async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    match listener {
+        Err(error)
+            if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+                && !matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) =>
+        {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        listener => listener,
+    }
+}
+
 impl Door {
     /// Takes the address.
     pub async fn open(address: SocketAddr) -> Result<Door, BindError> {
         let failed = |cause| BindError { address, cause };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Door { listener, address })
     }

@@ -374,6 +374,7 @@ impl<H: Host> Agent<H> {
         let steps = steps(from, to, &observed)?;
         let mut journal = Journal::new(&from.name, &to.name, &observed, &steps, &actions);
         journal.image = to.built_image.clone();
+        journal.known = known(report.disruption.as_ref());
         let text = String::from_utf8_lossy(&config_text(to)).into_owned();
         journal.begin(&self.host, &steps, &text)?;
         if self.host.exists(places::FORCE)? {
@@ -415,6 +416,15 @@ impl<H: Host> Agent<H> {
             _ => Ok(()),
         }
     }
+}
+
+/// The actions that only our own knowledge asks for.
+fn known(disruption: Option<&Disruption>) -> Vec<Action> {
+    let Some(disruption) = disruption else { return Vec::new() };
+    let (known, asked): (Vec<_>, Vec<_>) =
+        disruption.causes.iter().partition(|cause| matches!(cause.rule, Rule::Known(_)));
+    let is_asked = |action: &Action| asked.iter().any(|cause| cause.actions.contains(action));
+    known.into_iter().flat_map(|cause| cause.actions.clone()).filter(|action| !is_asked(action)).collect()
 }
 
 fn rebooting(why: String) -> Report {

@@ -55,6 +55,12 @@ pub struct Journal {
     pub passwords: Vec<(String, String)>,
     /// What the next boot gets.
     pub boot: BootChange,
+    /// The kernel's arguments before it.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// Those of the actions that no policy asks for: where they fail, a reboot does what they should have done.
+    #[serde(default)]
+    pub known: Vec<Action>,
     /// How often it has been prepared again.
     pub stagings: u32,
     /// Whether what runs may have seen something of the change.
@@ -136,6 +142,8 @@ impl Journal {
             units: Vec::new(),
             passwords: Vec::new(),
             boot: BootChange::default(),
+            arguments: observed.boot.arguments.clone(),
+            known: Vec::new(),
             stagings: 0,
             is_seen: false,
             failure: None,
@@ -174,7 +182,11 @@ impl Journal {
                     Some(Entry { kind: Kind::Directory, mode, uid, gid }) => {
                         Before::Directory { path: path.clone(), mode, uid, gid }
                     }
-                    _ => Before::NoDirectory { path: path.clone() },
+                    None => Before::NoDirectory { path: path.clone() },
+                    Some(_) => {
+                        let why = "a directory is needed there, and something else stands there; move it away first";
+                        return Err(HostError::file("make directory", path, why));
+                    }
                 };
                 self.before.push(before);
             }

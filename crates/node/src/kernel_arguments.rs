@@ -1,28 +1,10 @@
 //! Kernel arguments: taken apart, compared with those that run, and turned into a change of the next boot.
 
+use seaworthy_host::arguments;
+
 /// The arguments in a list whose items may hold several. Blanks part them, double quotes protect blanks and stay.
 pub fn split(items: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
-    let mut arguments = Vec::new();
-    for item in items {
-        let mut argument = String::new();
-        let mut is_quoted = false;
-        for c in item.as_ref().chars() {
-            if c == '"' {
-                is_quoted = !is_quoted;
-            }
-            if c.is_whitespace() && !is_quoted {
-                if !argument.is_empty() {
-                    arguments.push(std::mem::take(&mut argument));
-                }
-            } else {
-                argument.push(c);
-            }
-        }
-        if !argument.is_empty() {
-            arguments.push(argument);
-        }
-    }
-    arguments
+    items.into_iter().flat_map(|item| arguments(item.as_ref())).collect()
 }
 
 /// What goes and what comes: all of the old ones and all of the new ones, in order; nothing if the lists are the same.

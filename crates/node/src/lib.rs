@@ -31,6 +31,7 @@ pub mod order;
 pub mod perform;
 pub mod places;
 pub mod proof;
+pub mod recovery;
 pub mod steps;
 pub mod target;
 mod under_way;

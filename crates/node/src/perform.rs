@@ -45,8 +45,8 @@ pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     for (unit, _) in &journal.units {
         match host.unit_state(unit)? {
             UnitState::Enabled | UnitState::EnabledRuntime => host.disable(&[unit])?,
-            // After a cut its links may be there without it.
-            UnitState::NotFound => {
+            // After a cut its links may be there without it, or with an empty file, which systemd takes for masked.
+            UnitState::NotFound | UnitState::Masked | UnitState::MaskedRuntime => {
                 if let Err(HostError::Off) = host.disable(&[unit]) {
                     return Err(HostError::Off);
                 }

@@ -43,10 +43,8 @@ impl<H: Host> Agent<H> {
         let has_booted = boot.id != journal.boot_id;
         match journal.phase {
             Phase::Applying => {
-                journal.phase = Phase::Undoing;
+                // Not written down: that it is to be taken back is what it says already, and the disk may be full.
                 journal.is_seen = has_booted;
-                journal.boot_id = boot.id;
-                journal.save(&self.host)?;
                 self.undo(journal).map(|(resumed, _)| resumed)
             }
             Phase::Undoing => {
@@ -71,11 +69,21 @@ impl<H: Host> Agent<H> {
     pub(crate) fn act(&mut self, mut journal: Journal) -> Result<Resumed, Failure> {
         let boot = self.host.boot()?;
         if boot.id == journal.boot_id {
-            let result = journal.actions.iter().try_for_each(|action| {
-                act(&self.host, action).map_err(|error| format!("update to {}: {action}: {error}", journal.to))
-            });
-            if let Err(why) = result {
-                return Err(self.take_back(journal, why, true));
+            let result =
+                journal.actions.iter().try_for_each(|action| act(&self.host, action).map_err(|why| (action, why)));
+            match result {
+                Ok(()) => {}
+                Err((_, HostError::Off)) => return Err(HostError::Off.into()),
+                Err((action, error)) => {
+                    let (to, is_known) = (journal.to.clone(), journal.known.contains(action));
+                    let why = format!("update to {to}: {action}: {error}");
+                    let failure = self.take_back(journal, why.clone(), true);
+                    if is_known {
+                        // Nobody asked for it: it was to spare a reboot, and does not.
+                        self.judge(&Verdict { config: to, why, is_final: false })?;
+                    }
+                    return Err(failure);
+                }
             }
             if !journal.actions.contains(&Action::Reboot) {
                 let unproven = proof::unproven(&self.host, &journal.paths(), &journal.actions)?;
@@ -111,9 +119,10 @@ impl<H: Host> Agent<H> {
             }
             let lacking = lacking(&journal, &boot);
             if !lacking.is_empty() && journal.stagings < STAGINGS {
-                // A power cut loses what an orderly shutdown would have put in place.
-                self.host.stage(&journal.boot)?;
+                // A power cut loses what an orderly shutdown would have put in place. Counted first: one that fails counts.
                 journal.stagings += 1;
+                journal.save(&self.host)?;
+                self.host.stage(&journal.boot)?;
                 journal.boot_id = boot.id.clone();
                 journal.save(&self.host)?;
                 return self.reboot(&journal, &boot.id);
@@ -137,7 +146,11 @@ impl<H: Host> Agent<H> {
             journal.failure = Some(why.clone());
             journal.save(host)
         };
-        if let Err(error) = begin(&self.host, &mut journal) {
+        let is_applying = journal.phase == Phase::Applying;
+        if let Err(error) = begin(&self.host, &mut journal)
+            // What is on the disk says already that it is to be taken back; the disk may be full of what goes now.
+            && !is_applying
+        {
             return Failure::degraded(format!("{why}; it is not taken back yet: {error}"));
         }
         let from = journal.from.clone();
@@ -217,6 +230,17 @@ fn lacking(journal: &Journal, boot: &Boot) -> String {
             .into_iter()
             .map(|it| format!("kernel argument {it}")),
     );
+    let count = |list: &[String], one: &String| list.iter().filter(|it| *it == one).count();
+    let mut goes: Vec<&String> = change.delete.iter().collect();
+    goes.sort();
+    goes.dedup();
+    for one in goes.into_iter().filter(|_| !journal.arguments.is_empty()) {
+        // The machine may have it for another reason too, and then keeps that one.
+        let left = count(&journal.arguments, one).saturating_sub(count(&change.delete, one));
+        if count(&boot.arguments, one) > left + count(&change.append, one) {
+            lacking.push(format!("a boot without kernel argument {one}"));
+        }
+    }
     if let Some((_, kernel)) = change.kernel
         && boot.kernel != kernel
     {
@@ -225,5 +249,7 @@ fn lacking(journal: &Journal, boot: &Boot) -> String {
     lacking.extend(
         change.install.iter().filter(|package| !boot.packages.contains(package)).map(|it| format!("package {it}")),
     );
+    let stays = change.uninstall.iter().filter(|package| boot.packages.contains(package));
+    lacking.extend(stays.map(|it| format!("a boot without package {it}")));
     lacking.join(", ")
 }

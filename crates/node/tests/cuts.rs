@@ -8,7 +8,7 @@ use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::fake::Snapshot;
 use seaworthy_host::{FakeHost, Unsynced};
-use seaworthy_node::{Config, places};
+use seaworthy_node::{Config, places, recovery};
 use serde_json::{Value, json};
 use support::{Node, config, file, files, spec};
 
@@ -102,6 +102,13 @@ fn kinds() -> Vec<(&'static str, Config, Config)> {
                     "kernelArguments": ["b=2"], "kernelType": "realtime", "extensions": ["sysstat"], "osImageURL": "image-2",
                     "config": {"storage": {"files": [file("/etc/f", "new")]}},
                 }),
+            ),
+        ),
+        named(
+            "a kernel argument and an extension that go",
+            pair(
+                json!({"kernelArguments": ["a=1", "b=2"], "osImageURL": "image-1", "extensions": ["sysstat"]}),
+                json!({"kernelArguments": ["b=2"], "osImageURL": "image-1"}),
             ),
         ),
         named(
@@ -224,6 +231,41 @@ fn a_cut_at_every_call_ends_in_the_old_state_or_in_the_new_one(
         }
         assert!(seen.0 > 0 && seen.1 > 0, "{kind}: {seen:?}");
     }
+}
+
+#[rstest]
+fn before_the_kubelet_starts_the_disk_is_in_one_state_and_the_end_is_the_same(
+    #[values(Unsynced::Kept, Unsynced::Lost, Unsynced::Mixed(1), Unsynced::Mixed(2))] unsynced: Unsynced,
+) {
+    let mut put_back = 0;
+    for (kind, old, new) in kinds() {
+        let (before, after, calls) = ends(&old, &new);
+        for nth in 0..=calls {
+            let mut node = node(&old);
+            node.host.cut_at(nth);
+            node.obey(&new);
+            if !node.host.is_off() {
+                node.host.cut();
+            }
+            node.host.power_on(unsynced);
+            let what = format!("{kind}, cut at {nth} of {calls}: {:#?}", node.host.calls());
+            if recovery::put_back(&node.host).unwrap().is_some() {
+                put_back += 1;
+                let found = state(&node);
+                assert_eq!((&found.files, &found.enabled), (&before.files, &before.enabled), "{what}");
+            }
+            node.restart();
+            while node.agent.recover().unwrap() {
+                node.host.boot_orderly();
+                node.restart();
+            }
+            let found = state(&node);
+            if found != before {
+                assert_same(&found, &after, &what);
+            }
+        }
+    }
+    assert!(put_back > 0);
 }
 
 #[test]

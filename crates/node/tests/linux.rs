@@ -20,7 +20,7 @@ use support::{config, file, files, order, spec};
 struct Remembering(Arc<Mutex<Vec<String>>>);
 
 impl Programs for Remembering {
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
+    fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         self.0.lock().unwrap().push(format!("{program} {}", arguments.join(" ")));
         let stdout = if arguments.first() == Some(&"is-enabled") { "disabled\n" } else { "" };
         Ok(Output { code: Some(0), stdout: stdout.to_owned(), stderr: String::new() })

@@ -739,6 +739,76 @@ fn a_setting_that_is_not_in_force_afterwards_is_taken_back_and_then_booted_into(
 }
 
 #[test]
+fn settings_that_are_linked_there_by_the_distribution_are_no_hindrance() {
+    let host = FakeHost::new("m");
+    host.add_setting("/proc/sys/vm/swappiness", "60");
+    host.put("/etc/sysctl.conf", b"# nothing\n", 0o644);
+    host.symlink("/etc/sysctl.d/99-sysctl.conf", "../sysctl.conf").unwrap();
+    // Of the same name in two folders the one in /etc counts, and a folder of the vendor's is read as well.
+    host.put("/usr/lib/sysctl.d/90.conf", b"vm.swappiness = 1\n", 0o644);
+    host.symlink("/usr/lib/sysctl.d/99-lost.conf", "nowhere").unwrap();
+    let mut node = Node::new(host, &sysctl(10));
+    let report = node.obey(&sysctl(20));
+    assert_eq!((report.state, node.boots), (State::Done, 0), "{}", report.reason);
+}
+
+#[test]
+fn what_only_our_knowledge_asks_for_is_done_by_a_reboot_where_it_fails() {
+    let host = FakeHost::new("m");
+    host.add_setting("/proc/sys/vm/swappiness", "60");
+    let mut node = Node::new(host, &sysctl(10));
+    node.host.fail("restart systemd-sysctl.service", "it is masked");
+    let report = node.obey(&sysctl(20));
+    assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
+    assert_eq!(node.host.text("/etc/sysctl.d/90.conf").unwrap(), "vm.swappiness = 20\n");
+}
+
+#[test]
+fn a_service_that_fails_after_its_restart_is_taken_back_by_name() {
+    let of = |nice: u32| {
+        let unit = format!("[Service]\nNice={nice}\n");
+        spec(with(json!({"systemd": {"units": [{"name": "a.service", "enabled": true, "contents": unit}]}})))
+    };
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &of(1)));
+    node.host.add_service("a.service", &["/etc/systemd/system/a.service"]);
+    node.host.sicken("a.service");
+    node.order.desired = Some(config("new", &of(2)));
+    let report = node.agent.sync(&node.order, &mut |_| {});
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains("a.service has failed after restart"), "{}", report.reason);
+}
+
+#[test]
+fn a_disk_that_is_full_of_the_update_is_emptied_of_it() {
+    let path = |number: u32| format!("/etc/nmstate/openshift/{number}");
+    let of = |text: &str, count: u32| files((1..=count).map(|number| file(&path(number), text)).collect());
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &of("old", 1)));
+    // From the third file on nothing can be written, the journal's own progress included.
+    node.host.fill_from(&format!("write {}", path(3)));
+    let report = node.obey(&config("new", &of("new", 5)));
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains("old is back in place"), "{}", report.reason);
+    assert!(node.host.text(&path(2)).is_none());
+    node.host.heal();
+    assert_eq!(node.settle().state, State::Done);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_directory_is_named_before_anything_is_touched() {
+    let of = |key: &str| spec(with(json!({"passwd": {"users": [{"name": "core", "sshAuthorizedKeys": [key]}]}})));
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![])));
+    node.host.put("/home/core/.ssh", b"mine", 0o600);
+    let report = node.obey(&config("new", &of("k1")));
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains("/home/core/.ssh") && report.reason.contains("move it away"), "{}", report.reason);
+    assert_eq!(node.host.text("/home/core/.ssh").unwrap(), "mine");
+    // The way back is open, and so is the way on.
+    assert_eq!(node.obey(&config("old", &files(vec![]))).state, State::Done);
+    node.host.take("/home/core/.ssh");
+    assert_eq!(node.obey(&config("new", &of("k1"))).state, State::Done);
+}
+
+#[test]
 fn a_unit_is_restarted_and_a_module_loaded_without_a_reboot() {
     let of = |nice: u32, module: &str| {
         let unit = format!("[Service]\nNice={nice}\n");

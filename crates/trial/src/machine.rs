@@ -19,7 +19,7 @@ use crate::skip;
 const SCRIPT: &str = include_str!("machine.sh");
 /// Where Debian and its kin have it.
 const SYSTEMD: &str = "/lib/systemd/systemd";
-/// A machine that is not up by then will not be.
+/// A machine that is not up by then will not be, nor off.
 const BOOT: Duration = Duration::from_secs(120);
 /// No machine lasts longer than this many seconds, even when the test that made it was killed.
 const LIFE: &str = "900";
@@ -97,11 +97,29 @@ impl Machine {
     ///
     /// # Panics
     ///
-    /// If it is off already.
+    /// If it is off already, or stays on.
     pub fn wait_until_off(&mut self) {
-        let ended = self.running.take().map(|mut child| child.wait());
-        assert!(matches!(ended, Some(Ok(_))), "{ended:?}");
+        let first = self.first();
+        let Some(mut child) = self.running.take() else { panic!("the machine is off already") };
+        let (off, is_off) = mpsc::channel();
+        std::thread::spawn(move || off.send(child.wait().is_ok()));
+        let is_off = is_off.recv_timeout(BOOT) == Ok(true);
+        if !is_off {
+            kill(first);
+        }
         self.clear();
+        assert!(is_off, "the machine is still on after {BOOT:?}");
+    }
+
+    /// Runs a command in it as a service of its own, for which nobody waits: the only way to outlive what it does to the
+    /// machine, since whoever came from outside is held by systemd's last steps and holds them up in turn.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn start(&self, arguments: &[&str]) {
+        let output = self.command("systemd-run").args(["--no-block", "--collect"]).args(arguments).output();
+        assert!(output.as_ref().is_ok_and(|output| output.status.success()), "{arguments:?}: {output:?}");
     }
 
     /// Cuts its power: everything in it is gone between two instructions. What was written stays, as this machine has it.
@@ -162,9 +180,7 @@ impl Machine {
     fn end(&mut self) {
         let first = self.first();
         if let Some(mut child) = self.running.take() {
-            if let Some(first) = first {
-                let _ = Command::new("kill").args(["-KILL", &first.to_string()]).status();
-            }
+            kill(first);
             let _ = child.wait();
         }
         self.clear();
@@ -187,6 +203,13 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+fn kill(process: Option<u32>) {
+    if let Some(process) = process {
+        // One that is gone needs none.
+        let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     Attributes, Boot, BootChange, Changed, Driver, Entry, Host, HostError, Kind, Output, UnitState, User, Vendor,
     Watch, checked,
 };
-use state::{Fault, State};
+use state::{Fault, Filling, State};
 use tree::{Content, Item};
 
 /// A machine in memory. Clones are the same machine.
@@ -54,6 +54,14 @@ impl FakeHost {
         }
         state.acts += 1;
         let call = format!("{verb} {what}");
+        if let Some(filling) = &mut state.filling {
+            filling.is_full |= call.starts_with(&filling.from);
+            // A second name for what is there needs no room.
+            if filling.is_full && matches!(verb, "write" | "mkdir") {
+                state.calls.push(format!("{call}: failed"));
+                return Err(HostError::file(verb, what, "No space left on device"));
+            }
+        }
         if let Some(at) = state.faults.iter().position(|fault| call.starts_with(&fault.call)) {
             let why = state.faults[at].why.clone();
             if let Some(left) = &mut state.faults[at].left {
@@ -86,9 +94,16 @@ impl FakeHost {
         self.lock().faults.push(Fault { call: call.to_owned(), why: why.to_owned(), left: Some(times) });
     }
 
+    /// Has the disk full from this call on, itself included.
+    pub fn fill_from(&self, call: &str) {
+        self.lock().filling = Some(Filling { from: call.to_owned(), is_full: false });
+    }
+
     /// Takes all causes of failures away.
     pub fn heal(&self) {
-        self.lock().faults.clear();
+        let mut state = self.lock();
+        state.faults.clear();
+        state.filling = None;
     }
 
     /// The calls that have changed something, or failed to.
@@ -167,6 +182,13 @@ impl FakeHost {
     /// Says that packages are known, and that what none of them has is foreign.
     pub fn has_packages(&self) {
         self.lock().has_packages = true;
+    }
+
+    /// Has a service fail after every start.
+    pub fn sicken(&self, unit: &str) {
+        if let Some(service) = self.lock().services.get_mut(unit) {
+            service.is_sick = true;
+        }
     }
 
     /// Adds a service that reads everything below these paths when it starts or reloads.
@@ -385,8 +407,8 @@ impl Host for FakeHost {
         self.act("restart", unit)?.load(unit)
     }
 
-    fn is_active(&self, unit: &str) -> Result<bool, HostError> {
-        Ok(self.look()?.services.get(unit).is_some_and(|service| service.is_active))
+    fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
+        Ok(self.look()?.services.get(unit).is_some_and(|service| service.is_sick))
     }
 
     fn boot(&self) -> Result<Boot, HostError> {

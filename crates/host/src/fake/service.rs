@@ -11,7 +11,8 @@ use crate::{Attributes, HostError};
 pub(super) struct Service {
     pub(super) reads: Vec<String>,
     pub(super) loaded: BTreeMap<String, Arc<[u8]>>,
-    pub(super) is_active: bool,
+    /// It fails whenever it is started.
+    pub(super) is_sick: bool,
 }
 
 /// The services that every machine has, and what they read.
@@ -32,7 +33,7 @@ const MODULES: &str = "/proc/modules";
 impl State {
     pub(super) fn add_service(&mut self, unit: &str, reads: &[&str]) {
         let reads = reads.iter().map(|path| (*path).to_owned()).collect();
-        self.services.insert(unit.to_owned(), Service { reads, loaded: BTreeMap::new(), is_active: true });
+        self.services.insert(unit.to_owned(), Service { reads, loaded: BTreeMap::new(), is_sick: false });
         // It is there, so this cannot fail.
         let _ = self.load(unit);
     }
@@ -42,12 +43,11 @@ impl State {
         let own = format!("/etc/systemd/system/{unit}");
         if !self.services.contains_key(unit) && self.tree.get(&own).is_some() {
             self.services
-                .insert(unit.to_owned(), Service { reads: vec![own], loaded: BTreeMap::new(), is_active: true });
+                .insert(unit.to_owned(), Service { reads: vec![own], loaded: BTreeMap::new(), is_sick: false });
         }
         let Some(service) = self.services.get_mut(unit) else {
             return Err(super::failed("systemctl", &format!("Unit {unit} not found")));
         };
-        service.is_active = true;
         service.loaded.clear();
         for read in &service.reads {
             for path in self.tree.below(read) {

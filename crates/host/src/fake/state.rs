@@ -26,6 +26,7 @@ pub(super) struct State {
     pub(super) looks: usize,
     pub(super) cut_at: Option<usize>,
     pub(super) faults: Vec<Fault>,
+    pub(super) filling: Option<Filling>,
     pub(super) calls: Vec<String>,
     pub(super) answers: BTreeMap<String, Output>,
     /// Who listens for which paths.
@@ -39,6 +40,12 @@ pub(super) struct Safe {
     pub(super) tree: Tree,
     pub(super) enabled: BTreeSet<String>,
     pub(super) users: BTreeMap<String, User>,
+}
+
+/// A disk that will be full: from a certain call on nothing new is written.
+pub(super) struct Filling {
+    pub(super) from: String,
+    pub(super) is_full: bool,
 }
 
 pub(super) struct Fault {
@@ -103,6 +110,7 @@ impl State {
             looks: 0,
             cut_at: None,
             faults: Vec::new(),
+            filling: None,
             calls: Vec::new(),
             answers: BTreeMap::new(),
             watches: BTreeMap::new(),

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::LinuxHost;
-use crate::{Attributes, Boot, BootChange, Driver, Host as _, HostError, Kernel};
+use crate::{Attributes, Boot, BootChange, Driver, Host as _, HostError, Kernel, arguments};
 
 /// Our own part of GRUB's settings.
 const GRUB_PART: &str = "/etc/default/grub.d/90-seaworthy.cfg";
@@ -48,7 +48,7 @@ pub(super) fn booted(host: &LinuxHost) -> Result<Boot, HostError> {
         id: text("/proc/sys/kernel/random/boot_id")?,
         driver,
         image,
-        arguments: text("/proc/cmdline")?.split_whitespace().map(str::to_owned).collect(),
+        arguments: arguments(&text("/proc/cmdline")?),
         kernel,
         packages,
         is_fips: text("/proc/sys/crypto/fips_enabled")? == "1",

@@ -43,6 +43,8 @@ trait Manager {
 trait Unit {
     #[zbus(property(emits_changed_signal = "false"))]
     fn active_state(&self) -> zbus::Result<String>;
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn sub_state(&self) -> zbus::Result<String>;
 }
 
 #[zbus::proxy(
@@ -172,15 +174,15 @@ impl Bus {
         }
     }
 
-    pub(super) fn is_active(&self, unit: &str) -> Result<bool, BusError> {
-        self.ask(&format!("whether {unit} runs"), ANSWER, async |connection| {
+    pub(super) fn has_failed(&self, unit: &str) -> Result<bool, BusError> {
+        self.ask(&format!("whether {unit} has failed"), ANSWER, async |connection| {
             let path = match ManagerProxy::new(connection).await?.get_unit(unit).await {
                 Ok(path) => path,
                 Err(error) if is_named(&error, "NoSuchUnit") => return Ok(false),
                 Err(error) => return Err(error),
             };
-            let state = UnitProxy::builder(connection).path(path).build().await?.active_state().await?;
-            Ok(matches!(state.as_str(), "active" | "reloading"))
+            let unit = UnitProxy::builder(connection).path(path).build().await?;
+            Ok(is_failure(&unit.active_state().await?, &unit.sub_state().await?))
         })
     }
 
@@ -228,6 +230,11 @@ impl Bus {
             }
         })
     }
+}
+
+/// Whether systemd's words for the state of a service mean that it has failed.
+pub(super) fn is_failure(active: &str, sub: &str) -> bool {
+    active == "failed" || sub.starts_with("auto-restart")
 }
 
 /// Whether an error has this name, whoever's it is.

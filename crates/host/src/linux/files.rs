@@ -137,7 +137,7 @@ impl Files {
             file.write_all(bytes).map_err(|error| error.to_string())?;
             // The owner first: changing it takes the special bits away.
             set(&file, attributes).map_err(|errno| errno.to_string())?;
-            if let Some(label) = &old_label {
+            if let Some(label) = old_label.as_ref().filter(|label| !label.is_empty()) {
                 fsetxattr(&file, LABEL, label, XattrFlags::empty()).map_err(|errno| errno.to_string())?;
             }
             if is_through { fsync(&file).map_err(|errno| errno.to_string()) } else { Ok(()) }
@@ -262,8 +262,8 @@ impl Files {
     /// One call for each filesystem, however many files were changed: a call for each file would have the disk finish a
     /// write of its own for each.
     pub(super) fn sync(&self) -> Result<(), HostError> {
-        // Where other programs write for us: links of units, passwords.
-        for path in ["etc", "var"] {
+        // Where other programs write for us: links of units, passwords, the menu of the boot loader.
+        for path in ["etc", "var", "boot", "boot/efi"] {
             match self.open_folder(path) {
                 Ok(folder) => self.changed(folder),
                 Err(Errno::NOENT | Errno::NOTDIR) => {}

@@ -159,7 +159,7 @@ impl Host for FolderHost {
         Ok(())
     }
 
-    fn is_active(&self, _: &str) -> Result<bool, HostError> {
+    fn has_failed(&self, _: &str) -> Result<bool, HostError> {
         Ok(false)
     }
 

@@ -125,11 +125,19 @@ impl Host for LinuxHost {
         if self.files.is_of_image(path)? {
             return Ok(Vendor::Owned);
         }
-        for (program, option) in [("rpm", "-qf"), ("dpkg", "-S")] {
-            if self.has(program)? {
-                let is_owned = self.programs.run(program, &[option, path])?.is_success();
-                return Ok(if is_owned { Vendor::Owned } else { Vendor::Foreign });
-            }
+        if self.has("rpm")? {
+            let output = self.programs.run("rpm", &["-qf", path])?;
+            let is_foreign = output.stdout.contains("not owned") || output.stderr.contains("not owned");
+            return Ok(match (output.is_success(), is_foreign) {
+                (true, _) => Vendor::Owned,
+                (false, true) => Vendor::Foreign,
+                // A database that is locked or broken knows nothing, and what nobody knows is kept.
+                (false, false) => Vendor::Unknown,
+            });
+        }
+        // Many files of Debian's are made when a package is set up, and belong to none: not being owned says nothing.
+        if self.has("dpkg")? && self.programs.run("dpkg", &["-S", path])?.is_success() {
+            return Ok(Vendor::Owned);
         }
         Ok(Vendor::Unknown)
     }
@@ -143,12 +151,14 @@ impl Host for LinuxHost {
     }
 
     fn set_password(&self, user: &str, hash: &str) -> Result<(), HostError> {
-        // The hash must not stand in an error: name the program only.
-        let output = self.programs.run("usermod", &["-p", hash, user])?;
+        // Neither in an error nor in the list of processes: whoever reads a hash may try passwords on it.
+        let arguments = ["--encrypted"];
+        let output = self.programs.feed("chpasswd", &arguments, format!("{user}:{hash}\n").as_bytes())?;
         if output.is_success() {
             return Ok(());
         }
-        Err(programs::failure("usermod", &["-p", "…", user], &output))
+        let output = Output { stdout: String::new(), stderr: format!("it refuses the password of {user}"), ..output };
+        Err(programs::failure("chpasswd", &arguments, &output))
     }
 
     fn unit_state(&self, unit: &str) -> Result<UnitState, HostError> {
@@ -184,8 +194,8 @@ impl Host for LinuxHost {
         result
     }
 
-    fn is_active(&self, unit: &str) -> Result<bool, HostError> {
-        units::is_active(self, unit)
+    fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
+        units::has_failed(self, unit)
     }
 
     fn boot(&self) -> Result<Boot, HostError> {

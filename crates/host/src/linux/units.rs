@@ -1,7 +1,7 @@
 //! Units over D-Bus, and through `systemctl` where nobody answers there.
 
 use super::LinuxHost;
-use super::bus::{BusError, Job, Wish};
+use super::bus::{BusError, Job, Wish, is_failure};
 use crate::{Host as _, HostError, UnitState};
 
 pub(super) fn state(host: &LinuxHost, unit: &str) -> Result<UnitState, HostError> {
@@ -41,11 +41,13 @@ pub(super) fn job(host: &LinuxHost, job: Job, unit: &str) -> Result<(), HostErro
     }
 }
 
-pub(super) fn is_active(host: &LinuxHost, unit: &str) -> Result<bool, HostError> {
-    match asked(host.bus.as_ref().map(|bus| bus.is_active(unit)))? {
-        Some(is_active) => Ok(is_active),
-        None => Ok(host.run("systemctl", &["is-active", "--quiet", "--", unit])?.is_success()),
+pub(super) fn has_failed(host: &LinuxHost, unit: &str) -> Result<bool, HostError> {
+    if let Some(has_failed) = asked(host.bus.as_ref().map(|bus| bus.has_failed(unit)))? {
+        return Ok(has_failed);
     }
+    let said = host.must("systemctl", &["show", "--property=ActiveState,SubState", "--", unit])?.stdout;
+    let word = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+    Ok(is_failure(word("ActiveState="), word("SubState=")))
 }
 
 pub(super) fn reboot(host: &LinuxHost, reason: &str) -> Result<(), HostError> {

@@ -22,7 +22,7 @@ pub struct Daemon {
     /// Put right what somebody has changed on the machine, rather than only report it
     #[arg(long)]
     pub repair: bool,
-    /// Before the kubelet starts: complete what Ignition could not do, and end
+    /// Before the kubelet starts: put back what a power cut has left half-done, complete what Ignition could not do, and end
     #[arg(long, conflicts_with_all = ["node_name", "kubeconfig", "repair"])]
     pub first_boot: bool,
     /// How to log

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use seaworthy_controllers::cluster;
 use seaworthy_host::{FolderHost, Host, LinuxHost};
 use seaworthy_node::first_boot::{FirstBoot, first_boot};
-use seaworthy_node::{Daemon as Follower, Rhythm, Settings};
+use seaworthy_node::{Daemon as Follower, Rhythm, Settings, recovery};
 
 use super::apiserver::stopped;
 use crate::cli::Daemon;
@@ -28,6 +28,15 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
     let Some(name) = options.node_name.as_deref().filter(|_| !options.first_boot) else {
         return complete(&*host);
     };
+    if host.is_running()
+        && let Err(error) = install(&*host)
+    {
+        // It is for the next boot: this one goes on without it.
+        tracing::warn!(
+            "a power cut may leave a machine without its kubelet: {} is not installed: {error}",
+            recovery::UNIT
+        );
+    }
     // Never an administrator's: a node that is taken over is worth no more than itself.
     let credentials = options.kubeconfig.clone().unwrap_or_else(|| options.root.join(CREDENTIALS));
     let runtime = super::outlook::runtime()?;
@@ -95,8 +104,17 @@ fn open(root: &Path) -> Result<Arc<dyn Host>, Failure> {
     Ok(Arc::new(host))
 }
 
-/// Completes the first boot.
+/// Has the machine call this program before its kubelet.
+fn install(host: &dyn Host) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    recovery::install(host, &program.to_string_lossy()).map_err(|error| error.to_string())
+}
+
+/// Puts back what was cut off, and completes the first boot.
 fn complete(host: &dyn Host) -> Result<u8, Failure> {
+    if let Some(config) = recovery::put_back(host).map_err(Failure::wrong)? {
+        paint::note(&format!("the update to {config} was cut off; what it had changed is put back"));
+    }
     match first_boot(host).map_err(Failure::wrong)? {
         FirstBoot::Complete => println!("complete"),
         FirstBoot::Rebooting => println!("rebooting"),
