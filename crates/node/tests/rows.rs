@@ -759,6 +759,8 @@ fn what_only_our_knowledge_asks_for_is_done_by_a_reboot_where_it_fails() {
     let mut node = Node::new(host, &sysctl(10));
     node.host.fail("restart systemd-sysctl.service", "it is masked");
     let report = node.obey(&sysctl(20));
+    assert_eq!((report.state, node.boots), (State::Degraded, 0), "{}", report.reason);
+    let report = node.settle();
     assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
     assert_eq!(node.host.text("/etc/sysctl.d/90.conf").unwrap(), "vm.swappiness = 20\n");
 }
