@@ -76,14 +76,19 @@ pub struct Inputs<'a> {
     pub now: Timestamp,
 }
 
-/// The MachineConfigNodes, by name, whose node is gone. In a cluster the garbage collector deletes them as well; where the
-/// owner is not on them yet, nobody else does.
-pub fn orphans<'a>(progress: &[&'a MachineConfigNode], nodes: &[NodeView<'_>]) -> Vec<&'a str> {
+/// The MachineConfigNodes whose node is gone. In a cluster the garbage collector deletes them as well; where the owner is
+/// not on them, nobody else does.
+pub fn orphans<'a>(
+    progress: impl IntoIterator<Item = &'a MachineConfigNode>,
+    nodes: &[NodeView<'_>],
+) -> Vec<&'a MachineConfigNode> {
     let nodes: BTreeSet<&str> = nodes.iter().map(|node| node.name).collect();
-    let names = progress.iter().filter_map(|object| object.metadata.name.as_deref());
-    let mut orphans: Vec<&str> = names.filter(|name| !nodes.contains(name)).collect();
-    orphans.sort_unstable();
-    orphans
+    let is_orphan = |object: &&MachineConfigNode| {
+        let metadata = &object.metadata;
+        // What is on its way out needs nobody.
+        metadata.deletion_timestamp.is_none() && metadata.name.as_deref().is_some_and(|name| !nodes.contains(name))
+    };
+    progress.into_iter().filter(is_orphan).collect()
 }
 
 /// The object that a node should have, with its status.
