@@ -418,6 +418,8 @@ words! {
         RenderedConfigGenerated = "RenderedConfigGenerated",
         /// An input chose the operating system image.
         OsImageUrlOverridden = "OSImageURLOverridden",
+        /// Remote content is used and could not be kept.
+        SnapshotNotKept = "SnapshotNotKept",
         /// Nodes were targeted.
         SetDesiredConfig = "SetDesiredConfig",
         /// Nodes were targeted, image included.
