@@ -134,29 +134,36 @@ pub fn is_told(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
 
 /// What the spec says that a node should run.
 struct Order<'a> {
-    desired: &'a str,
+    /// As it stands on the node or the pool.
+    config: &'a str,
     image: Option<&'a str>,
 }
 
 impl<'a> Order<'a> {
     fn of(inputs: &Inputs<'a>) -> Self {
         let node = inputs.node;
-        let (desired, image) = match inputs.target.filter(|_| inputs.is_chosen) {
+        let (config, image) = match inputs.target.filter(|_| inputs.is_chosen) {
             Some(target) => (Some(target.config), target.image),
             None => (node.desired_config, node.desired_image),
         };
-        // Whatever stands there: the API server would refuse the object for ever.
-        Self {
-            desired: desired.filter(|name| is_object_name(name)).unwrap_or(NOT_YET_SET),
-            image: image.filter(|image| is_image_name(image)),
-        }
+        Self { config: config.unwrap_or_default(), image: image.filter(|image| is_image_name(image)) }
+    }
+
+    /// Whatever stands there: what is no name the API server would refuse for ever.
+    fn desired(&self) -> &'a str {
+        if is_object_name(self.config) { self.config } else { NOT_YET_SET }
+    }
+
+    /// Whether this is what [`Order::desired`] gives. What an object has is a name, so mostly none has to be checked.
+    fn is_desired(&self, found: &str) -> bool {
+        found == self.config || found == self.desired()
     }
 
     fn spec(&self, inputs: &Inputs<'_>) -> MachineConfigNodeSpec {
         MachineConfigNodeSpec {
             node: reference(inputs.node.name),
             pool: reference(inputs.pool.unwrap_or(NOT_YET_SET)),
-            config_version: NodeConfigVersionSpec { desired: self.desired.to_owned(), unknown: Unknown::default() },
+            config_version: NodeConfigVersionSpec { desired: self.desired().to_owned(), unknown: Unknown::default() },
             config_image: self
                 .image
                 .map(|image| NodeConfigImageSpec { desired_image: image.to_owned(), unknown: Unknown::default() }),
@@ -169,14 +176,14 @@ impl<'a> Order<'a> {
         let MachineConfigNodeSpec { node, pool, config_version, config_image, unknown: _ } = spec;
         node.name == inputs.node.name
             && pool.name == inputs.pool.unwrap_or(NOT_YET_SET)
-            && config_version.desired == self.desired
+            && self.is_desired(&config_version.desired)
             && config_image.as_ref().map(|image| image.desired_image.as_str()) == self.image
     }
 
     fn version(&self, node: &NodeView<'_>) -> NodeConfigVersionStatus {
         NodeConfigVersionStatus {
             current: current(node).map(str::to_owned),
-            desired: self.desired.to_owned(),
+            desired: self.desired().to_owned(),
             unknown: Unknown::default(),
         }
     }
@@ -184,7 +191,9 @@ impl<'a> Order<'a> {
     /// Whether this is the version that [`Order::version`] would build.
     fn is_version(&self, version: Option<&NodeConfigVersionStatus>, node: &NodeView<'_>) -> bool {
         version.is_some_and(|version| {
-            version.current.as_deref() == current(node) && version.desired == self.desired && version.unknown.is_empty()
+            let found = version.current.as_deref();
+            let is_current = (found.is_some() && found == node.current_config) || found == current(node);
+            is_current && self.is_desired(&version.desired) && version.unknown.is_empty()
         })
     }
 }

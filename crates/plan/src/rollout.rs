@@ -7,7 +7,7 @@
 //! - Nodes that were given an earlier target and have not begun come next, and need no budget either: they hold theirs.
 //! - The cost grows with the number of nodes; who holds the budget is listed once and shared by all who wait for it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -214,10 +214,10 @@ fn within_a_promise<'a>(
     inputs: &Inputs<'a>,
     target: Target<'a>,
 ) -> (Vec<&'a NodeView<'a>>, Room) {
-    let mut room = Room::beside(inputs.promised.kept(inputs.nodes, target));
-    let kept: BTreeSet<&str> = inputs.promised.kept(inputs.nodes, target).map(|(node, _)| node).collect();
+    let kept: BTreeMap<&str, &str> = inputs.promised.kept(inputs.nodes, target).collect();
+    let mut room = Room::beside(kept.iter().map(|(node, revision)| (*node, *revision)));
     let (free, rest): (Vec<_>, Vec<_>) =
-        nodes.into_iter().partition(|node| kept.contains(node.name) || room.take(node));
+        nodes.into_iter().partition(|node| kept.contains_key(node.name) || room.take(node));
     let count = promise::MOST.saturating_sub(room.nodes);
     decision.waiting.extend(rest.into_iter().map(|node| wait(node, Reason::OrdersInProgress { count })));
     (free, room)
