@@ -193,6 +193,10 @@ impl RolloutController {
                 (moment, promised, Promise::default())
             }
             Some(other) => {
+                // What is promised there is not written at the revision of this pool: only what stands there now counts.
+                if let Some(found) = self.applier.read::<MachineConfigPool>(other).await? {
+                    self.context.caches.pools.wrote(found);
+                }
                 let (moment, [promised, of_partner]) = self.moment_of([name, other]).await?;
                 (moment, promised, of_partner)
             }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, condition, file, has_reached, is_true, target};
+use crate::fleet::{Fleet, condition, file, has_reached, is_true, progress, target};
 
 /// How long anything may take before a test gives up. Nothing waits for it to pass.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -119,4 +119,40 @@ async fn what_is_gone_is_shown_no_more_and_leaves_nothing_behind() {
     fleet.create::<MachineConfigNode>(orphan).await;
     fleet.until("w9", |found: Option<&MachineConfigNode>| found.is_none()).await;
     fleet.get::<MachineConfigNode>("w0").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_say_of_a_node_is_theirs() {
+    let fleet = Fleet::with_workers(1).await;
+    let theirs = |status: Value| {
+        let object = json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigNode",
+            "metadata": {"name": "w0"}, "status": status,
+        });
+        let (api, params) = (fleet.api::<MachineConfigNode>(), PatchParams::apply("other"));
+        async move { api.patch_status("w0", &params, &Patch::Apply(&object)).await.unwrap() }
+    };
+    let audited = json!({"type": "example.org/Audited", "status": "True", "reason": "Audited", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let images = json!([{"name": "set", "desiredGeneration": 1}]);
+    theirs(json!({"conditions": [audited], "pinnedImageSets": images})).await;
+
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.create::<MachineConfig>(file("50-a", "worker", "/etc/a", "a")).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    let config = target(&pool).unwrap().to_owned();
+    fleet.pool_is("worker", |pool| has_reached(pool, &config)).await;
+    let runs = |found: Option<&MachineConfigNode>| {
+        let version = found.and_then(|found| found.status.as_ref()?.config_version.as_ref()?.current.as_deref());
+        version == Some(config.as_str())
+    };
+    let found = fleet.until("w0", runs).await.unwrap();
+    assert!(progress(Some(&found), "example.org/Audited").is_some());
+    assert_eq!(found.status.unwrap().pinned_image_sets.unwrap().len(), 1);
+
+    // Not even shared: what they take back is gone.
+    let found = theirs(json!({"conditions": []})).await;
+    assert!(progress(Some(&found), "example.org/Audited").is_none());
+    assert!(progress(Some(&found), "Updated").is_some());
+    assert_eq!(found.status.unwrap().pinned_image_sets.unwrap_or_default(), []);
 }
