@@ -199,7 +199,7 @@ impl DrainController {
         let mut failure = Ok(());
         for change in changes {
             let is_eviction = matches!(change, Change::Evict { .. });
-            match perform(&self.applier, &self.events, caches, vec![change]).await {
+            match perform(&self.applier, &self.events, caches, vec![change]).await.result {
                 Err(error) if error.is_too_many_requests() => {}
                 // A pod that cannot go keeps no other from going.
                 Err(error) if is_eviction => failure = failure.and(Err(DrainError::Write(error))),

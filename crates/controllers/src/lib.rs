@@ -9,6 +9,7 @@ pub mod context;
 pub mod drain;
 pub mod drains;
 pub mod garbage;
+mod gauges;
 pub mod install;
 pub mod machine;
 pub mod making;

@@ -1,5 +1,6 @@
 //! How a pool's rendered MachineConfig is made: asked by the render controller, and by whoever wants to know beforehand.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -11,7 +12,7 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::meta::{LabelSelector, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation};
 use seaworthy_api::vocabulary::seaworthy::annotation::SOURCES;
-use seaworthy_fetch::{Digest, Environment, Fetcher, Policy, Run, Snapshots};
+use seaworthy_fetch::{Digest, Environment, Fetcher, Policy, Run, SnapshotKey, Snapshots};
 use seaworthy_generate::base::is_complete;
 use seaworthy_ignition::Node;
 use seaworthy_plan::reconcilable::{self, Side, Source, irreconcilable};
@@ -59,6 +60,8 @@ pub struct Made {
     pub is_image_overridden: bool,
     /// Everything worth knowing, if that was wanted.
     pub findings: Vec<Finding>,
+    /// Why remote content that is in it could not be kept.
+    pub unkept: Vec<String>,
 }
 
 /// The MachineConfigs that a pool selects. A selector that cannot be read selects none; rendering says so.
@@ -132,7 +135,7 @@ pub async fn make(
         spec.retain(|key, _| !["maxUnavailable", "nodeSelector", "paused"].contains(&key.as_str()));
     }
     let view = Pool::read(&Node::from_json(&object)).map_err(|findings| Failure::of_findings(&findings))?;
-    remote.resolve(&mut prepared).await;
+    let unkept = remote.resolve(&mut prepared).await;
     let context = rendering(around)?;
     let rendered = render(&view, &prepared, &context).map_err(|findings| {
         let failure = Failure::of_findings(&findings);
@@ -165,7 +168,7 @@ pub async fn make(
         .collect();
     check_reconcilable(around.current, &object.name_any(), new, &of_sources)?;
     let findings = if around.wants_findings { rendered.findings() } else { Vec::new() };
-    Ok(Made { object, sources, is_image_overridden, findings })
+    Ok(Made { object, sources, is_image_overridden, findings, unkept })
 }
 
 /// Refuses to go back to a rendered MachineConfig that nodes which run the present target could not take over.
@@ -197,22 +200,50 @@ fn check_reconcilable(
     }
 }
 
+/// What one input refers to.
+#[derive(Default)]
+struct Asked {
+    keys: BTreeSet<SnapshotKey>,
+    has_failed: bool,
+}
+
 impl Remote {
-    /// Embeds what inputs refer to. What cannot be had becomes a finding of the input.
-    async fn resolve(&self, prepared: &mut [Prepared<'_>]) {
+    /// Embeds what inputs refer to. What cannot be had becomes a finding of the input; what cannot be kept is given back.
+    async fn resolve(&self, prepared: &mut [Prepared<'_>]) -> Vec<String> {
         let mut resolver = Resolver::new(u32::try_from(prepared.len()).unwrap_or(u32::MAX));
         let mut run: Option<Run> = None;
+        let mut unkept = Vec::new();
+        let mut asked: BTreeMap<String, Asked> = BTreeMap::new();
         loop {
-            let wanted: Vec<Wanted> = prepared.iter_mut().flat_map(|input| resolver.resolve(input)).collect();
-            if wanted.is_empty() {
-                return;
+            let mut requests = Vec::new();
+            for input in prepared.iter_mut() {
+                let asked = asked.entry(input.source.name().to_owned()).or_default();
+                for Wanted { key, request } in resolver.resolve(input) {
+                    asked.keys.insert(key);
+                    requests.push((key, request));
+                }
             }
+            if requests.is_empty() {
+                for (name, asked) in &asked {
+                    self.snapshots.note(name, &asked.keys, !asked.has_failed);
+                }
+                return unkept;
+            }
+            // Known before it is kept, so that it is kept with whom it is for.
+            asked.iter().for_each(|(name, asked)| self.snapshots.note(name, &asked.keys, false));
             let run = run.get_or_insert_with(|| self.run());
-            let (keys, requests): (Vec<_>, Vec<_>) =
-                wanted.into_iter().map(|wanted| (wanted.key, (wanted.key, wanted.request))).unzip();
-            for (key, outcome) in keys.into_iter().zip(run.obtain(&requests).await) {
+            let outcomes = run.obtain(&requests).await;
+            for ((key, _), outcome) in requests.into_iter().zip(outcomes) {
                 for problem in &outcome.problems {
                     tracing::warn!(%problem, "a snapshot cannot be kept");
+                    unkept.push(problem.to_string());
+                }
+                if outcome.content.is_err() {
+                    // What lies behind it is not known.
+                    asked
+                        .values_mut()
+                        .filter(|asked| asked.keys.contains(&key))
+                        .for_each(|asked| asked.has_failed = true);
                 }
                 resolver.answer(key, outcome.content.map_err(Unavailable::from));
             }

@@ -1,13 +1,15 @@
 //! Carries out the changes that `plan` asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, Stream, StreamExt as _, stream};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::Resource;
 use kube::core::ObjectMeta;
-use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigNodeStatus, MachineConfigPool};
+use seaworthy_api::machineconfiguration::{
+    MachineConfig, MachineConfigNode, MachineConfigNodeStatus, MachineConfigPool,
+};
 use seaworthy_plan::change::{Change, Event, Reference};
 use seaworthy_plan::pool::Telling;
 use seaworthy_runtime::applier::Written;
@@ -48,25 +50,47 @@ async fn first_failure(results: impl Stream<Item = Result<(), WriteError>>) -> R
     results.fold(Ok(()), |first, result| async { first.and(result) }).await
 }
 
+/// What has become of changes.
+pub struct Performed {
+    /// The first failure.
+    pub result: Result<(), WriteError>,
+    /// Kind and name of the objects that could not be changed as they were to be.
+    failed: BTreeSet<Object>,
+}
+
+/// Kind, and name with the namespace before it where it has one.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Object {
+    kind: &'static str,
+    name: String,
+}
+
+impl Performed {
+    /// Of these nodes those that were changed as they were to be.
+    pub fn changed<'a>(&self, nodes: &[&'a str]) -> Vec<&'a str> {
+        let has_failed = |node: &str| self.failed.contains(&Object { kind: "Node", name: node.to_owned() });
+        nodes.iter().copied().filter(|node| !has_failed(node)).collect()
+    }
+}
+
 /// Carries out changes: those of one object in their order, different objects at the same time. A change that fails keeps
-/// no other object from being changed; the first failure is given back, and otherwise what happened is told.
-pub async fn perform(
-    applier: &Applier,
-    events: &Events,
-    caches: &Caches,
-    changes: Vec<Change>,
-) -> Result<(), WriteError> {
+/// no other object from being changed, and nothing from being told.
+pub async fn perform(applier: &Applier, events: &Events, caches: &Caches, changes: Vec<Change>) -> Performed {
     let mut told = Vec::new();
-    let mut objects: BTreeMap<(&'static str, String), Vec<Change>> = BTreeMap::new();
+    let mut objects: BTreeMap<Object, Vec<Change>> = BTreeMap::new();
     for change in changes {
         let object = match &change {
             Change::Emit { .. } => None,
             Change::Apply { object } | Change::ApplyStatus { object } => {
-                Some(("MachineConfigNode", object["metadata"]["name"].as_str().unwrap_or_default().to_owned()))
+                let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                Some(Object { kind: "MachineConfigNode", name })
             }
             Change::Patch { object, .. } | Change::Delete { object } | Change::Evict { pod: object } => {
-                let namespace = object.namespace.as_deref().unwrap_or_default();
-                Some((object.kind, format!("{namespace}/{}", object.name)))
+                let name = match &object.namespace {
+                    Some(namespace) => format!("{namespace}/{}", object.name),
+                    None => object.name.clone(),
+                };
+                Some(Object { kind: object.kind, name })
             }
         };
         match (object, change) {
@@ -75,14 +99,29 @@ pub async fn perform(
             (Some(object), change) => objects.entry(object).or_default().push(change),
         }
     }
-    let performed = stream::iter(objects.into_values())
-        .map(|changes| perform_in_order(applier, caches, changes))
+    let mut performed = stream::iter(objects)
+        .map(|(object, changes)| perform_on(applier, caches, object, changes))
         .buffer_unordered(AT_ONCE);
-    first_failure(performed).await?;
+    let (mut result, mut failed) = (Ok(()), BTreeSet::new());
+    while let Some((object, outcome)) = performed.next().await {
+        if outcome.is_err() {
+            failed.insert(object);
+        }
+        result = result.and(outcome);
+    }
     for event in told {
         tell(events, caches, &event).await;
     }
-    Ok(())
+    Performed { result, failed }
+}
+
+async fn perform_on(
+    applier: &Applier,
+    caches: &Caches,
+    object: Object,
+    changes: Vec<Change>,
+) -> (Object, Result<(), WriteError>) {
+    (object, perform_in_order(applier, caches, changes).await)
 }
 
 async fn one(applier: &Applier, caches: &Caches, change: Change) -> Result<(), WriteError> {
@@ -110,6 +149,9 @@ async fn one(applier: &Applier, caches: &Caches, change: Change) -> Result<(), W
             }
             Err(error) => unexpected(&error),
         },
+        Change::Delete { object } if object.kind == "MachineConfigNode" => {
+            applier.delete(&MachineConfigNode { metadata: metadata(object), ..MachineConfigNode::default() }).await
+        }
         // Decisions about pools and nodes ask for nothing else.
         change => unexpected(&format!("{change:?}")),
     }
@@ -170,16 +212,68 @@ fn written<K: Resource>(cache: &Cache<K>, result: Result<K, WriteError>) -> Resu
 pub async fn tell(events: &Events, caches: &Caches, event: &Event) {
     let gravity = if event.is_warning { Gravity::Warning } else { Gravity::Normal };
     let name = &event.about.name;
+    let with = event.config.as_deref().map(rendered);
     match event.about.kind {
         "Node" => {
             if let Some(node) = caches.nodes.named(name) {
-                events.tell(&*node, gravity, event.reason, event.message.clone()).await;
+                events.tell_of(&*node, gravity, event.reason, with, event.message.clone()).await;
             }
         }
         _ => {
             if let Some(pool) = caches.pools.named(name) {
-                events.tell(&*pool, gravity, event.reason, event.message.clone()).await;
+                events.tell_of(&*pool, gravity, event.reason, with, event.message.clone()).await;
             }
         }
+    }
+}
+
+/// A rendered MachineConfig as an event refers to it.
+pub fn rendered(name: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(MachineConfig::api_version(&()).into_owned()),
+        kind: Some(MachineConfig::kind(&()).into_owned()),
+        name: Some(name.to_owned()),
+        ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Node;
+    use kube::Api;
+    use kube::api::PostParams;
+    use seaworthy_testkit::Embedded;
+    use serde_json::json;
+
+    use super::*;
+    use crate::context::Context;
+
+    #[tokio::test(start_paused = true)]
+    async fn conflict_of_one_node_keeps_no_other_from_its_order_nor_from_being_told() {
+        let cluster = Embedded::start().await;
+        let context = Context::new(cluster.client());
+        let nodes: Api<Node> = Api::all(cluster.client());
+        let mut changes = Vec::new();
+        for name in ["w0", "w1"] {
+            let node = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+            let made = nodes.create(&PostParams::default(), &node).await.unwrap();
+            let revision = made.metadata.resource_version.unwrap();
+            let revision = if name == "w0" { "1".to_owned() } else { revision };
+            let object = Reference {
+                kind: "Node",
+                name: name.to_owned(),
+                uid: made.metadata.uid,
+                resource_version: Some(revision),
+                ..Reference::default()
+            };
+            let patch = json!({"metadata": {"annotations": {"seaworthy.dev/test": "ordered"}}});
+            changes.push(Change::Patch { object, patch });
+        }
+        let performed = perform(&context.applier("test"), &context.events("test"), &context.caches, changes).await;
+        assert!(performed.result.unwrap_err().is_conflict());
+        let performed = Performed { result: Ok(()), ..performed };
+        assert_eq!(performed.changed(&["w0", "w1"]), ["w1"]);
+        let ordered = nodes.get("w1").await.unwrap().metadata.annotations.unwrap_or_default();
+        assert_eq!(ordered["seaworthy.dev/test"], "ordered");
     }
 }

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::drain::DrainController;
 use crate::drains::Drains;
 use crate::garbage::GarbageController;
-use crate::protection;
+use crate::protection::ProtectionController;
 use crate::render::RenderController;
 use crate::rollout::RolloutController;
 use crate::settings::SettingsController;
@@ -122,7 +122,8 @@ pub async fn run(context: Context, options: Options) -> Result<(), kube::Error> 
         let mut running = Vec::new();
         let has = |part: Part| options.parts.contains(&part);
         if has(Part::Base) {
-            running.push(protection::run(context.clone()).boxed());
+            let (controller, queue) = ProtectionController::new(&context);
+            running.push(work(&context, controller, queue));
             let (controller, queue) = BaseController::new(&context, Arc::new(options.templates));
             running.push(work(&context, controller, queue));
         }

@@ -18,13 +18,14 @@ use seaworthy_fetch::Policy;
 use seaworthy_plan::pin::{self, Pin};
 use seaworthy_plan::render_condition::{self, Failure};
 use seaworthy_plan::revision;
+use seaworthy_runtime::metrics::PoolLabel;
 use seaworthy_runtime::{Applier, Controller, Delta, Events, Gravity, Key, Next, Queue, WriteError};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::making::{self, Made, Remote, Surroundings, targeted};
-use crate::perform::or_anew;
+use crate::perform::{or_anew, rendered};
 use crate::snapshots::ClusterSnapshots;
 use crate::writes::{is_rendered, sources};
 
@@ -198,10 +199,12 @@ impl RenderController {
             made.object.name_any(),
             self.context.build
         );
-        self.events.tell(pool, Gravity::Normal, PoolEvent::RenderedConfigGenerated.as_str(), message).await;
+        let (reason, with) = (PoolEvent::RenderedConfigGenerated.as_str(), rendered(&made.object.name_any()));
+        self.events.tell_of(pool, Gravity::Normal, reason, Some(with), message).await;
         if made.is_image_overridden {
             let message = format!("a MachineConfig chooses the operating system image of {}", made.object.name_any());
-            self.events.tell(pool, Gravity::Normal, PoolEvent::OsImageUrlOverridden.as_str(), message).await;
+            let (reason, with) = (PoolEvent::OsImageUrlOverridden.as_str(), rendered(&made.object.name_any()));
+            self.events.tell_of(pool, Gravity::Normal, reason, Some(with), message).await;
         }
     }
 
@@ -230,9 +233,19 @@ impl Controller for RenderController {
     const NAME: &'static str = "seaworthy-render";
 
     async fn reconcile(&self, name: &String) -> Result<Next, WriteError> {
+        let next = self.look(name).await?;
+        let is_there = |name: &str| self.context.caches.machine_configs.named(name).is_some();
+        let later = self.snapshots.collect(&self.applier, is_there).await?;
+        Ok(Next { recheck: [next.recheck, later].into_iter().flatten().min(), ..next })
+    }
+}
+
+impl RenderController {
+    async fn look(&self, name: &str) -> Result<Next, WriteError> {
         let caches = &self.context.caches;
         let Some(pool) = caches.pools.named(name).filter(|pool| pool.metadata.deletion_timestamp.is_none()) else {
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            self.context.metrics.image_override.remove(&PoolLabel { pool: name.to_owned() });
             return Ok(Next::change());
         };
         let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
@@ -273,8 +286,15 @@ impl Controller for RenderController {
         match self.make(&pool, &inputs).await {
             Ok(made) => {
                 let is_overridden = i64::from(made.is_image_overridden);
-                let label = seaworthy_runtime::metrics::PoolLabel { pool: name.clone() };
+                let label = PoolLabel { pool: name.to_owned() };
                 self.context.metrics.image_override.get_or_create(&label).set(is_overridden);
+                if !made.unkept.is_empty() {
+                    let message = format!(
+                        "remote content could not be kept and may be another after the next start: {}",
+                        made.unkept.join("; ")
+                    );
+                    self.events.tell(&*pool, Gravity::Warning, PoolEvent::SnapshotNotKept.as_str(), message).await;
+                }
                 let published = self.publish(&pool, made).await?;
                 self.report(&published, Ok(())).await?;
                 let rest = if Arc::ptr_eq(&published, &pool) { Duration::ZERO } else { REST };

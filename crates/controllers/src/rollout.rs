@@ -18,21 +18,22 @@ use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{
     MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus,
 };
-use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER};
+use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER, PoolEvent};
+use seaworthy_plan::change::{Change, Reference};
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::{Membership, Pools};
-use seaworthy_plan::promise::Promise;
+use seaworthy_plan::promise::{Promise, Settled};
 use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::waiting::Reason;
-use seaworthy_plan::{node_status, pool, pool_status};
-use seaworthy_runtime::metrics::{NodeLabel, NodeStateLabels, PoolGauges, PoolLabel};
-use seaworthy_runtime::{Applier, Controller, Events, Key, Next, Queue, WriteError};
+use seaworthy_plan::{node_status, pool, pool_status, targeting};
+use seaworthy_runtime::{Applier, Controller, Delta, Events, Gravity, Key, Next, Queue, WriteError};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::drains::Drains;
+use crate::gauges::Gauges;
 use crate::machine::Machine;
 use crate::perform::{or_anew, perform, perform_in_order, tell, tell_all};
 use crate::writes::is_rendered;
@@ -68,6 +69,7 @@ pub struct RolloutController {
     drains: Drains,
     /// The node that this process runs on, if it runs in the cluster.
     own_node: Option<String>,
+    gauges: Gauges,
     memory: Mutex<Memory>,
 }
 
@@ -78,8 +80,8 @@ struct Memory {
     ordered: BTreeMap<String, Instant>,
     /// When the status of a pool was written.
     reported: BTreeMap<String, Instant>,
-    states: BTreeMap<String, NodeStateLabels>,
-    alerts: BTreeSet<String>,
+    /// What the promises on a pool are about that cannot come about any more.
+    settled: BTreeMap<String, Settled>,
 }
 
 /// What a decision looks at, taken at one moment.
@@ -100,38 +102,26 @@ impl RolloutController {
             if delta.before.as_ref().map(|node| node.seen()) == delta.after.as_ref().map(|node| node.seen()) {
                 return;
             }
-            let pools = pools.all();
-            let members = Pools::new(pools.iter().map(|pool| PoolView::of(pool)));
-            for side in delta.sides() {
-                let membership = members.of(&NodeView::of(side, None));
-                if membership.primary().is_none() {
-                    mark.mark(Subject::Unassigned);
-                }
-                for pool in membership.concerned() {
-                    mark.mark(Subject::Pool(pool.to_owned()));
-                    // Its nodes may be what the other pool of the quorum waits for.
-                    if let Some(other) =
-                        other_of_quorum(pool).filter(|other| pools.iter().any(|it| it.name_any() == *other))
-                    {
-                        mark.mark(Subject::Pool(other.to_owned()));
-                    }
-                }
-            }
+            concerned(&pools.all(), delta).into_iter().for_each(|subject| mark.mark(subject));
         });
-        let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
+        let (mark, pools, nodes) = (Arc::clone(&queue), Arc::clone(&caches.pools), Arc::clone(&caches.nodes));
         caches.machine_config_nodes.listen(move |delta| {
             for side in delta.sides() {
                 let pool = &side.spec.pool.name;
                 let is_known = pools.named(pool).is_some();
                 mark.mark(if is_known { Subject::Pool(pool.clone()) } else { Subject::Unassigned });
+                if nodes.named(&side.name_any()).is_none() {
+                    mark.mark(Subject::Unassigned);
+                }
             }
         });
         let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
         caches.pools.listen(move |delta| {
             let selector =
                 |side: &Option<Arc<MachineConfigPool>>| side.as_ref().map(|side| side.spec.node_selector.clone());
+            // Also one that is gone: what was told of it goes.
+            delta.sides().for_each(|side| mark.mark(Subject::Pool(Key::of(&**side).name)));
             if selector(&delta.before) == selector(&delta.after) {
-                delta.sides().for_each(|side| mark.mark(Subject::Pool(Key::of(&**side).name)));
                 return;
             }
             // Nodes change hands.
@@ -148,6 +138,7 @@ impl RolloutController {
             events: context.events(Self::NAME),
             drains,
             own_node,
+            gauges: Gauges::new(Arc::clone(&context.metrics)),
             memory: Mutex::default(),
         };
         (controller, queue)
@@ -163,62 +154,65 @@ impl RolloutController {
         }
     }
 
-    /// A moment, and what is promised on the pool in it. Nodes that the promise is ahead of are read anew, so that whoever
+    /// A moment, and what is promised in it on these pools. Nodes that a promise is ahead of are read anew, so that whoever
     /// is away is seen to be. What is promised of others after that cannot come about any more: they are gone, in another
     /// pool, or somebody has edited the promise.
-    async fn moment_of(&self, name: &str) -> Result<(Moment, Promise), WriteError> {
-        let mut read = BTreeSet::new();
+    async fn moment_of<const N: usize>(&self, names: [&str; N]) -> Result<(Moment, [Promise; N]), WriteError> {
         loop {
             let moment = self.moment();
-            let Some(promised) = moment.pools.iter().find(|pool| pool.name_any() == name).map(|pool| Promise::of(pool))
-            else {
-                return Ok((moment, Promise::default()));
-            };
-            if promised.nodes.is_empty() {
-                return Ok((moment, promised));
+            let promises = names.map(|name| promised(&moment, name));
+            let mut unread: BTreeSet<&String> = BTreeSet::new();
+            for (name, (promise, unseen)) in names.into_iter().zip(&promises) {
+                let settled = self.memory().settled.get(name).cloned().unwrap_or_default();
+                unread.extend(settled.unread(promise, unseen));
             }
-            let unseen: Vec<String> = {
-                let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
-                let is_promised = |node: &&Arc<Machine>| {
-                    node.metadata.name.as_ref().is_some_and(|node| promised.nodes.contains_key(node))
-                        && pools.of_labels(node.metadata.labels.as_ref()).primary() == Some(name)
-                };
-                let views: Vec<NodeView<'_>> =
-                    moment.nodes.iter().filter(is_promised).map(|node| NodeView::of(node, None)).collect();
-                let views: Vec<&NodeView<'_>> = views.iter().collect();
-                promised.unseen(&views).into_iter().map(str::to_owned).collect()
-            };
-            // A promise that was made while nodes were read may name others, or later revisions.
-            let entry = |node: &String| (node.clone(), promised.nodes.get(node).cloned());
-            if unseen.iter().all(|node| read.contains(&entry(node))) {
-                return Ok((moment, promised.without(&unseen)));
-            }
-            for node in &unseen {
+            for node in &unread {
                 if let Some(found) = self.applier.read::<Machine>(node).await? {
                     self.context.caches.nodes.wrote(found);
                 }
-                read.insert(entry(node));
+            }
+            let is_all_read = unread.is_empty();
+            for (name, (promise, unseen)) in names.into_iter().zip(&promises) {
+                self.memory().settled.entry(name.to_owned()).or_default().note(promise, unseen);
+            }
+            if is_all_read {
+                return Ok((moment, promises.map(|(promise, unseen)| promise.without(&unseen))));
             }
         }
     }
 
     async fn pool(&self, name: &str) -> Result<Next, WriteError> {
         let begun = std::time::Instant::now();
-        let (moment, promised) = self.moment_of(name).await?;
+        let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
+        let infrastructure = controller_config.as_ref().and_then(|found| found.spec.infra.as_ref()?.status.as_ref());
+        let topology =
+            infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
+        let (moment, promised, of_partner) = match quorum(name, topology) {
+            None => {
+                let (moment, [promised]) = self.moment_of([name]).await?;
+                (moment, promised, Promise::default())
+            }
+            Some(other) => {
+                // What is promised there is not written at the revision of this pool: only what stands there now counts.
+                if let Some(found) = self.applier.read::<MachineConfigPool>(other).await? {
+                    self.context.caches.pools.wrote(found);
+                }
+                let (moment, [promised, of_partner]) = self.moment_of([name, other]).await?;
+                (moment, promised, of_partner)
+            }
+        };
         let Some(object) = moment.pools.iter().find(|pool| pool.name_any() == name) else {
             self.forget_pool(name);
             return Ok(Next::change());
         };
         let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
         if pools.selecting_all.contains(&name) {
-            // The pool is told by its owner's mistake alone; no node is moved by it.
+            let message = "the nodeSelector is empty and would select all nodes; no node is moved by the pool";
+            self.events.tell(&**object, Gravity::Warning, PoolEvent::SelectingAll.as_str(), message).await;
+            self.gauges.forget_pool(name);
             return Ok(Next::change());
         }
 
-        let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
-        let infrastructure = controller_config.as_ref().and_then(|found| found.spec.infra.as_ref()?.status.as_ref());
-        let topology =
-            infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
         let partner = partner(name, topology, &moment.pools);
         let progress = progress(&moment);
         // The nodes of other pools are not looked at: there may be many more of them.
@@ -232,7 +226,7 @@ impl RolloutController {
         }
         let (nodes, others): (Vec<&NodeView<'_>>, Vec<&NodeView<'_>>) = (own.iter().collect(), others.iter().collect());
         let nodes = nodes.as_slice();
-        let partner = partner.map(|pool| Partner { pool, nodes: &others });
+        let partner = partner.map(|pool| Partner { pool, nodes: &others, promised: &of_partner });
         let boots = boots(&moment.pools, &moment.rendered);
         let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
         let now = to_second(self.context.now());
@@ -262,15 +256,18 @@ impl RolloutController {
         perform_in_order(&self.applier, caches, decision.before).await?;
         // The promise has made a new revision of the pool. The status is written at that one: whoever has written meanwhile
         // has said something that the decision does not know of.
-        let object = caches.pools.named(name).unwrap_or_else(|| Arc::clone(object));
+        let (decided_on, object) = (object, caches.pools.named(name).unwrap_or_else(|| Arc::clone(object)));
         self.note_orders(&decision.report.chosen);
         // Those that move now come first: there are no more than may be promised at a time.
         decision.tellings.sort_by_key(|telling| !telling.is_order());
         let is_more = decision.tellings.len() > TELLINGS;
         decision.tellings.truncate(TELLINGS);
         let is_told = tell_all(&self.applier, caches, decision.tellings).await;
-        let is_done = perform(&self.applier, &self.events, caches, decision.changes).await;
-        self.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
+        let performed = perform(&self.applier, &self.events, caches, decision.changes).await;
+        if let Some(event) = targeting::given(PoolView::of(decided_on), &performed.changed(&decision.report.chosen)) {
+            tell(&self.events, caches, &event).await;
+        }
+        self.gauges.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
         let is_count = |status: &&MachineConfigPoolStatus| {
             object.status.as_ref().is_some_and(|old| pool_status::differ_in_counts_only(old, status))
         };
@@ -287,7 +284,7 @@ impl RolloutController {
         }
         // One object that cannot be written keeps no other from being written, the pool's own status least of all.
         is_told?;
-        is_done?;
+        performed.result?;
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
         let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
         let recheck = [recheck, is_waiting.then_some(ANSWER), later, is_more.then_some(Duration::ZERO)]
@@ -308,8 +305,10 @@ impl RolloutController {
         let now = to_second(self.context.now());
         let reasons: Vec<(&NodeView<'_>, Option<Reason>)> =
             assignment.without.iter().map(|(node, membership)| (*node, membership.reason())).collect();
-        self.alert(&views, &pools);
-        let changes = reasons.iter().flat_map(|(node, reason)| {
+        let in_vain = |node: &&NodeView<'_>| matches!(pools.of(node), Membership::In { in_vain: Some(_), .. });
+        self.gauges.alert(views.iter().filter(in_vain).map(|node| node.name.to_owned()).collect());
+        let mut changes = self.orphans(&moment, &views).await?;
+        changes.extend(reasons.iter().flat_map(|(node, reason)| {
             let old = progress.get(node.name).copied();
             let inputs = node_status::Inputs {
                 node,
@@ -322,9 +321,22 @@ impl RolloutController {
                 now,
             };
             node_status::changes(old, &node_status::desired(&inputs), false)
-        });
-        perform(&self.applier, &self.events, &self.context.caches, changes.collect()).await?;
+        }));
+        perform(&self.applier, &self.events, &self.context.caches, changes).await.result?;
         Ok(Next { recheck: None, rest: REST })
+    }
+
+    /// Deletes the MachineConfigNodes of nodes that are gone. Whether they are is asked at the moment of acting: a cache may
+    /// lag, and what is deleted has to be told anew.
+    async fn orphans(&self, moment: &Moment, nodes: &[NodeView<'_>]) -> Result<Vec<Change>, WriteError> {
+        let mut changes = Vec::new();
+        for orphan in node_status::orphans(moment.progress.iter().map(|found| &**found), nodes) {
+            match self.applier.read::<Machine>(&orphan.name_any()).await? {
+                Some(found) => self.context.caches.nodes.wrote(found),
+                None => changes.push(Change::Delete { object: Reference::machine_config_node(orphan) }),
+            }
+        }
+        Ok(changes)
     }
 
     /// The nodes that were given an order a moment ago.
@@ -345,57 +357,11 @@ impl RolloutController {
         self.memory().ordered.extend(chosen.iter().map(|node| ((*node).to_owned(), ordered)));
     }
 
-    fn count(&self, pool: &str, nodes: &[&NodeView<'_>], status: Option<&MachineConfigPoolStatus>) {
-        let Some(status) = status else { return };
-        let metrics = &self.context.metrics;
-        let label = PoolLabel { pool: pool.to_owned() };
-        let set = |family: &PoolGauges, count: Option<i32>| {
-            family.get_or_create(&label).set(i64::from(count.unwrap_or_default()));
-        };
-        set(&metrics.machines, status.machine_count);
-        set(&metrics.updated, status.updated_machine_count);
-        set(&metrics.degraded, status.degraded_machine_count);
-        set(&metrics.unavailable, status.unavailable_machine_count);
-        let mut memory = self.memory();
-        for node in nodes {
-            let labels = NodeStateLabels {
-                node: node.name.to_owned(),
-                pool: pool.to_owned(),
-                state: node.state.map(|state| state.as_str()).unwrap_or_default().to_owned(),
-                reason: node.reason.to_owned(),
-            };
-            if memory.states.get(node.name) == Some(&labels) {
-                continue;
-            }
-            metrics.node_state.get_or_create(&labels).set(1);
-            if let Some(old) = memory.states.insert(node.name.to_owned(), labels) {
-                metrics.node_state.remove(&old);
-            }
-        }
-    }
-
-    /// Raises the alert for nodes that a custom pool selects in vain.
-    fn alert(&self, views: &[NodeView<'_>], pools: &Pools<'_>) {
-        let in_vain = views.iter().filter(|node| matches!(pools.of(node), Membership::In { in_vain: Some(_), .. }));
-        let now: BTreeSet<String> = in_vain.map(|node| node.name.to_owned()).collect();
-        let mut memory = self.memory();
-        for node in memory.alerts.difference(&now) {
-            self.context.metrics.pool_alert.remove(&NodeLabel { node: node.clone() });
-        }
-        for node in &now {
-            self.context.metrics.pool_alert.get_or_create(&NodeLabel { node: node.clone() }).set(1);
-        }
-        memory.alerts = now;
-    }
-
     fn forget_pool(&self, pool: &str) {
-        let metrics = &self.context.metrics;
-        let label = PoolLabel { pool: pool.to_owned() };
-        for family in [&metrics.machines, &metrics.updated, &metrics.degraded, &metrics.unavailable] {
-            family.remove(&label);
-        }
-        metrics.image_override.remove(&label);
-        self.memory().reported.remove(pool);
+        self.gauges.forget_pool(pool);
+        let mut memory = self.memory();
+        memory.reported.remove(pool);
+        memory.settled.remove(pool);
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {
@@ -414,6 +380,46 @@ impl Controller for RolloutController {
             Subject::Unassigned => self.unassigned().await,
         }
     }
+}
+
+/// What has to be looked at when a node changes.
+fn concerned(pools: &[Arc<MachineConfigPool>], delta: &Delta<Machine>) -> BTreeSet<Subject> {
+    let members = Pools::new(pools.iter().map(|pool| PoolView::of(pool)));
+    let mut subjects = BTreeSet::new();
+    for side in delta.sides() {
+        let membership = members.of(&NodeView::of(side, None));
+        // Nodes without a pool, those that a pool selects in vain, and what is left of one that is gone.
+        let is_odd = matches!(membership, Membership::In { in_vain: Some(_), .. }) || membership.primary().is_none();
+        if is_odd || delta.after.is_none() {
+            subjects.insert(Subject::Unassigned);
+        }
+        for pool in membership.concerned() {
+            subjects.insert(Subject::Pool(pool.to_owned()));
+            // Its nodes may be what the other pool of the quorum waits for.
+            let other = other_of_quorum(pool).filter(|other| pools.iter().any(|it| it.name_any() == *other));
+            subjects.extend(other.map(|other| Subject::Pool(other.to_owned())));
+        }
+    }
+    subjects
+}
+
+/// What is promised on a pool, and the nodes that whoever promised had seen later than they are here.
+fn promised(moment: &Moment, name: &str) -> (Promise, Vec<String>) {
+    let pool = moment.pools.iter().find(|pool| pool.name_any() == name);
+    let promised = pool.map(|pool| Promise::of(pool)).unwrap_or_default();
+    if promised.nodes.is_empty() {
+        return (promised, Vec::new());
+    }
+    let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
+    let is_promised = |node: &&Arc<Machine>| {
+        node.metadata.name.as_ref().is_some_and(|node| promised.nodes.contains_key(node))
+            && pools.of_labels(node.metadata.labels.as_ref()).primary() == Some(name)
+    };
+    let views: Vec<NodeView<'_>> =
+        moment.nodes.iter().filter(is_promised).map(|node| NodeView::of(node, None)).collect();
+    let views: Vec<&NodeView<'_>> = views.iter().collect();
+    let unseen = promised.unseen(&views).into_iter().map(str::to_owned).collect();
+    (promised, unseen)
 }
 
 /// The MachineConfigNodes by the names of their nodes.
@@ -438,8 +444,13 @@ pub(crate) fn partner<'a>(
     topology: Option<&str>,
     pools: &'a [Arc<MachineConfigPool>],
 ) -> Option<PoolView<'a>> {
-    let other = other_of_quorum(name).filter(|_| topology == Some("HighlyAvailableArbiter"))?;
+    let other = quorum(name, topology)?;
     pools.iter().find(|pool| pool.name_any() == other).map(|pool| PoolView::of(pool))
+}
+
+/// The name of that pool.
+fn quorum(name: &str, topology: Option<&str>) -> Option<&'static str> {
+    other_of_quorum(name).filter(|_| topology == Some("HighlyAvailableArbiter"))
 }
 
 /// The pool whose nodes keep quorum together with those of this one, where there is an arbiter.

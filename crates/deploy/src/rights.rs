@@ -98,12 +98,12 @@ fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
             rule("policy", &["poddisruptionbudgets"], READ),
             rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["list"]),
             named("", &["namespaces"], &[namespace], &["get"]),
-            // The policy is brought by whoever installs; the controllers keep it as it is.
+            // The policy is brought by whoever installs; the controllers keep it as it is, and there.
             named(
                 "admissionregistration.k8s.io",
                 &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
                 &[protection::NAME],
-                &["get", "patch"],
+                &["get", "create", "patch"],
             ),
             events,
         ],

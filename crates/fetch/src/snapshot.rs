@@ -4,7 +4,7 @@
 //! A store never decides when to fetch again. The [`SnapshotKey`] does: it changes when the
 //! config that refers to the content changes, or when a refresh is asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,6 +56,12 @@ pub trait Snapshots: Send + Sync {
     ///
     /// [`SnapshotError::Full`] when it does not fit, or when the place cannot be written.
     fn put(&self, key: &SnapshotKey, snapshot: Snapshot) -> Result<Snapshot, SnapshotError>;
+
+    /// Takes down that a MachineConfig refers to these, and to nothing else where that `is_all` of it. A place that outlives
+    /// MachineConfigs can tell by this what nobody needs any more.
+    fn note(&self, machine_config: &str, keys: &BTreeSet<SnapshotKey>, is_all: bool) {
+        let _ = (machine_config, keys, is_all);
+    }
 
     /// Forgets every snapshot whose key is not wanted any more; returns how many went.
     ///

@@ -75,6 +75,17 @@ impl Reference {
         }
     }
 
+    /// A MachineConfigNode as it was looked at, whatever has been written to it since.
+    pub fn machine_config_node(object: &seaworthy_api::machineconfiguration::MachineConfigNode) -> Self {
+        Self {
+            api_version: seaworthy_api::machineconfiguration::API_VERSION,
+            kind: "MachineConfigNode",
+            name: object.metadata.name.clone().unwrap_or_default(),
+            uid: object.metadata.uid.clone(),
+            ..Self::default()
+        }
+    }
+
     /// A pool, by name.
     pub fn pool(name: &str) -> Self {
         Self {
@@ -98,4 +109,7 @@ pub struct Event {
     pub reason: &'static str,
     /// The sentence.
     pub message: String,
+    /// The rendered MachineConfig that it tells of, where it does: the same of another one is another event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
 }

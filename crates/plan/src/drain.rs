@@ -177,5 +177,5 @@ fn reference(pod: &ObjectName) -> Reference {
 
 fn emit(node: &NodeView<'_>, is_warning: bool, reason: NodeEvent, message: String) -> Change {
     let about = Reference { resource_version: None, ..Reference::node(node) };
-    Change::Emit { event: Event { about, is_warning, reason: reason.as_str(), message } }
+    Change::Emit { event: Event { about, is_warning, reason: reason.as_str(), message, config: None } }
 }

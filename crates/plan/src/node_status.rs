@@ -5,6 +5,8 @@
 //! - A step that belongs to the order that the node is on is True when done, Unknown while under way, False before; when
 //!   the node runs its target, all steps are False again and `Updated` is True.
 //! - `Updated` carries the reason why the node does not move. The sentence stays the same as long as the reason does.
+//! - Of the object only what follows from all that is written here. Nobody else writes it in this plane (the daemon speaks
+//!   through its Node's annotations); what somebody else has put into it is theirs and stays.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,6 +27,8 @@ use serde_json::{Value, json};
 use crate::change::Change;
 use crate::eviction::Evictions;
 use crate::fleet::{NodeView, Target};
+use crate::name::{is_image_name, is_object_name};
+use crate::sentence::shorten;
 use crate::waiting::{Reason, UPDATING};
 
 use ConditionStatus::{False, True, Unknown as Underway};
@@ -48,6 +52,9 @@ const TYPES: [NodeCondition; 15] = [
     NodeCondition::InternalReleaseImageDegraded,
 ];
 
+/// How long the message of a condition may be: the API server refuses the object otherwise, for as long as it says that.
+const LONGEST_MESSAGE: usize = 32 << 10;
+
 /// Everything that a MachineConfigNode depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
@@ -69,14 +76,19 @@ pub struct Inputs<'a> {
     pub now: Timestamp,
 }
 
-/// The MachineConfigNodes, by name, whose node is gone. In a cluster the garbage collector deletes them as well; where the
-/// owner is not on them yet, nobody else does.
-pub fn orphans<'a>(progress: &[&'a MachineConfigNode], nodes: &[NodeView<'_>]) -> Vec<&'a str> {
+/// The MachineConfigNodes whose node is gone. In a cluster the garbage collector deletes them as well; where the owner is
+/// not on them, nobody else does.
+pub fn orphans<'a>(
+    progress: impl IntoIterator<Item = &'a MachineConfigNode>,
+    nodes: &[NodeView<'_>],
+) -> Vec<&'a MachineConfigNode> {
     let nodes: BTreeSet<&str> = nodes.iter().map(|node| node.name).collect();
-    let names = progress.iter().filter_map(|object| object.metadata.name.as_deref());
-    let mut orphans: Vec<&str> = names.filter(|name| !nodes.contains(name)).collect();
-    orphans.sort_unstable();
-    orphans
+    let is_orphan = |object: &&MachineConfigNode| {
+        let metadata = &object.metadata;
+        // What is on its way out needs nobody.
+        metadata.deletion_timestamp.is_none() && metadata.name.as_deref().is_some_and(|name| !nodes.contains(name))
+    };
+    progress.into_iter().filter(is_orphan).collect()
 }
 
 /// The object that a node should have, with its status.
@@ -95,11 +107,8 @@ pub fn is_told(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
         return false;
     };
     let (node, order) = (inputs.node, Order::of(inputs));
-    let is_owned = match old.metadata.owner_references.as_deref() {
-        None => node.uid.is_empty(),
-        Some([owner]) => is_owner(owner, node),
-        Some(_) => false,
-    };
+    let mut owners = old.metadata.owner_references.iter().flatten();
+    let is_owned = node.uid.is_empty() || owners.any(|owner| is_owner(owner, node));
     if !order.is_spec(&old.spec, inputs) || !is_owned {
         return false;
     }
@@ -125,28 +134,36 @@ pub fn is_told(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
 
 /// What the spec says that a node should run.
 struct Order<'a> {
-    desired: &'a str,
+    /// As it stands on the node or the pool.
+    config: &'a str,
     image: Option<&'a str>,
 }
 
 impl<'a> Order<'a> {
     fn of(inputs: &Inputs<'a>) -> Self {
         let node = inputs.node;
-        let (desired, image) = match inputs.target.filter(|_| inputs.is_chosen) {
+        let (config, image) = match inputs.target.filter(|_| inputs.is_chosen) {
             Some(target) => (Some(target.config), target.image),
             None => (node.desired_config, node.desired_image),
         };
-        Self {
-            desired: desired.filter(|name| !name.is_empty()).unwrap_or(NOT_YET_SET),
-            image: image.filter(|image| !image.is_empty()),
-        }
+        Self { config: config.unwrap_or_default(), image: image.filter(|image| is_image_name(image)) }
+    }
+
+    /// Whatever stands there: what is no name the API server would refuse for ever.
+    fn desired(&self) -> &'a str {
+        if is_object_name(self.config) { self.config } else { NOT_YET_SET }
+    }
+
+    /// Whether this is what [`Order::desired`] gives. What an object has is a name, so mostly none has to be checked.
+    fn is_desired(&self, found: &str) -> bool {
+        found == self.config || found == self.desired()
     }
 
     fn spec(&self, inputs: &Inputs<'_>) -> MachineConfigNodeSpec {
         MachineConfigNodeSpec {
             node: reference(inputs.node.name),
             pool: reference(inputs.pool.unwrap_or(NOT_YET_SET)),
-            config_version: NodeConfigVersionSpec { desired: self.desired.to_owned(), unknown: Unknown::default() },
+            config_version: NodeConfigVersionSpec { desired: self.desired().to_owned(), unknown: Unknown::default() },
             config_image: self
                 .image
                 .map(|image| NodeConfigImageSpec { desired_image: image.to_owned(), unknown: Unknown::default() }),
@@ -154,21 +171,19 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Whether this spec is the one that [`Order::spec`] would build.
+    /// Whether this spec says what [`Order::spec`] would.
     fn is_spec(&self, spec: &MachineConfigNodeSpec, inputs: &Inputs<'_>) -> bool {
-        let MachineConfigNodeSpec { node, pool, config_version, config_image, unknown } = spec;
+        let MachineConfigNodeSpec { node, pool, config_version, config_image, unknown: _ } = spec;
         node.name == inputs.node.name
             && pool.name == inputs.pool.unwrap_or(NOT_YET_SET)
-            && config_version.desired == self.desired
+            && self.is_desired(&config_version.desired)
             && config_image.as_ref().map(|image| image.desired_image.as_str()) == self.image
-            && [&node.unknown, &pool.unknown, &config_version.unknown, unknown].into_iter().all(Unknown::is_empty)
-            && config_image.as_ref().is_none_or(|image| image.unknown.is_empty())
     }
 
     fn version(&self, node: &NodeView<'_>) -> NodeConfigVersionStatus {
         NodeConfigVersionStatus {
-            current: given(node.current_config).map(str::to_owned),
-            desired: self.desired.to_owned(),
+            current: current(node).map(str::to_owned),
+            desired: self.desired().to_owned(),
             unknown: Unknown::default(),
         }
     }
@@ -176,9 +191,9 @@ impl<'a> Order<'a> {
     /// Whether this is the version that [`Order::version`] would build.
     fn is_version(&self, version: Option<&NodeConfigVersionStatus>, node: &NodeView<'_>) -> bool {
         version.is_some_and(|version| {
-            version.current.as_deref() == given(node.current_config)
-                && version.desired == self.desired
-                && version.unknown.is_empty()
+            let found = version.current.as_deref();
+            let is_current = (found.is_some() && found == node.current_config) || found == current(node);
+            is_current && self.is_desired(&version.desired) && version.unknown.is_empty()
         })
     }
 }
@@ -210,8 +225,16 @@ fn is_owner(owner: &OwnerReference, node: &NodeView<'_>) -> bool {
 /// Whether the object has to be written, and its status: an object that says the same is left alone.
 pub fn differs(old: Option<&MachineConfigNode>, new: &MachineConfigNode) -> (bool, bool) {
     let Some(old) = old else { return (true, true) };
-    let is_owned = old.metadata.owner_references == new.metadata.owner_references;
-    (old.spec != new.spec || !is_owned, old.status != new.status)
+    let owners = |object: &MachineConfigNode| object.metadata.owner_references.clone().unwrap_or_default();
+    let (found, wanted) = (owners(old), owners(new));
+    let is_owned = wanted.iter().all(|owner| found.contains(owner));
+    (told(&old.spec) != told(&new.spec) || !is_owned, old.status != new.status)
+}
+
+/// What is told in a spec. What else may be there belongs to others.
+fn told(spec: &MachineConfigNodeSpec) -> [Option<&str>; 4] {
+    let image = spec.config_image.as_ref().map(|image| image.desired_image.as_str());
+    [Some(&spec.node.name), Some(&spec.pool.name), Some(&spec.config_version.desired), image]
 }
 
 /// The changes that bring an object to what it should be. While a node that was given an order has not answered, its
@@ -230,11 +253,30 @@ pub fn changes(old: Option<&MachineConfigNode>, new: &MachineConfigNode, is_unan
     }
     if status_differs && (!is_unanswered || old.is_none()) {
         let metadata = json!({ "name": name });
-        changes.push(Change::ApplyStatus { object: applied(metadata, "status", json!(new.status)) });
+        let status = new.status.as_ref().map(owned);
+        changes.push(Change::ApplyStatus { object: applied(metadata, "status", json!(status)) });
     }
     changes
 }
 
+/// Of a status what is ours. To apply more would take it from whoever has written it, and undo what they write next.
+fn owned(status: &MachineConfigNodeStatus) -> MachineConfigNodeStatus {
+    let is_ours = |found: &&Condition| {
+        let type_ = TYPES.into_iter().find(|type_| type_.as_str() == found.type_);
+        type_.is_some_and(|type_| !is_foreign(type_) || is_untouched(type_, found))
+    };
+    let ours =
+        |found: &Condition| Condition { observed_generation: None, unknown: Unknown::default(), ..found.clone() };
+    MachineConfigNodeStatus {
+        conditions: status.conditions.as_ref().map(|all| all.iter().filter(is_ours).map(ours).collect()),
+        config_image: status.config_image.clone(),
+        config_version: status.config_version.clone(),
+        observed_generation: status.observed_generation,
+        ..MachineConfigNodeStatus::default()
+    }
+}
+
+/// The status as it should be as a whole, with what belongs to others.
 fn status(inputs: &Inputs<'_>, order: &Order<'_>) -> MachineConfigNodeStatus {
     // What else is in the status belongs to others: pinned images, changes that could not be taken over.
     let mut status = inputs.old.and_then(|old| old.status.clone()).unwrap_or_default();
@@ -261,9 +303,10 @@ fn status(inputs: &Inputs<'_>, order: &Order<'_>) -> MachineConfigNodeStatus {
 }
 
 fn image(node: &NodeView<'_>) -> Option<NodeConfigImageStatus> {
-    (node.current_image.is_some() || node.desired_image.is_some()).then(|| NodeConfigImageStatus {
-        current_image: given(node.current_image).map(str::to_owned),
-        desired_image: given(node.desired_image).map(str::to_owned),
+    let [current, desired] = images(node);
+    (current.is_some() || desired.is_some()).then(|| NodeConfigImageStatus {
+        current_image: current.map(str::to_owned),
+        desired_image: desired.map(str::to_owned),
         unknown: Unknown::default(),
     })
 }
@@ -271,13 +314,19 @@ fn image(node: &NodeView<'_>) -> Option<NodeConfigImageStatus> {
 /// Whether this is what [`image`] would build.
 fn is_image(found: Option<&NodeConfigImageStatus>, node: &NodeView<'_>) -> bool {
     match found {
-        None => node.current_image.is_none() && node.desired_image.is_none(),
+        None => images(node) == [None, None],
         Some(_) => found == image(node).as_ref(),
     }
 }
 
-fn given(value: Option<&str>) -> Option<&str> {
-    value.filter(|text| !text.is_empty())
+/// The images that a node runs and should run, as far as they are names of images.
+fn images<'a>(node: &NodeView<'a>) -> [Option<&'a str>; 2] {
+    [node.current_image, node.desired_image].map(|image| image.filter(|image| is_image_name(image)))
+}
+
+/// What a node runs, as far as it is the name of a MachineConfig.
+fn current<'a>(node: &NodeView<'a>) -> Option<&'a str> {
+    node.current_config.filter(|config| is_object_name(config))
 }
 
 /// The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.
@@ -319,8 +368,18 @@ impl<'a> Steps<'a> {
         if is_foreign(type_) {
             return true;
         }
-        let (status, reason, message) = self.say(type_).unwrap_or_else(|| self.not_reached(type_, Some(found)));
+        let (status, reason, message) = self.said(type_, Some(found));
         found.status == status && found.reason == reason && found.message == message
+    }
+
+    /// What a condition should say, in as many words as it may have.
+    fn said<'s>(&'s self, type_: NodeCondition, found: Option<&'s Condition>) -> Said<'s> {
+        let (status, reason, message) = self.say(type_).unwrap_or_else(|| self.not_reached(type_, found));
+        let message = match message.len() > LONGEST_MESSAGE {
+            true => shorten(&message, LONGEST_MESSAGE).into_owned().into(),
+            false => message,
+        };
+        (status, reason, message)
     }
 
     /// What a condition says; `None` leaves it as it is.
@@ -388,10 +447,7 @@ impl<'a> Steps<'a> {
             }
         };
         match old {
-            None => {
-                let message = format!("This node has not yet entered the {type_} phase");
-                (False, NodeReason::NotYetOccurred.as_str(), message.into())
-            }
+            None => (False, NodeReason::NotYetOccurred.as_str(), not_entered(type_).into()),
             Some(old) if old.reason == NodeReason::NotYetOccurred.as_str() => {
                 (False, NodeReason::NotYetOccurred.as_str(), Cow::Borrowed(&old.message))
             }
@@ -414,11 +470,23 @@ fn is_foreign(type_: NodeCondition) -> bool {
     )
 }
 
+/// What a condition says at first.
+fn not_entered(type_: NodeCondition) -> String {
+    format!("This node has not yet entered the {type_} phase")
+}
+
+/// Whether a condition that others have something to say in is still as it was made.
+fn is_untouched(type_: NodeCondition, found: &Condition) -> bool {
+    found.status == False
+        && found.reason == NodeReason::NotYetOccurred.as_str()
+        && *found.message == *not_entered(type_)
+}
+
 fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, now: Timestamp) -> Condition {
     if let Some(old) = old.filter(|_| is_foreign(type_)) {
         return old.clone();
     }
-    let (status, reason, message) = steps.say(type_).unwrap_or_else(|| steps.not_reached(type_, old));
+    let (status, reason, message) = steps.said(type_, old);
     let same = old.filter(|old| old.status == status);
     Condition {
         last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),

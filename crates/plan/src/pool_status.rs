@@ -13,13 +13,14 @@ use seaworthy_api::machineconfiguration::machine_config_pool::{
     CertExpiry, PoolSynchronizerStatus, PoolSynchronizerType,
 };
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPoolStatus, StatusCondition};
-use seaworthy_api::meta::{Condition, ConditionStatus};
+use seaworthy_api::meta::{Condition, ConditionStatus, Selection};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, PoolCondition, PoolEvent, PoolReason};
 
 use crate::budget::max_unavailable;
 use crate::change::{Event, Reference};
 use crate::fleet::{NodeView, PoolView, Target};
+use crate::sentence::shorten;
 
 /// The bundle whose certificates a pool tells the expiry of.
 const API_SERVER_BUNDLE: &str = "KubeAPIServerServingCAData";
@@ -76,8 +77,16 @@ impl Counts {
 }
 
 /// The status that a pool should have; `None` as long as it has no configuration, which leaves everything as it is.
+///
+/// Differs: upstream fails to look up the pool of any node while one selector cannot be read, and no pool says why; here
+/// that pool says so, also before it has a configuration, and is not taken for one that has every node where it should be.
 pub fn status(inputs: &Inputs<'_>) -> Option<MachineConfigPoolStatus> {
-    let target = inputs.pool.target()?;
+    let misread = misread(inputs.pool);
+    let target = match (&misread, inputs.pool.target()) {
+        (None, None) => return None,
+        (Some(_), None) => Target { config: "", image: None },
+        (_, Some(target)) => target,
+    };
     let counts = Counts::of(inputs.nodes, target);
     let mut status = inputs.pool.object.status.clone().unwrap_or_default();
     status.observed_generation = inputs.pool.object.metadata.generation;
@@ -86,7 +95,7 @@ pub fn status(inputs: &Inputs<'_>) -> Option<MachineConfigPoolStatus> {
     status.ready_machine_count = Some(number(counts.ready));
     status.unavailable_machine_count = Some(number(counts.unavailable));
     status.degraded_machine_count = Some(number(counts.degraded));
-    if counts.all_updated() {
+    if counts.all_updated() && misread.is_none() {
         status.configuration = inputs.pool.configuration().cloned();
     }
     let is_told = |certificate: &&ControllerCertificate| certificate.bundle_file == API_SERVER_BUNDLE;
@@ -109,7 +118,7 @@ pub fn status(inputs: &Inputs<'_>) -> Option<MachineConfigPoolStatus> {
         unknown: Unknown::default(),
     }]);
     let mut conditions = status.conditions.take().unwrap_or_default();
-    for said in conditions_of(inputs, target, counts, &conditions) {
+    for said in conditions_of(inputs, target, counts, misread.as_deref(), &conditions) {
         set(&mut conditions, said, inputs.now);
     }
     status.conditions = Some(conditions);
@@ -142,23 +151,32 @@ pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus) -> Vec<Event> 
         let mut updating = conditions.filter(|found| found.type_.as_deref() == Some(PoolCondition::Updating.as_str()));
         updating.any(|found| found.status.as_deref() == Some(ConditionStatus::True.as_str()))
     };
-    let event = |reason: PoolEvent, message: String| Event {
+    let event = |reason: PoolEvent, message: String, config: &str| Event {
         about: Reference::pool(pool.name),
         is_warning: false,
         reason: reason.as_str(),
         message,
+        config: Some(config.to_owned()),
     };
     let mut events = Vec::new();
     if let Some(config) = new.filter(|new| old.as_ref() != Some(new)) {
-        events.push(event(PoolEvent::Completed, format!("Pool {} has completed update to {config}", pool.name)));
+        let message = format!("Pool {} has completed update to {config}", pool.name);
+        events.push(event(PoolEvent::Completed, message, &config));
     }
     if let Some(target) = pool.target()
         && is_updating(Some(next))
         && !is_updating(pool.object.status.as_ref())
     {
-        events.push(event(PoolEvent::Updating, format!("Pool {} is updating to {}", pool.name, target.config)));
+        let message = format!("Pool {} is updating to {}", pool.name, target.config);
+        events.push(event(PoolEvent::Updating, message, target.config));
     }
     events
+}
+
+/// What is wrong with the selector of a pool, if it cannot be read.
+fn misread(pool: PoolView<'_>) -> Option<String> {
+    let error = Selection::of(pool.node_selector()?).err()?;
+    Some(format!("spec.nodeSelector cannot be read, so the pool has no nodes: {error}"))
 }
 
 /// What a condition says.
@@ -169,13 +187,24 @@ struct Said {
     message: String,
 }
 
-fn conditions_of(inputs: &Inputs<'_>, target: Target<'_>, counts: Counts, others: &[StatusCondition]) -> Vec<Said> {
+fn conditions_of(
+    inputs: &Inputs<'_>,
+    target: Target<'_>,
+    counts: Counts,
+    misread: Option<&str>,
+    others: &[StatusCondition],
+) -> Vec<Said> {
     let Target { config, image } = target;
     let with_image = image.map(|image| format!(" / Image {image}")).unwrap_or_default();
     let pool = inputs.pool;
     let is_stuck = max_unavailable(pool.name, pool.max_unavailable(), inputs.nodes.len()).is_err();
     // The texts are upstream's, because scripts read them; the reasons are ours, because upstream has none.
-    let (reason, is_updating, updated_message, updating_message) = match (counts.all_updated(), pool.is_paused()) {
+    let is_updated = counts.all_updated() && misread.is_none();
+    let (reason, is_updating, updated_message, updating_message) = match (is_updated, pool.is_paused()) {
+        (false, _) if misread.is_some() => {
+            let message = misread.unwrap_or_default().to_owned();
+            (PoolReason::InvalidNodeSelector, false, message, String::new())
+        }
         (true, _) => {
             let message = format!("All nodes are updated with MachineConfig {config}{with_image}");
             (PoolReason::AllNodesUpdated, false, message, String::new())
@@ -193,7 +222,9 @@ fn conditions_of(inputs: &Inputs<'_>, target: Target<'_>, counts: Counts, others
     let is_node_degraded = counts.degraded > 0;
     let node_message = if is_node_degraded { complaints(inputs) } else { String::new() };
     let is_other_true = |type_: PoolCondition| find(others, type_).filter(|found| is_true(found));
-    let (degraded, message) = if is_node_degraded {
+    let (degraded, message) = if let Some(misread) = misread {
+        (Some(PoolReason::InvalidNodeSelector), misread.to_owned())
+    } else if is_node_degraded {
         (Some(PoolReason::NodesDegraded), node_message.clone())
     } else if let Some(render) = is_other_true(PoolCondition::RenderDegraded) {
         // Differs: upstream leaves the message empty, because it forgets that rendering has one.
@@ -204,7 +235,7 @@ fn conditions_of(inputs: &Inputs<'_>, target: Target<'_>, counts: Counts, others
         (None, String::new())
     };
     vec![
-        Said { type_: PoolCondition::Updated, is_true: counts.all_updated(), reason, message: updated_message },
+        Said { type_: PoolCondition::Updated, is_true: is_updated, reason, message: updated_message },
         Said { type_: PoolCondition::Updating, is_true: is_updating, reason, message: updating_message },
         Said {
             type_: PoolCondition::NodeDegraded,
@@ -248,7 +279,7 @@ fn complaints(inputs: &Inputs<'_>) -> String {
     let count = said.len();
     let mut message = String::new();
     for (nth, (node, text)) in said.into_iter().enumerate() {
-        let one = format!("Node {node} is reporting: {text:?}");
+        let one = format!("Node {node} is reporting: {:?}", shorten(text, COMPLAINTS));
         if nth > 0 && message.len() + one.len() > COMPLAINTS {
             message.push_str(&format!(", and {} more", count - nth));
             break;

@@ -15,9 +15,64 @@ use serde_json::json;
 use crate::change::{Change, Reference};
 use crate::fleet::{NodeView, PoolView, Target};
 
-/// How many orders are promised at a time: a promise is an annotation, and all annotations of an object together may have
-/// 256 KiB.
+/// How many orders are promised at a time.
 pub const MOST: usize = 1000;
+/// How many bytes a promise may have: it is an annotation, all annotations of an object together may have 256 KiB, and
+/// the pool's owner has some too.
+pub const MOST_BYTES: usize = 128 << 10;
+/// What a promise has beside its nodes: braces, keys, and a configuration with the longest name there is.
+const FRAME: usize = 320;
+
+/// What a promise has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// So many more nodes.
+    pub nodes: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// The room that is left beside what stays promised.
+    pub fn beside<'a>(kept: impl Iterator<Item = (&'a str, &'a str)>) -> Room {
+        kept.fold(Room { nodes: MOST, bytes: MOST_BYTES - FRAME }, |room, (node, revision)| Room {
+            nodes: room.nodes.saturating_sub(1),
+            bytes: room.bytes.saturating_sub(size(node, revision)),
+        })
+    }
+
+    /// Takes a place for this node, if there is one.
+    pub fn take(&mut self, node: &NodeView<'_>) -> bool {
+        let size = size(node.name, node.resource_version.unwrap_or_default());
+        let fits = self.nodes > 0 && self.bytes >= size;
+        if fits {
+            *self = Room { nodes: self.nodes - 1, bytes: self.bytes - size };
+        }
+        fits
+    }
+}
+
+/// The bytes of one node in a promise: names and revisions need no escapes, but quotes, a colon and a comma.
+fn size(node: &str, revision: &str) -> usize {
+    node.len() + revision.len() + 6
+}
+
+/// The nodes of a promise that were read anew and are not what the promise is about: gone, or in another pool. What was
+/// promised of them cannot come about any more, and once is enough to find that out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settled(BTreeMap<String, String>);
+
+impl Settled {
+    /// Of the nodes that a promise is ahead of those that have to be read.
+    pub fn unread<'a>(&self, promise: &Promise, unseen: &'a [String]) -> Vec<&'a String> {
+        unseen.iter().filter(|node| self.0.get(*node) != promise.nodes.get(*node)).collect()
+    }
+
+    /// Takes down what all of them turned out to be, in place of what was known of an earlier promise.
+    pub fn note(&mut self, promise: &Promise, unseen: &[String]) {
+        let entry = |node: &String| Some((node.clone(), promise.nodes.get(node)?.clone()));
+        self.0 = unseen.iter().filter_map(entry).collect();
+    }
+}
 
 /// The orders that are about to be given, or were when it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +200,40 @@ mod tests {
         assert_eq!(promise().next(&[], &[&view], target("other")), None);
         assert_eq!(Promise::default().next(&["w1"], &[&view], target("new")), Some(promise()));
         assert_eq!(promise().next(&["w1"], &[&view], target("other")).unwrap().config, "other");
+    }
+
+    #[test]
+    fn node_that_is_gone_is_read_once_for_every_promise() {
+        let (mut settled, unseen) = (Settled::default(), ["w1".to_owned()]);
+        assert_eq!(settled.unread(&promise(), &unseen), [&unseen[0]]);
+        settled.note(&promise(), &unseen);
+        assert!(settled.unread(&promise(), &unseen).is_empty());
+        let later = Promise { nodes: BTreeMap::from([("w1".to_owned(), "9".to_owned())]), ..promise() };
+        assert_eq!(settled.unread(&later, &unseen), [&unseen[0]], "somebody has seen it since");
+        settled.note(&later, &[]);
+        assert_eq!(settled, Settled::default());
+    }
+
+    #[test]
+    fn full_promise_fits_an_annotation_whatever_its_nodes_are_called() {
+        for length in [1, 40, 253] {
+            let nodes: Vec<Node> = (0..MOST + 1)
+                .map(|nth| {
+                    let metadata = json!({"name": format!("{nth:0>length$}"), "resourceVersion": u64::MAX.to_string()});
+                    serde_json::from_value(json!({"metadata": metadata})).unwrap()
+                })
+                .collect();
+            let mut room = Room::beside(std::iter::empty());
+            let mut promise = Promise { config: "c".repeat(253), nodes: BTreeMap::new() };
+            for view in nodes.iter().map(|node| NodeView::of(node, None)).filter(|view| room.take(view)) {
+                promise.nodes.insert(view.name.to_owned(), view.resource_version.unwrap().to_owned());
+            }
+            let count = promise.nodes.len();
+            assert!(promise.to_text().len() <= MOST_BYTES, "{length}: {}", promise.to_text().len());
+            assert!(if length < 100 { count == MOST } else { (400..MOST).contains(&count) }, "{length}: {count}");
+            let kept = promise.nodes.iter().map(|(node, revision)| (node.as_str(), revision.as_str()));
+            assert_eq!(Room::beside(kept), room);
+        }
     }
 
     #[test]

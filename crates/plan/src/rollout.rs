@@ -7,7 +7,7 @@
 //! - Nodes that were given an earlier target and have not begun come next, and need no budget either: they hold theirs.
 //! - The cost grows with the number of nodes; who holds the budget is listed once and shared by all who wait for it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -17,7 +17,7 @@ use crate::budget::{BudgetError, max_unavailable};
 use crate::custom_boot::{Boots, Joining};
 use crate::fleet::{Ailment, NodeView, PoolView, Target};
 use crate::hold::Hold;
-use crate::promise::{self, Promise};
+use crate::promise::{self, Promise, Room};
 use crate::waiting::{Holder, Reason, Waiting};
 
 /// Everything that the decision may look at.
@@ -49,6 +49,8 @@ pub struct Partner<'a> {
     pub pool: PoolView<'a>,
     /// Its nodes.
     pub nodes: &'a [&'a NodeView<'a>],
+    /// What is promised on it: a node that may be given an order at any moment is as good as away.
+    pub promised: &'a Promise,
 }
 
 /// Who moves, who waits.
@@ -100,27 +102,34 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     let is_stray = |node: &&&NodeView<'_>| {
         inputs.promised.is_open(node) && pool.target().is_none_or(|target| node.is_targeted(target))
     };
+    let stopped = pool.target().and_then(|_| stopped(inputs));
+    // A pool that must not move gives no order any more: what waits for its open promises would wait for ever.
+    let is_stray = |node: &&&NodeView<'_>| is_stray(node) || (stopped.is_some() && inputs.promised.is_open(node));
     decision.fence = sorted(inputs.nodes.iter().filter(is_stray).map(|node| node.name));
     match pool.target() {
         None => {
             let reason = Reason::NoConfiguration { pool: pool.name.to_owned() };
             decision.waiting = inputs.nodes.iter().map(|node| wait(node, reason.clone())).collect();
         }
-        Some(target) => fill(&mut decision, inputs, target),
+        Some(target) => fill(&mut decision, inputs, target, stopped),
     }
     decision.waiting.sort_by(|a, b| a.node.cmp(&b.node));
     decision
 }
 
-fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>) {
+/// Why no node of the pool may move, if so.
+fn stopped(inputs: &Inputs<'_>) -> Option<Reason> {
     let pool = inputs.pool;
-    let stopped = if pool.is_deleting() {
+    if pool.is_deleting() {
         Some(Reason::PoolDeleting { pool: pool.name.to_owned() })
     } else if pool.is_paused() {
         Some(Reason::PoolPaused { pool: pool.name.to_owned() })
     } else {
         quorum(inputs)
-    };
+    }
+}
+
+fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>, stopped: Option<Reason>) {
     let (mut broken, mut recalled, mut able) = (Vec::new(), Vec::new(), Vec::new());
     for node in inputs.nodes.iter().copied() {
         match standing(node, target, inputs.now) {
@@ -142,7 +151,7 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     in_order(&mut broken);
     in_order(&mut recalled);
     broken.append(&mut recalled);
-    let (free, room) = within_a_promise(broken, decision, inputs, target);
+    let (free, mut room) = within_a_promise(broken, decision, inputs, target);
     decision.chosen.extend(free.iter().map(|node| node.name));
     decision.candidates.extend(free.iter().map(|node| node.name));
 
@@ -159,11 +168,11 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     let (promised, mut able): (Vec<_>, Vec<_>) = able.into_iter().partition(|node| inputs.promised.is_open(node));
     let away: Vec<&NodeView<'_>> = inputs.nodes.iter().copied().filter(|node| node.is_away(target)).collect();
     let taken = away.len() + promised.len() + decision.fence.len();
-    let capacity = usize::try_from(max).unwrap_or(0).saturating_sub(taken).min(room);
+    let capacity = usize::try_from(max).unwrap_or(0).saturating_sub(taken);
     decision.chosen.extend(promised.iter().map(|node| node.name));
     decision.candidates.extend(promised.iter().map(|node| node.name));
-    if capacity > 0 {
-        decision.capacity = capacity;
+    if capacity.min(room.nodes) > 0 {
+        decision.capacity = capacity.min(room.nodes);
         able = eligible(able, decision, inputs);
         decision.candidates.extend(able.iter().map(|node| node.name));
     }
@@ -172,7 +181,12 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     // A broken node that still runs pods stops counting as available once it is given the target.
     let taken = free.iter().filter(|node| !node.is_unavailable()).count();
     in_order(&mut able);
-    let rest = able.split_off(capacity.saturating_sub(taken).min(able.len()));
+    let mut rest = able.split_off(capacity.saturating_sub(taken).min(able.len()));
+    let fitting = able.iter().take_while(|node| room.take(node)).count();
+    // Those that only the promise has no room for.
+    let crowded = able.split_off(fitting);
+    let crowd = crowded.len();
+    rest.splice(0..0, crowded);
     decision.chosen.extend(able.iter().map(|node| node.name));
 
     let since = |node: &&NodeView<'a>| Holder::new(node.name, since(node), inputs.now);
@@ -182,36 +196,30 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     // Whoever is away for longest is what people look for first.
     holders.sort_by(|a, b| b.seconds.cmp(&a.seconds).then_with(|| a.node.cmp(&b.node)));
     let used_by: Arc<[Holder]> = holders.into();
-    decision.waiting.extend(rest.into_iter().map(|node| {
+    let count = promise::MOST.saturating_sub(room.nodes);
+    decision.waiting.extend(rest.into_iter().enumerate().map(|(nth, node)| {
         let reason = match node.desired_config {
             Some(config) if node.is_under_way() => other_target(node, config, inputs.now),
+            _ if nth < crowd => Reason::OrdersInProgress { count },
             _ => Reason::Budget { max, used_by: Arc::clone(&used_by) },
         };
         wait(node, reason)
     }));
 }
 
-/// Of the nodes that need no budget those that a promise has room for, and how many more it has room for.
+/// Of the nodes that need no budget those that a promise has room for, and what room it has then.
 fn within_a_promise<'a>(
     nodes: Vec<&'a NodeView<'a>>,
     decision: &mut Decision<'a>,
     inputs: &Inputs<'a>,
     target: Target<'a>,
-) -> (Vec<&'a NodeView<'a>>, usize) {
-    let kept: BTreeSet<&str> = inputs.promised.kept(inputs.nodes, target).map(|(node, _)| node).collect();
-    let mut room = promise::MOST.saturating_sub(kept.len());
-    let (free, rest): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| {
-        let is_kept = kept.contains(node.name);
-        let fits = is_kept || room > 0;
-        room -= usize::from(fits && !is_kept);
-        fits
-    });
-    if !rest.is_empty() {
-        let used_by: Arc<[Holder]> = free.iter().map(|node| Holder::new(node.name, since(node), inputs.now)).collect();
-        let max = i64::try_from(promise::MOST).unwrap_or(i64::MAX);
-        let reason = Reason::Budget { max, used_by };
-        decision.waiting.extend(rest.iter().map(|node| wait(node, reason.clone())));
-    }
+) -> (Vec<&'a NodeView<'a>>, Room) {
+    let kept: BTreeMap<&str, &str> = inputs.promised.kept(inputs.nodes, target).collect();
+    let mut room = Room::beside(kept.iter().map(|(node, revision)| (*node, *revision)));
+    let (free, rest): (Vec<_>, Vec<_>) =
+        nodes.into_iter().partition(|node| kept.contains_key(node.name) || room.take(node));
+    let count = promise::MOST.saturating_sub(room.nodes);
+    decision.waiting.extend(rest.into_iter().map(|node| wait(node, Reason::OrdersInProgress { count })));
     (free, room)
 }
 
@@ -303,7 +311,8 @@ fn quorum(inputs: &Inputs<'_>) -> Option<Reason> {
     let still_moves = |node: &&NodeView<'_>| {
         !is_first && !partner.pool.is_paused() && partner.pool.target().is_some_and(|target| !node.is_targeted(target))
     };
-    let in_the_way = partner.nodes.iter().copied().filter(|node| node.is_unavailable() || still_moves(node));
+    let is_away = |node: &&NodeView<'_>| node.is_unavailable() || partner.promised.is_open(node);
+    let in_the_way = partner.nodes.iter().copied().filter(|node| is_away(node) || still_moves(node));
     let mut holders: Vec<Holder> = in_the_way.map(|node| Holder::new(node.name, since(node), inputs.now)).collect();
     holders.sort_by(|a, b| a.node.cmp(&b.node));
     (!holders.is_empty()).then(|| Reason::Quorum { pool: partner.pool.name.to_owned(), used_by: holders.into() })

@@ -67,37 +67,42 @@ pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
             patch.into_change(node)
         })
         .collect();
-    changes.extend(events(inputs, target).into_iter().map(|event| Change::Emit { event }));
+    changes.extend(deferral(inputs).map(|event| Change::Emit { event }));
     changes
 }
 
-/// The events that tell of a decision.
-fn events(inputs: &Inputs<'_>, target: Target<'_>) -> Vec<Event> {
-    let event = |reason: PoolEvent, message: String| Event {
+/// The event that tells of a node which comes last.
+fn deferral(inputs: &Inputs<'_>) -> Option<Event> {
+    let node = inputs.decision.deferred?;
+    Some(Event {
         about: Reference::pool(inputs.pool.name),
         is_warning: false,
-        reason: reason.as_str(),
-        message,
-    };
-    let mut events = Vec::new();
-    if let Some(node) = inputs.decision.deferred {
-        let message = format!("Node {node} runs the controllers; the other nodes of the pool are updated first");
-        events.push(event(PoolEvent::DeferringOperatorNodeUpdate, message));
-    }
+        reason: PoolEvent::DeferringOperatorNodeUpdate.as_str(),
+        message: format!("Node {node} runs the controllers; the other nodes of the pool are updated first"),
+        config: None,
+    })
+}
+
+/// The event that tells of the orders which were given: of those that were to be, not every one may have been.
+pub fn given(pool: PoolView<'_>, nodes: &[&str]) -> Option<Event> {
+    let target = pool.target()?;
     let (reason, image) = match target.image {
         None => (PoolEvent::SetDesiredConfig, String::new()),
         Some(image) => (PoolEvent::SetDesiredConfigAndOsImage, format!(" / Image: {image}")),
     };
     let config = target.config;
-    match inputs.decision.chosen.as_slice() {
-        [] => {}
-        [node] => events.push(event(reason, format!("Targeted node {node} to MachineConfig: {config}{image}"))),
-        nodes => {
-            let count = nodes.len();
-            events.push(event(reason, format!("Set target for {count} nodes to MachineConfig: {config}{image}")));
-        }
-    }
-    events
+    let message = match nodes {
+        [] => return None,
+        [node] => format!("Targeted node {node} to MachineConfig: {config}{image}"),
+        nodes => format!("Set target for {} nodes to MachineConfig: {config}{image}", nodes.len()),
+    };
+    Some(Event {
+        about: Reference::pool(pool.name),
+        is_warning: false,
+        reason: reason.as_str(),
+        message,
+        config: Some(config.to_owned()),
+    })
 }
 
 /// A merge patch of a node.

@@ -105,6 +105,11 @@ pub enum Reason {
         /// Who is, by name. Shared: thousands of nodes wait for the same few.
         used_by: Arc<[Holder]>,
     },
+    /// The budget has room for it, but as many orders as can be promised at a time are out.
+    OrdersInProgress {
+        /// How many are.
+        count: usize,
+    },
     /// The node is not healthy.
     NotReady {
         /// The condition that is not as it should be.
@@ -167,6 +172,7 @@ impl Reason {
             Reason::NoConfiguration { .. } => WaitingReason::NoConfiguration,
             Reason::InvalidMaxUnavailable { .. } => WaitingReason::InvalidMaxUnavailable,
             Reason::Budget { .. } => WaitingReason::Budget,
+            Reason::OrdersInProgress { .. } => WaitingReason::OrdersInProgress,
             Reason::NotReady { .. } => WaitingReason::NotReady,
             Reason::Cordoned => WaitingReason::Cordoned,
             Reason::OtherTargetInProgress { .. } => WaitingReason::OtherTargetInProgress,
@@ -186,6 +192,7 @@ impl Reason {
             Reason::Updating { .. } => UPDATING.to_owned(),
             Reason::DrainBlocked { blockers, .. } => format!("drain blocked by {blockers}"),
             Reason::Budget { max, .. } => format!("waits for its turn: budget {max} is used"),
+            Reason::OrdersInProgress { .. } => "waits for its turn: many nodes are ordered at once".to_owned(),
             Reason::NotReady { condition, status, .. } => format!("not ready: condition {condition} is {status}"),
             Reason::OtherTargetInProgress { config, .. } => format!("still on its way to {config}"),
             Reason::Quorum { pool, .. } => format!("keeps quorum: a node of pool {pool} is away"),
@@ -221,6 +228,9 @@ impl fmt::Display for Reason {
             Reason::Budget { max, used_by } => {
                 write!(f, "budget {max} used by ")?;
                 holders(used_by, f)
+            }
+            Reason::OrdersInProgress { count } => {
+                write!(f, "waits until some of the {count} nodes that were ordered before it have answered")
             }
             Reason::NotReady { condition, status, node } => {
                 write!(f, "not ready: condition {condition} is {status}")?;

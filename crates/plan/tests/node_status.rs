@@ -9,9 +9,10 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::SignedDuration;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_plan::change::Change;
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::{NodeView, Target};
-use seaworthy_plan::node_status::{Inputs, desired, differs, is_told, orphans};
+use seaworthy_plan::node_status::{Inputs, changes, desired, differs, is_told, orphans};
 use seaworthy_plan::waiting::Reason;
 use serde_json::json;
 use support::{NOW, annotate, node};
@@ -211,8 +212,8 @@ fn rows_d45_and_d46_only_what_differs_is_written() {
 fn one_whose_node_is_gone_is_an_orphan() {
     let [here, gone] = ["w1", "w2"].map(|name| node(name, "1/1R"));
     let objects = [&here, &gone].map(|node| made(node, &Given::default()));
-    let progress: Vec<&MachineConfigNode> = objects.iter().collect();
-    assert_eq!(orphans(&progress, &[NodeView::of(&here, None)]), ["w2"]);
+    let orphans = orphans(&objects, &[NodeView::of(&here, None)]);
+    assert_eq!(orphans, [&objects[1]]);
 }
 
 #[test]
@@ -232,4 +233,77 @@ fn what_others_wrote_stays() {
     let next = made(&node, &Given { old: Some(&object), ..Given::default() });
     assert_eq!(said(&next, "PinnedImageSetsDegraded"), ["True", "PullFailed", "m"]);
     assert_eq!(said(&next, "example.org/Audited"), ["True", "R", ""]);
+}
+
+#[test]
+fn only_what_is_ours_is_applied() {
+    let was = node("w1", "0/0R");
+    let mut old = made(&was, &Given::default());
+    old.metadata.generation = Some(1);
+    let mut status = serde_json::to_value(old.status.as_ref().unwrap()).unwrap();
+    let foreign = json!({"type": "PinnedImageSetsDegraded", "status": "True", "reason": "PullFailed", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let other = json!({"type": "example.org/Audited", "status": "True", "reason": "R", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let conditions = status["conditions"].as_array_mut().unwrap();
+    conditions.retain(|found| found["type"] != "PinnedImageSetsDegraded");
+    conditions[0]["observedGeneration"] = json!(4);
+    conditions.extend([foreign, other]);
+    status["pinnedImageSets"] = json!([{"name": "set", "desiredGeneration": 1}]);
+    status["irreconcilableChanges"] = json!([{"fieldPath": "spec.x", "diff": "d"}]);
+    old.status = serde_json::from_value(status).unwrap();
+
+    let next = made(&node("w1", "1/1R"), &Given { old: Some(&old), ..Given::default() });
+    let changes = changes(Some(&old), &next, false);
+    let [Change::Apply { .. }, Change::ApplyStatus { object }] = changes.as_slice() else { panic!("{changes:?}") };
+    let mut keys: Vec<&String> = object["status"].as_object().unwrap().keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["conditions", "configVersion", "observedGeneration"]);
+    let conditions = object["status"]["conditions"].as_array().unwrap();
+    let types: Vec<&str> = conditions.iter().filter_map(|found| found["type"].as_str()).collect();
+    assert_eq!(types.len(), 14, "{types:?}");
+    assert!(!types.contains(&"PinnedImageSetsDegraded") && !types.contains(&"example.org/Audited"), "{types:?}");
+    assert!(types.contains(&"PinnedImageSetsProgressing"), "made here, and nobody has touched it");
+    assert!(conditions.iter().all(|found| found.get("observedGeneration").is_none()));
+}
+
+#[test]
+fn another_owner_or_key_is_no_reason_to_write() {
+    let mut node = node("w1", "1/1R");
+    node.metadata.uid = Some("u1".to_owned());
+    let mut object = made(&node, &Given::default());
+    object.metadata.generation = Some(1);
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "u2"});
+    object.metadata.owner_references.as_mut().unwrap().insert(0, serde_json::from_value(other).unwrap());
+    let mut spec = serde_json::to_value(&object.spec).unwrap();
+    spec["later"] = json!("key");
+    object.spec = serde_json::from_value(spec).unwrap();
+    assert_eq!(differs(Some(&object), &made(&node, &Given { old: Some(&object), ..Given::default() })), (false, false));
+}
+
+#[test]
+fn what_the_api_would_refuse_is_not_copied_from_the_node() {
+    let mut node = node("w1", "0/0R");
+    annotate(&mut node, annotation::CURRENT_CONFIG, "Not A Name");
+    annotate(&mut node, annotation::DESIRED_CONFIG, &"x".repeat(300));
+    annotate(&mut node, annotation::CURRENT_IMAGE, "quay.io/os:latest");
+    annotate(&mut node, annotation::DESIRED_IMAGE, "");
+    let object = made(&node, &Given::default());
+    assert_eq!(object.spec.config_version.desired, "not-yet-set");
+    assert_eq!(object.spec.config_image, None);
+    let status = object.status.unwrap();
+    assert_eq!((status.config_version.unwrap().current, status.config_image), (None, None));
+}
+
+#[test]
+fn long_reason_fits_its_condition() {
+    let mut node = node("w1", "0/1R Degraded");
+    let long = "é".repeat(40_000);
+    annotate(&mut node, annotation::REASON, &long);
+    let reason = Reason::Failed { message: long };
+    let object = made(&node, &Given { waiting: Some(&reason), ..Given::default() });
+    for type_ in ["NodeDegraded", "Updated"] {
+        let [.., message] = said(&object, type_);
+        assert!(message.len() <= 32768 && message.ends_with('…'), "{}", message.len());
+    }
 }

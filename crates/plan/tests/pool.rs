@@ -60,7 +60,8 @@ impl Cluster {
         let status = decision.status.map(|status| json!({"status": status}));
         let tellings = decision.tellings.iter().flat_map(|telling| telling.changes());
         let (before, changes) = (decision.before, tellings.chain(decision.changes).collect::<Vec<_>>());
-        self.events.extend(decision.events.iter().map(|event| event.reason.to_owned()));
+        let given = seaworthy_plan::targeting::given(PoolView::of(&self.pool), &decision.report.chosen);
+        self.events.extend(decision.events.iter().chain(&given).map(|event| event.reason.to_owned()));
         self.unanswered = decision.report.chosen.iter().map(|name| (*name).to_owned()).collect();
         let mut count = 0;
         if let Some(status) = status {

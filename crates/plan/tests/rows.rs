@@ -347,15 +347,11 @@ fn targeting_is_told_in_one_event() {
         let members: Vec<&NodeView<'_>> = views.iter().collect();
         let boots = Boots::default();
         let decision = rollout::decide(&inputs(&pool, &members, &boots));
-        let inputs =
-            targeting::Inputs { pool: PoolView::of(&pool), nodes: &members, decision: &decision, topology: None };
-        let events: Vec<_> = targeting::changes(&inputs)
-            .into_iter()
-            .filter_map(|change| if let Change::Emit { event } = change { Some(event) } else { None })
-            .collect();
-        assert_eq!(events.len(), 1);
-        assert_eq!((events[0].reason, events[0].message.as_str()), ("SetDesiredConfig", message));
+        let event = targeting::given(PoolView::of(&pool), &decision.chosen).unwrap();
+        assert_eq!((event.reason, event.message.as_str()), ("SetDesiredConfig", message));
+        assert_eq!(event.config.as_deref(), Some("1"));
     }
+    assert_eq!(targeting::given(PoolView::of(&pool), &[]), None);
 }
 
 // === 107 to 116: status ===
@@ -572,7 +568,7 @@ fn row_119_an_arbiter_moves_when_no_master_is_away_or_about_to_be(
     let arbiter_views: Vec<NodeView<'_>> = arbiters.iter().map(|node| NodeView::of(node, None)).collect();
     let arbiter_members: Vec<&NodeView<'_>> = arbiter_views.iter().collect();
     let boots = Boots::default();
-    let partner = Partner { pool: PoolView::of(&master), nodes: &members };
+    let partner = Partner { pool: PoolView::of(&master), nodes: &members, promised: &support::NONE };
     let inputs = rollout::Inputs { partner: Some(partner), ..inputs(&arbiter, &arbiter_members, &boots) };
     let decided = owned(&rollout::decide(&inputs));
     assert_eq!(decided.chosen, chosen);
@@ -596,7 +592,7 @@ fn row_119_masters_wait_for_an_arbiter_that_is_away() {
         let arbiters = [node("a0", text)];
         let arbiter_views: Vec<NodeView<'_>> = arbiters.iter().map(|node| NodeView::of(node, None)).collect();
         let arbiter_members: Vec<&NodeView<'_>> = arbiter_views.iter().collect();
-        let partner = Partner { pool: PoolView::of(&arbiter), nodes: &arbiter_members };
+        let partner = Partner { pool: PoolView::of(&arbiter), nodes: &arbiter_members, promised: &support::NONE };
         let inputs = rollout::Inputs { partner: Some(partner), ..inputs(&master, &members, &boots) };
         assert_eq!(rollout::decide(&inputs).chosen.len(), chosen, "{text}");
     }
@@ -646,4 +642,28 @@ fn however_many_nodes_fail_their_pool_can_say_so() {
     let status = serde_json::to_string(&pool_status::status(&inputs).unwrap()).unwrap();
     assert!(status.len() < 100_000, "{}", status.len());
     assert!(status.contains("Node n0 is reporting") && status.contains(" more"), "{status}");
+}
+
+#[test]
+fn pool_whose_selector_cannot_be_read_says_which_expression() {
+    let selector =
+        json!({"nodeSelector": {"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]}});
+    for target in ["1", ""] {
+        let pool = pool("infra", target, selector.clone());
+        let status = status(&pool, &[]);
+        let said = |type_: &str| {
+            let found = status.conditions.iter().flatten().find(|found| found.type_.as_deref() == Some(type_)).unwrap();
+            let text = |text: &Option<String>| text.clone().unwrap();
+            (text(&found.status), text(&found.reason), text(&found.message))
+        };
+        let message = "spec.nodeSelector cannot be read, so the pool has no nodes: label selector, key \"zone\": \
+            operator \"Near\"; accepted are In, NotIn, Exists, DoesNotExist";
+        for (type_, is) in [("Updated", "False"), ("Degraded", "True")] {
+            assert_eq!(said(type_), (is.to_owned(), "InvalidNodeSelector".to_owned(), message.to_owned()));
+        }
+        assert_eq!(said("Updating").0, "False");
+        assert_eq!(status.configuration, None, "nothing was reached");
+    }
+    let sound = pool("infra", "1", json!({}));
+    assert!(support::status(&sound, &[]).configuration.is_some());
 }

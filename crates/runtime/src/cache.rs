@@ -1,11 +1,13 @@
 //! What the API holds of one kind, as this process knows it: one watch per kind, shared by every controller.
 //!
-//! - A cache never goes back: an event older than what is held is passed over. So a controller that hands in the answer
-//!   to its own write ([`Cache::wrote`]) never decides on the state before it.
+//! - A cache does not go back while a watch goes on: an event older than what is held is passed over. So a controller that
+//!   hands in the answer to its own write ([`Cache::wrote`]) never decides on the state before it.
+//! - A new list is the truth, older or not: a server may have been restored from a backup. Only what was written while the
+//!   list was being made may be ahead of it.
 //! - Listeners are told while the change is made, with the object before and after it; they only mark what is to be looked
 //!   at again, so nothing is buffered for them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -16,6 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::checked::Checked;
+use crate::holdings::Holdings;
 
 /// Names an object among those of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,23 +65,11 @@ type Slim<K> = Box<dyn Fn(&mut K) + Send + Sync>;
 
 /// All objects of one kind.
 pub struct Cache<K> {
-    state: RwLock<State<K>>,
+    state: RwLock<Holdings<K>>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: watch::Sender<bool>,
     slim: Slim<K>,
 }
-
-struct State<K> {
-    objects: BTreeMap<Key, Arc<K>>,
-    /// The list under way, until it is whole.
-    listed: Option<BTreeMap<Key, Arc<K>>>,
-    /// The identities of objects that are gone, the latest last: the answer to a write of ours may come after the watch has
-    /// told that its object is gone, and must not bring it back.
-    gone: VecDeque<String>,
-}
-
-/// How many identities are remembered: many times what can be written at a time.
-const REMEMBERED: usize = 4096;
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
@@ -90,7 +81,7 @@ impl<K> Cache<K> {
     /// `slim` takes from every object what nobody here reads.
     pub fn slimmed(slim: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         Cache {
-            state: RwLock::new(State { objects: BTreeMap::new(), listed: None, gone: VecDeque::new() }),
+            state: RwLock::default(),
             listeners: RwLock::new(Vec::new()),
             synced: watch::Sender::new(false),
             slim: Box::new(slim),
@@ -143,7 +134,7 @@ impl<K: Resource> Cache<K> {
     /// Takes in the answer to a write of ours, ahead of the watch.
     pub fn wrote(&self, mut object: K) {
         self.strip(&mut object);
-        self.change(|state| if state.is_gone(&object) { None } else { state.apply(object) }.into_iter().collect());
+        self.change(|state| state.wrote(object).into_iter().collect());
     }
 
     /// Takes in what the watch says.
@@ -153,14 +144,14 @@ impl<K: Resource> Cache<K> {
             watcher::Event::Apply(object) => state.apply(object).into_iter().collect(),
             watcher::Event::Delete(object) => state.delete(&object).into_iter().collect(),
             watcher::Event::Init => {
-                state.listed = Some(BTreeMap::new());
+                state.begin_list();
                 Vec::new()
             }
             watcher::Event::InitApply(object) => {
-                state.listed.get_or_insert_default().insert(Key::of(&object), Arc::new(object));
+                state.list(object);
                 Vec::new()
             }
-            watcher::Event::InitDone => state.replace(),
+            watcher::Event::InitDone => state.end_list(),
         });
         if is_whole {
             self.synced.send_replace(true);
@@ -173,7 +164,7 @@ impl<K: Resource> Cache<K> {
         (self.slim)(object);
     }
 
-    fn change(&self, change: impl FnOnce(&mut State<K>) -> Vec<Delta<K>>) {
+    fn change(&self, change: impl FnOnce(&mut Holdings<K>) -> Vec<Delta<K>>) {
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         let deltas = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         for delta in &deltas {
@@ -237,68 +228,6 @@ where
     }
 }
 
-// === impl State ===
-
-impl<K: Resource> State<K> {
-    fn apply(&mut self, object: K) -> Option<Delta<K>> {
-        let key = Key::of(&object);
-        let before = self.objects.get(&key).cloned();
-        if before.as_deref().is_some_and(|before| revision(before) >= revision(&object)) {
-            return None;
-        }
-        let after = Arc::new(object);
-        self.objects.insert(key, Arc::clone(&after));
-        Some(Delta { before, after: Some(after) })
-    }
-
-    fn is_gone(&self, object: &K) -> bool {
-        let is_held = self.objects.get(&Key::of(object)).is_some_and(|held| held.meta().uid == object.meta().uid);
-        !is_held && object.meta().uid.as_ref().is_some_and(|uid| self.gone.contains(uid))
-    }
-
-    fn forget(&mut self, object: &K) {
-        self.gone.extend(object.meta().uid.clone());
-        let surplus = self.gone.len().saturating_sub(REMEMBERED);
-        self.gone.drain(..surplus);
-    }
-
-    fn delete(&mut self, object: &K) -> Option<Delta<K>> {
-        self.forget(object);
-        let key = Key::of(object);
-        // Held is newer where the object was made again before we heard of its end.
-        if self.objects.get(&key).is_none_or(|held| revision(&**held) > revision(object)) {
-            return None;
-        }
-        let before = self.objects.remove(&key);
-        Some(Delta { before, after: None })
-    }
-
-    fn replace(&mut self) -> Vec<Delta<K>> {
-        let Some(listed) = self.listed.take() else { return Vec::new() };
-        let gone: Vec<Key> = self.objects.keys().filter(|key| !listed.contains_key(*key)).cloned().collect();
-        for held in gone.iter().filter_map(|key| self.objects.get(key).cloned()).collect::<Vec<_>>() {
-            self.forget(&held);
-        }
-        let mut deltas: Vec<Delta<K>> =
-            gone.iter().map(|key| Delta { before: self.objects.remove(key), after: None }).collect();
-        for (key, after) in listed {
-            let before = self.objects.get(&key).cloned();
-            if before.as_deref().is_some_and(|before| revision(before) >= revision(&*after)) {
-                continue;
-            }
-            self.objects.insert(key, Arc::clone(&after));
-            deltas.push(Delta { before, after: Some(after) });
-        }
-        deltas
-    }
-}
-
-/// The revision as a number, so that later is greater. Kubernetes promises that since 1.35; before it was so as well.
-/// What is no number counts as newest: it is taken in rather than missed.
-fn revision<K: Resource>(object: &K) -> u64 {
-    object.meta().resource_version.as_deref().map_or(u64::MAX, |text| text.parse().unwrap_or(u64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -308,6 +237,7 @@ mod tests {
     use watcher::Event;
 
     use super::*;
+    use crate::holdings::revision;
 
     fn map(name: &str, revision: u64) -> ConfigMap {
         ConfigMap {
@@ -322,7 +252,7 @@ mod tests {
     }
 
     fn held(cache: &Cache<ConfigMap>) -> Vec<(String, u64)> {
-        cache.all().iter().map(|object| (object.name_any(), revision(&**object))).collect()
+        cache.all().iter().map(|object| (object.name_any(), revision(&**object).unwrap())).collect()
     }
 
     fn listed(objects: impl IntoIterator<Item = ConfigMap>) -> Cache<ConfigMap> {
@@ -345,13 +275,73 @@ mod tests {
         assert_eq!(held(&cache), [("a".to_owned(), 1)]);
     }
 
+    fn with_uid(revision: u64, uid: &str) -> ConfigMap {
+        let mut object = map("a", revision);
+        object.metadata.uid = Some(uid.to_owned());
+        object
+    }
+
+    fn relist(cache: &Cache<ConfigMap>, objects: impl IntoIterator<Item = ConfigMap>) {
+        cache.follow(Event::Init);
+        objects.into_iter().for_each(|object| cache.follow(Event::InitApply(object)));
+        cache.follow(Event::InitDone);
+    }
+
     #[test]
-    fn late_answer_to_a_write_does_not_bring_back_what_is_gone() {
-        let with_uid = |revision, uid: &str| {
-            let mut object = map("a", revision);
-            object.metadata.uid = Some(uid.to_owned());
+    fn list_of_a_restored_server_is_the_truth() {
+        let cache = listed([map("a", 8), map("b", 5)]);
+        cache.wrote(map("a", 9));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&heard);
+        cache.listen(move |delta| told.lock().unwrap().extend(delta.after.as_deref().and_then(revision)));
+        heard.lock().unwrap().clear();
+        relist(&cache, [map("a", 3), map("b", 5)]);
+        assert_eq!(held(&cache), [("a".to_owned(), 3), ("b".to_owned(), 5)]);
+        assert_eq!(*heard.lock().unwrap(), [3], "what is as it was is not told");
+        cache.follow(Event::Apply(map("a", 4)));
+        assert_eq!(held(&cache)[0], ("a".to_owned(), 4), "it goes on from there");
+        cache.follow(Event::Apply(map("a", 2)));
+        assert_eq!(held(&cache)[0], ("a".to_owned(), 4), "a late event changes nothing");
+    }
+
+    #[test]
+    fn listed_object_with_another_identity_takes_the_place_of_what_is_held() {
+        let cache = listed([with_uid(7, "first")]);
+        relist(&cache, [with_uid(7, "second")]);
+        assert_eq!(cache.all()[0].metadata.uid.as_deref(), Some("second"));
+        relist(&cache, [with_uid(5, "first")]);
+        assert_eq!(cache.all()[0].metadata.uid.as_deref(), Some("first"));
+        assert_eq!(held(&cache), [("a".to_owned(), 5)]);
+    }
+
+    #[test]
+    fn revisions_that_are_no_numbers_are_the_same_or_not() {
+        let named = |revision: &str, uid: &str| {
+            let mut object = with_uid(0, uid);
+            object.metadata.resource_version = Some(revision.to_owned());
             object
         };
+        let shown = |cache: &Cache<ConfigMap>| -> Vec<String> {
+            cache.all().iter().filter_map(|object| object.metadata.resource_version.clone()).collect()
+        };
+        let cache = listed([named("x", "first")]);
+        let count = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&count);
+        cache.listen(move |_| *counted.lock().unwrap() += 1);
+        cache.follow(Event::Apply(named("x", "first")));
+        assert_eq!(*count.lock().unwrap(), 1, "the same is no news");
+        cache.follow(Event::Apply(named("a", "first")));
+        assert_eq!(shown(&cache), ["a"]);
+        relist(&cache, [named("b", "first")]);
+        assert_eq!(shown(&cache), ["b"]);
+        cache.follow(Event::Delete(named("c", "other")));
+        assert_eq!(shown(&cache), ["b"], "that was another one");
+        cache.follow(Event::Delete(named("c", "first")));
+        assert_eq!(shown(&cache), [""; 0]);
+    }
+
+    #[test]
+    fn late_answer_to_a_write_does_not_bring_back_what_is_gone() {
         let cache = listed([with_uid(1, "first")]);
         cache.follow(Event::Delete(with_uid(5, "first")));
         cache.wrote(with_uid(4, "first"));

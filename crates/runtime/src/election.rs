@@ -91,7 +91,8 @@ impl Election {
         let lapse = lease.duration.unwrap_or(self.terms.duration);
         let is_mine = lease.holder == self.identity;
         if is_mine || lease.holder.is_empty() || now.duration_since(since) >= lapse {
-            let transitions = lease.transitions + i32::from(!is_mine);
+            // Anybody may have written the count; it must not keep the lease from changing hands.
+            let transitions = lease.transitions.saturating_add(i32::from(!is_mine));
             return Step::Write { revision: lease.revision, transitions, takes: !is_mine };
         }
         Step::Wait
@@ -149,6 +150,14 @@ mod tests {
     fn lease_that_was_given_back_is_taken_at_once() {
         let mut election = Election::new("me", Terms::default());
         assert_eq!(election.look(seen("", "1"), Instant::now()), takes("1"));
+    }
+
+    #[test]
+    fn lease_with_the_greatest_count_changes_hands_all_the_same() {
+        let mut election = Election::new("me", Terms::default());
+        let lease = seen("", "1").map(|lease| Seen { transitions: i32::MAX, ..lease });
+        let step = election.look(lease, Instant::now());
+        assert_eq!(step, Step::Write { revision: "1".to_owned(), transitions: i32::MAX, takes: true });
     }
 
     #[test]

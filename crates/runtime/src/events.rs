@@ -1,22 +1,28 @@
 //! Events: what happened, told once, on the object it happened to.
 //!
-//! A decision says what happened, on transitions only; kube's recorder counts what has the same reason instead of writing
-//! it again, and leaves the sentence as it was. What follows soon is not even counted: waves of a roll-out would say the same
-//! many times a second. An Event that cannot be written is logged and forgotten: it never holds up the work.
+//! A decision says what happened, on transitions only; kube's recorder counts what has the same reason and is of the same
+//! configuration instead of writing it again, and leaves the sentence as it was. What follows soon is not even counted:
+//! waves of a roll-out would say the same many times a second. An Event that cannot be written is tried a few times, then
+//! logged and forgotten: it never holds up the work for long.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::leadership::Leadership;
 
 /// How long the same thing about the same object is not told again.
 const REPEAT: Duration = Duration::from_secs(10);
+/// The waits before an event is tried again.
+const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+/// How long one try may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How serious an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +38,28 @@ pub enum Gravity {
 pub struct Events {
     recorder: Recorder,
     leadership: Leadership,
-    /// What was told lately: of which object, and the reason.
-    told: Arc<Mutex<BTreeMap<[String; 2], Instant>>>,
+    told: Arc<Mutex<Told>>,
+}
+
+/// What was told lately: of which object, the reason, and what else it is about.
+#[derive(Default)]
+struct Told(BTreeMap<[String; 3], Instant>);
+
+impl Told {
+    /// Whether this was not told a moment ago; from now on it was.
+    fn claim(&mut self, said: &[String; 3]) -> bool {
+        self.0.retain(|_, since| since.elapsed() < REPEAT);
+        let is_new = !self.0.contains_key(said);
+        if is_new {
+            self.0.insert(said.clone(), Instant::now());
+        }
+        is_new
+    }
+
+    /// It was not told after all.
+    fn release(&mut self, said: &[String; 3]) {
+        self.0.remove(said);
+    }
 }
 
 impl Events {
@@ -46,17 +72,6 @@ impl Events {
         }
     }
 
-    /// Whether this was not told a moment ago; from now on it was.
-    fn is_new(&self, said: [String; 2]) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.retain(|_, since| since.elapsed() < REPEAT);
-        if told.contains_key(&said) {
-            return false;
-        }
-        told.insert(said, Instant::now());
-        true
-    }
-
     /// Tells what happened to `object`.
     pub async fn tell<K: Resource<DynamicType = ()>>(
         &self,
@@ -65,9 +80,23 @@ impl Events {
         reason: &str,
         message: impl Into<String>,
     ) {
+        self.tell_of(object, gravity, reason, None, message).await;
+    }
+
+    /// Tells what happened to `object` with something else. The same with another one is another event.
+    pub async fn tell_of<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        gravity: Gravity,
+        reason: &str,
+        with: Option<ObjectReference>,
+        message: impl Into<String>,
+    ) {
         let about = object.object_ref(&());
         let uid = about.uid.clone().or_else(|| about.name.clone()).unwrap_or_default();
-        if !self.leadership.holds() || !self.is_new([uid, reason.to_owned()]) {
+        let other = with.as_ref().and_then(|with| with.name.clone()).unwrap_or_default();
+        let said = [uid, reason.to_owned(), other];
+        if !self.leadership.holds() || !self.told().claim(&said) {
             return;
         }
         let event = Event {
@@ -78,12 +107,47 @@ impl Events {
             reason: reason.to_owned(),
             note: Some(shorten(message.into())),
             action: reason.to_owned(),
-            secondary: None,
+            secondary: with,
         };
-        if let Err(error) = self.recorder.publish(&event, &about).await {
-            tracing::debug!(reason, %error, "an event could not be written");
+        if let Err(error) = retried(|| self.publish(&event, &about)).await {
+            self.told().release(&said);
+            tracing::warn!(reason, object = about.name, error = error.what, "an event could not be written");
         }
     }
+
+    async fn publish(&self, event: &Event, about: &ObjectReference) -> Result<(), Unpublished> {
+        match timeout(PATIENCE, self.recorder.publish(event, about)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                // What was refused for what it is will be refused again.
+                let is_final = matches!(&error, kube::Error::Api(status) if (400..429).contains(&status.code));
+                Err(Unpublished { what: error.to_string(), is_final })
+            }
+            Err(_) => Err(Unpublished { what: format!("no answer within {} s", PATIENCE.as_secs()), is_final: false }),
+        }
+    }
+
+    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why an event was not written.
+#[derive(Debug)]
+struct Unpublished {
+    what: String,
+    is_final: bool,
+}
+
+/// Tries a few times, with waits in between.
+async fn retried<F: Future<Output = Result<(), Unpublished>>>(publish: impl Fn() -> F) -> Result<(), Unpublished> {
+    for wait in RETRIES {
+        match publish().await {
+            Err(error) if !error.is_final => sleep(wait).await,
+            result => return result,
+        }
+    }
+    publish().await
 }
 
 /// The API server refuses longer notes.
@@ -111,5 +175,48 @@ mod tests {
         assert_eq!(shorten(short.clone()), short);
         let cut = shorten("é".repeat(2000));
         assert!(cut.len() <= LONGEST_NOTE && cut.ends_with('…'));
+    }
+
+    fn said(config: &str) -> [String; 3] {
+        ["pool", "Completed", config].map(str::to_owned)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn same_is_not_told_again_soon_and_another_configuration_is() {
+        let mut told = Told::default();
+        assert!(told.claim(&said("a")));
+        assert!(!told.claim(&said("a")));
+        assert!(told.claim(&said("b")), "a second configuration was completed");
+        tokio::time::advance(REPEAT).await;
+        assert!(told.claim(&said("a")));
+        assert_eq!(told.0.len(), 1, "what was told long ago is forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_told_is_told_the_next_time() {
+        let mut told = Told::default();
+        assert!(told.claim(&said("a")));
+        told.release(&said("a"));
+        assert!(told.claim(&said("a")));
+    }
+
+    /// How often an event is tried that fails so many times.
+    async fn tries(failures: usize, is_final: bool) -> (usize, bool) {
+        let count = std::cell::Cell::new(0);
+        let publish = || {
+            count.set(count.get() + 1);
+            let fails = count.get() <= failures;
+            async move { if fails { Err(Unpublished { what: String::new(), is_final }) } else { Ok(()) } }
+        };
+        let is_told = retried(publish).await.is_ok();
+        (count.get(), is_told)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn event_is_tried_a_few_times_unless_it_is_refused_for_what_it_is() {
+        assert_eq!(tries(0, false).await, (1, true));
+        assert_eq!(tries(2, false).await, (3, true));
+        assert_eq!(tries(9, false).await, (3, false));
+        assert_eq!(tries(9, true).await, (1, false));
     }
 }

@@ -13,6 +13,7 @@ pub mod cache;
 pub mod checked;
 pub mod election;
 pub mod events;
+mod holdings;
 pub mod leadership;
 pub mod metrics;
 pub mod queue;

@@ -3,8 +3,8 @@
 //! A key is in the queue once, however often it is marked. One that fails comes back later and later; one that is marked
 //! while it is being looked at is looked at again. Time is tokio's, so a test can hold it.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -27,16 +27,72 @@ pub struct Queue<Key> {
 
 #[derive(Debug)]
 struct State<Key> {
-    due: BTreeMap<Key, Instant>,
+    due: Timetable<Key>,
     failures: BTreeMap<Key, u32>,
     /// No sooner than this, whoever marks the key: a busy pool is decided on at a bounded rate.
-    not_before: BTreeMap<Key, Instant>,
+    not_before: Timetable<Key>,
+}
+
+/// Keys, each with a time; found by either.
+#[derive(Debug)]
+struct Timetable<Key> {
+    times: BTreeMap<Arc<Key>, Instant>,
+    /// The same by time, so that the earliest of many is not searched for.
+    keys: BTreeSet<(Instant, Arc<Key>)>,
+}
+
+impl<Key: Ord> Timetable<Key> {
+    fn get(&self, key: &Key) -> Option<Instant> {
+        self.times.get(key).copied()
+    }
+
+    fn set(&mut self, key: Key, time: Instant) {
+        self.remove(&key);
+        let key = Arc::new(key);
+        self.keys.insert((time, Arc::clone(&key)));
+        self.times.insert(key, time);
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Arc<Key>> {
+        let (key, time) = self.times.remove_entry(key)?;
+        self.keys.remove(&(time, Arc::clone(&key)));
+        Some(key)
+    }
+
+    fn first(&self) -> Option<(Instant, Arc<Key>)> {
+        self.keys.first().cloned()
+    }
+
+    /// Drops what is over by now.
+    fn pass(&mut self, now: Instant) {
+        while let Some((_, key)) = self.first().filter(|(time, _)| *time <= now) {
+            self.remove(&key);
+        }
+    }
+}
+
+impl<Key> Default for Timetable<Key> {
+    fn default() -> Self {
+        Timetable { times: BTreeMap::new(), keys: BTreeSet::new() }
+    }
 }
 
 impl<Key> Default for Queue<Key> {
     fn default() -> Self {
-        let state = State { due: BTreeMap::new(), failures: BTreeMap::new(), not_before: BTreeMap::new() };
+        let state = State { due: Timetable::default(), failures: BTreeMap::new(), not_before: Timetable::default() };
         Queue { state: Mutex::new(state), changed: Notify::new() }
+    }
+}
+
+impl<Key: Ord + Clone> State<Key> {
+    /// Whatever is asked of this key waits until then. What others waited for and is over is forgotten, so that keys which
+    /// are gone for good leave nothing behind.
+    fn rest_until(&mut self, key: &Key, floor: Instant) {
+        self.not_before.pass(Instant::now());
+        self.not_before.set(key.clone(), floor);
+        if self.due.get(key).is_some_and(|due| due < floor) {
+            self.due.set(key.clone(), floor);
+        }
     }
 }
 
@@ -53,9 +109,10 @@ impl<Key: Ord + Clone> Queue<Key> {
 
     fn mark_at(&self, key: Key, time: Instant) {
         self.with(|state| {
-            let floor = state.not_before.get(&key).copied().unwrap_or(time);
-            let time = time.max(floor);
-            state.due.entry(key).and_modify(|due| *due = (*due).min(time)).or_insert(time);
+            let time = state.not_before.get(&key).map_or(time, |floor| floor.max(time));
+            if state.due.get(&key).is_none_or(|due| due > time) {
+                state.due.set(key, time);
+            }
         });
         self.changed.notify_one();
     }
@@ -64,16 +121,15 @@ impl<Key: Ord + Clone> Queue<Key> {
     pub async fn next(&self) -> Key {
         loop {
             let next = self.with(|state| {
-                let (key, due) = state.due.iter().min_by_key(|(_, due)| **due)?;
-                if *due > Instant::now() {
-                    return Some(Err(*due));
+                let (due, key) = state.due.first()?;
+                if due > Instant::now() {
+                    return Some(Err(due));
                 }
-                let key = key.clone();
                 state.due.remove(&key);
                 Some(Ok(key))
             });
             match next {
-                Some(Ok(key)) => return key,
+                Some(Ok(key)) => return Arc::unwrap_or_clone(key),
                 Some(Err(due)) => tokio::select! {
                     () = sleep_until(due) => {}
                     () = self.changed.notified() => {}
@@ -89,12 +145,8 @@ impl<Key: Ord + Clone> Queue<Key> {
             state.failures.remove(key);
             if rest.is_zero() {
                 state.not_before.remove(key);
-                return;
-            }
-            let floor = Instant::now() + rest;
-            state.not_before.insert(key.clone(), floor);
-            if let Some(due) = state.due.get_mut(key) {
-                *due = (*due).max(floor);
+            } else {
+                state.rest_until(key, Instant::now() + rest);
             }
         });
     }
@@ -104,29 +156,17 @@ impl<Key: Ord + Clone> Queue<Key> {
         let wait = self.with(|state| {
             let failures = state.failures.entry(key.clone()).or_default();
             let wait = FIRST_RETRY.saturating_mul(1 << (*failures).min(16)).min(LAST_RETRY);
-            *failures += 1;
-            let floor = Instant::now() + wait.min(LEAST_RETRY);
-            state.not_before.insert(key.clone(), floor);
-            if let Some(due) = state.due.get_mut(&key) {
-                *due = (*due).max(floor);
-            }
+            *failures = failures.saturating_add(1);
+            state.rest_until(&key, Instant::now() + wait.min(LEAST_RETRY));
             wait
         });
         self.mark_after(key, wait);
         wait
     }
 
-    /// Forgets what is gone for good.
-    pub fn forget(&self, key: &Key) {
-        self.with(|state| {
-            state.failures.remove(key);
-            state.not_before.remove(key);
-        });
-    }
-
     /// How many keys wait.
     pub fn depth(&self) -> usize {
-        self.with(|state| state.due.len())
+        self.with(|state| state.due.times.len())
     }
 
     fn with<T>(&self, with: impl FnOnce(&mut State<Key>) -> T) -> T {
@@ -205,5 +245,37 @@ mod tests {
         queue.mark_after("soon", Duration::from_secs(3));
         assert_eq!(queue.next().await, "soon");
         assert_eq!(queue.next().await, "late");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_never_come_again_leave_nothing_behind() {
+        let queue = Queue::default();
+        for key in 0..1000 {
+            queue.mark(key);
+            assert_eq!(queue.next().await, key);
+            queue.done(&key, Duration::from_millis(20));
+            tokio::time::advance(Duration::from_millis(30)).await;
+        }
+        let held =
+            queue.with(|state| (state.not_before.times.len(), state.not_before.keys.len(), state.failures.len()));
+        assert_eq!(held, (1, 1, 0));
+        assert_eq!(queue.depth(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_keys_come_in_the_order_of_their_times_and_each_once() {
+        let queue = Queue::default();
+        // Marked at one time, then moved to an earlier one, in another order.
+        for key in 0..500_u64 {
+            queue.mark_after(key, Duration::from_secs(1000));
+            queue.mark_after(key, Duration::from_secs(1 + (key * 7919) % 500));
+        }
+        let mut came = Vec::new();
+        for _ in 0..500 {
+            came.push((queue.next().await * 7919) % 500);
+        }
+        assert_eq!(came, (0..500).collect::<Vec<_>>());
+        assert_eq!(queue.next().now_or_never(), None);
+        assert!(queue.with(|state| state.due.keys.is_empty()));
     }
 }

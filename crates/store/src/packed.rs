@@ -21,13 +21,18 @@ pub(crate) enum Packed {
 
 impl Packed {
     /// The bytes to serve.
+    ///
+    /// # Panics
+    ///
+    /// If the memory of this process has gone bad. Whoever was given an empty or a shorter body would take it for the
+    /// object, and might write it back; the body on disk is whole, and a new start reads it from there.
     pub(crate) fn bytes(&self) -> Bytes {
         match self {
             Packed::Plain(bytes) => bytes.clone(),
-            // What was packed by this process and lay in its memory since cannot be malformed.
-            Packed::Delta { delta, length, model } => {
-                decompress_with_dict(delta, *length, model).unwrap_or_default().into()
-            }
+            Packed::Delta { delta, length, model } => match unpack(delta, *length, model) {
+                Ok(bytes) => bytes,
+                Err(reason) => panic!("a body cannot be unpacked: {reason}; the memory of this process is damaged"),
+            },
         }
     }
 
@@ -45,6 +50,14 @@ impl Packed {
             Packed::Plain(bytes) => bytes.len(),
             Packed::Delta { delta, .. } => delta.len(),
         }
+    }
+}
+
+fn unpack(delta: &[u8], length: usize, model: &[u8]) -> Result<Bytes, String> {
+    let bytes = decompress_with_dict(delta, length, model).map_err(|error| error.to_string())?;
+    match bytes.len() == length {
+        true => Ok(bytes.into()),
+        false => Err(format!("it has {} bytes and should have {length}", bytes.len())),
     }
 }
 
@@ -124,6 +137,23 @@ mod tests {
             assert_eq!(packed.len(), body.len());
             assert!(packed.weight() < 64, "{} of {}", packed.weight(), packed.len());
         }
+    }
+
+    #[test]
+    fn damaged_body_is_never_taken_for_another() {
+        let mut packer = Packer::default();
+        let packed = packer.pack(&Arc::from("core/nodes"), body(1, "some longer text of which there is much; "));
+        let Packed::Delta { delta, length, model } = packed else { panic!("it does not pack") };
+        assert!(unpack(&delta, length, &model).is_ok());
+        assert!(unpack(&delta[..delta.len() / 2], length, &model).is_err());
+        assert!(unpack(&delta, length + 1, &model).unwrap_err().contains("should have"));
+        assert!(unpack(&delta, length, &[]).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "a body cannot be unpacked")]
+    fn damaged_body_is_not_served_as_nothing() {
+        Packed::Delta { delta: Arc::from(&b"\xff"[..]), length: 900, model: Arc::from(&b"model"[..]) }.bytes();
     }
 
     #[test]

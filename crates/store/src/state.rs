@@ -168,8 +168,7 @@ impl State {
         }
         self.resource(&event.record.key.resource).feed.push(event.clone());
         self.all.push(event);
-        // One event always stays, however large: else its watchers would be cut off before they could read it.
-        while self.all.len() > 1 && (self.all.len() > self.limits.events || self.weight > self.limits.bytes) {
+        while self.limits.is_exceeded(self.all.len(), self.weight) {
             self.forget_oldest();
         }
     }

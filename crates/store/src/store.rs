@@ -17,19 +17,36 @@ use crate::{
 };
 
 /// How much history is kept in memory, over all resources. The oldest events go first.
+///
+/// Bytes are those of superseded and deleted bodies as they are kept, and of the events themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// At most so many events.
     pub events: usize,
-    /// At most so many bytes: superseded and deleted bodies as they are kept, and the events themselves.
+    /// Not more bytes than this, as long as that leaves `fewest` events.
     pub bytes: usize,
+    /// So many events are kept although they have more bytes than that: a few large bodies must not take from all watchers
+    /// the time that they have to catch up.
+    pub fewest: usize,
+    /// Never more bytes than this, however few events that leaves.
+    pub most_bytes: usize,
+}
+
+impl Window {
+    /// Whether so many events of so many bytes are more than are kept.
+    pub(crate) fn is_exceeded(&self, events: usize, bytes: usize) -> bool {
+        // One event always stays, however large: else its watchers would be cut off before they could read it.
+        let is_too_large = bytes > self.most_bytes || (bytes > self.bytes && events > self.fewest);
+        events > 1 && (events > self.events || is_too_large)
+    }
 }
 
 impl Default for Window {
     /// Room for ten thousand updates of objects of five kilobytes, some seconds of full load and hours of a quiet day,
-    /// at a tenth of what the whole server may use.
+    /// at a tenth of what the whole server may use. Of bodies that are too large to be packed, such as rendered
+    /// MachineConfigs of a quarter of a mebibyte, all that a busy minute makes.
     fn default() -> Self {
-        Window { events: 1 << 16, bytes: 8 << 20 }
+        Window { events: 1 << 16, bytes: 8 << 20, fewest: 256, most_bytes: 64 << 20 }
     }
 }
 

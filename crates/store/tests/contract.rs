@@ -15,6 +15,14 @@ use seaworthy_store::{
     Tags, WatchError, Window,
 };
 
+const UNBOUNDED: Window = Window { events: usize::MAX, bytes: usize::MAX, fewest: 1, most_bytes: usize::MAX };
+
+/// How many of the latest events a watcher may still ask for.
+fn kept(store: &Store) -> u64 {
+    (0..store.revision()).take_while(|back| store.watch("core/pods", store.revision() - back - 1).is_ok()).count()
+        as u64
+}
+
 fn row(revision: u64, name: &str, text: &'static str) -> Row {
     Row {
         revision,
@@ -277,7 +285,7 @@ async fn progress_passes_by_the_events_of_others_but_not_ones_own(
 async fn a_watcher_that_fell_behind_is_cut_off_and_others_are_not(
     #[values(Place::disk(), Place::memory())] place: Place,
 ) {
-    let store = place.store_with(Window { events: 3, bytes: usize::MAX });
+    let store = place.store_with(Window { events: 3, ..UNBOUNDED });
     let node = Key::new("core/nodes", "", "n");
     let (mut slow, mut idle) = (store.watch("core/pods", 0).unwrap(), store.watch("core/nodes", 0).unwrap());
     let mut quick = store.watch("core/pods", 0).unwrap();
@@ -301,7 +309,7 @@ async fn a_watcher_that_fell_behind_is_cut_off_and_others_are_not(
 async fn the_window_is_bounded_in_bytes_and_keeps_the_newest_event(
     #[values(Place::disk(), Place::memory())] place: Place,
 ) {
-    let store = place.store_with(Window { events: usize::MAX, bytes: 10_000 });
+    let store = place.store_with(Window { bytes: 10_000, ..UNBOUNDED });
     let mut watch = store.watch("core/pods", 0).unwrap();
     for _ in 0..3 {
         // Too large to be packed.
@@ -312,11 +320,30 @@ async fn the_window_is_bounded_in_bytes_and_keeps_the_newest_event(
     for _ in 0..100 {
         store.commit(vec![put(&key("b"), Expect::Any, &"x".repeat(100))]).await.unwrap();
     }
-    let mut kept = 0;
-    while store.watch("core/pods", store.revision() - kept - 1).is_ok() {
-        kept += 1;
-    }
+    let kept = kept(&store);
     assert!((5..=30).contains(&kept), "{kept} events of some hundred bytes in 10,000");
+}
+
+#[rstest]
+#[tokio::test]
+async fn large_bodies_leave_the_fewest_events_up_to_a_hard_bound(
+    #[values(Place::disk(), Place::memory())] place: Place,
+) {
+    // Too large to be packed, so each event keeps the body before it.
+    let size = 70_000;
+    let store = place.store_with(Window { bytes: 5_000, fewest: 20, most_bytes: 15 * size, ..UNBOUNDED });
+    for _ in 0..10 {
+        store.commit(vec![put(&key("a"), Expect::Any, &"x".repeat(size))]).await.unwrap();
+    }
+    assert_eq!(kept(&store), 10, "all of them, although they are more than 5,000 bytes");
+    for _ in 0..30 {
+        store.commit(vec![put(&key("a"), Expect::Any, &"x".repeat(size))]).await.unwrap();
+    }
+    assert_eq!(kept(&store), 14, "no more than fit into the hard bound");
+    for _ in 0..60 {
+        store.commit(vec![put(&key("b"), Expect::Any, &"x".repeat(100))]).await.unwrap();
+    }
+    assert_eq!(kept(&store), 20, "the fewest that are kept");
 }
 
 #[rstest]

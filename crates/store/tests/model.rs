@@ -14,7 +14,7 @@ use seaworthy_store::{
 use tokio::runtime::Runtime;
 
 /// Small, so that events leave it all the time.
-const WINDOW: Window = Window { events: 9, bytes: usize::MAX };
+const WINDOW: Window = Window { events: 9, bytes: usize::MAX, fewest: 1, most_bytes: usize::MAX };
 
 const RESOURCES: [&str; 2] = ["apps/daemonsets", "core/pods"];
 

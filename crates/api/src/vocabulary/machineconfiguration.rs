@@ -360,6 +360,8 @@ words! {
         InvalidMaxUnavailable = "InvalidMaxUnavailable",
         /// As many nodes as may be are away already.
         Budget = "Budget",
+        /// As many nodes as can be ordered at a time are being ordered.
+        OrdersInProgress = "OrdersInProgress",
         /// The node is not healthy.
         NotReady = "NotReady",
         /// Somebody took the node out of scheduling.
@@ -392,6 +394,8 @@ words! {
         PoolPaused = "PoolPaused",
         /// Nodes are still to move, and nothing moves because maxUnavailable cannot be read.
         InvalidMaxUnavailable = "InvalidMaxUnavailable",
+        /// The pool has no nodes because its nodeSelector cannot be read.
+        InvalidNodeSelector = "InvalidNodeSelector",
         /// Nodes have failed.
         NodesDegraded = "NodesDegraded",
         /// No node has failed.
@@ -414,6 +418,8 @@ words! {
         RenderedConfigGenerated = "RenderedConfigGenerated",
         /// An input chose the operating system image.
         OsImageUrlOverridden = "OSImageURLOverridden",
+        /// Remote content is used and could not be kept.
+        SnapshotNotKept = "SnapshotNotKept",
         /// Nodes were targeted.
         SetDesiredConfig = "SetDesiredConfig",
         /// Nodes were targeted, image included.

@@ -27,7 +27,10 @@ pub mod annotation {
     /// On a pool: the nodes that are about to be given an order, and which, as JSON; written by the roll-out controller before
     /// it gives any, so that whoever decides next counts them.
     pub const PROMISED: Annotation = Annotation("seaworthy.dev/promised");
-    /// On the Secret of a snapshot: its key; written by the render controller, as are the next two.
+    /// On the Secret of a snapshot: the MachineConfig that refers to its content; written by the render controller, as are the
+    /// next three.
+    pub const SNAPSHOT_FOR: Annotation = Annotation("seaworthy.dev/snapshot-for");
+    /// On the Secret of a snapshot: its key.
     pub const SNAPSHOT_KEY: Annotation = Annotation("seaworthy.dev/snapshot-key");
     /// On the Secret of a snapshot: when its content was fetched, in seconds since 1970.
     pub const SNAPSHOT_TIME: Annotation = Annotation("seaworthy.dev/snapshot-time");

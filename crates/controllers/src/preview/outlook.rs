@@ -84,7 +84,8 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let infrastructure = world.controller_config().and_then(|found| found.spec.infra.as_ref()?.status.as_ref());
     let topology = infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
     let partner = partner(name, topology, &world.pools);
-    let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
+    let of_partner = partner.map(|pool| Promise::of(pool.object)).unwrap_or_default();
+    let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name), promised: &of_partner });
     let rendered: Vec<Arc<MachineConfig>> =
         world.machine_configs.iter().filter(|object| is_rendered(object)).map(Arc::clone).collect();
     let boots = boots(&world.pools, &rendered);
@@ -142,7 +143,9 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let is_waiting = |name: &str, is: fn(&Reason) -> bool| {
         outlook.waiting.iter().any(|waiting| waiting.node == name && is(&waiting.reason))
     };
-    let is_next = |reason: &Reason| matches!(reason, Reason::Budget { .. } | Reason::RunsOperator);
+    let is_next = |reason: &Reason| {
+        matches!(reason, Reason::Budget { .. } | Reason::OrdersInProgress { .. } | Reason::RunsOperator)
+    };
     let is_busy = |reason: &Reason| matches!(reason, Reason::Updating { .. } | Reason::DrainBlocked { .. });
     let mut later: Vec<&NodeView<'_>> = nodes.iter().copied().filter(|node| is_waiting(node.name, is_next)).collect();
     rollout::in_order(&mut later);

@@ -41,23 +41,32 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
     let own: MachineConfig = serde_json::from_value(file("50-own", "nobody", "/etc/own", "a")).unwrap();
     theirs.create(&Default::default(), &own).await.unwrap();
 
-    // Without the policy the write is made, and undone.
+    // Without the policy the write is made, and undone. Then the policy is back too, so it is taken away each time.
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(fleet.client.clone());
-    bindings.delete("seaworthy-protection", &Default::default()).await.unwrap();
+    let protected = "seaworthy-protection";
     for name in ["00-worker", before.as_str()] {
         let spec = fleet.get::<MachineConfig>(name).await.spec;
         let edited = loop {
+            let _ = bindings.delete(protected, &Default::default()).await;
             match theirs.patch(name, &PatchParams::default(), &Patch::Merge(&edit)).await {
                 Ok(edited) => break edited,
                 Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
                 Err(error) => panic!("{error}"),
             }
         };
+        fleet.until(protected, |found: Option<&ValidatingAdmissionPolicyBinding>| found.is_some()).await;
         assert_eq!(edited.spec.kernel_arguments, Some(vec!["edited".to_owned()]));
         fleet.until(name, |found: Option<&MachineConfig>| found.is_some_and(|found| found.spec == spec)).await;
     }
     let kubelet: MachineConfig = fleet.get("01-worker-kubelet").await;
-    theirs.delete("01-worker-kubelet", &Default::default()).await.unwrap();
+    loop {
+        let _ = bindings.delete(protected, &Default::default()).await;
+        match theirs.delete("01-worker-kubelet", &Default::default()).await {
+            Ok(_) => break,
+            Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
     let is_back = |found: Option<&MachineConfig>| {
         found.is_some_and(|found| found.uid() != kubelet.uid() && found.spec == kubelet.spec)
     };

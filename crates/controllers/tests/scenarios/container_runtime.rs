@@ -1,6 +1,6 @@
 //! The source document's example, start to end.
 
-use kube::ResourceExt as _;
+use kube::{Api, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig, MachineConfigPool};
 use serde_json::json;
 
@@ -70,8 +70,9 @@ async fn machine_configs_with_names_of_older_releases_are_adopted_and_no_node_mo
     let both = target(&pool).unwrap().to_owned();
     fleet.pool_is("worker", |pool| has_reached(pool, &both)).await;
 
-    // As an older release would have left it.
+    // As an older release would have left it, which had the rights of this one.
     fleet.stop().await;
+    let theirs: Api<MachineConfig> = Api::all(fleet.acting());
     let by_uid = format!("99-worker-{}-kubelet", pool.uid().unwrap());
     for (name, legacy) in [(GENERATED, "99-worker-containerruntime-managed"), (kubelet, by_uid.as_str())] {
         let mut object: MachineConfig = fleet.get(name).await;
@@ -82,8 +83,8 @@ async fn machine_configs_with_names_of_older_releases_are_adopted_and_no_node_mo
             owner_references: object.metadata.owner_references,
             ..Default::default()
         };
-        fleet.api::<MachineConfig>().create(&Default::default(), &object).await.unwrap();
-        fleet.api::<MachineConfig>().delete(name, &Default::default()).await.unwrap();
+        theirs.create(&Default::default(), &object).await.unwrap();
+        theirs.delete(name, &Default::default()).await.unwrap();
         let finalizers = json!({"metadata": {"finalizers": [legacy]}});
         match name {
             GENERATED => drop(fleet.patch::<ContainerRuntimeConfig>("old", finalizers).await),

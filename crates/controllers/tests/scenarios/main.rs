@@ -13,3 +13,4 @@ mod remote;
 mod render;
 mod rights;
 mod rollout;
+mod told;

@@ -59,7 +59,9 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
         ARBITER => fleet.pools.get(MASTER),
         _ => None,
     };
-    let partner = partner.map(PoolView::of).map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name) });
+    let partner = partner.map(PoolView::of);
+    let of_partner = partner.map(|pool| Promise::of(pool.object)).unwrap_or_default();
+    let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name), promised: &of_partner });
     let promised = Promise::of(pool.object);
     let inputs = rollout::Inputs {
         pool,

@@ -1,0 +1,41 @@
+//! Events on a real API server: what a user reads, whatever the network does.
+#![allow(clippy::unwrap_used)]
+
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use kube::core::ObjectMeta;
+use seaworthy_runtime::{Events, Gravity, Leadership};
+use seaworthy_testkit::{Embedded, Faults, Weather};
+
+async fn notes(cluster: &Embedded) -> Vec<String> {
+    let events: Api<Event> = Api::all(cluster.client());
+    let found = events.list(&ListParams::default()).await.unwrap().items;
+    let mut notes: Vec<String> = found.into_iter().filter_map(|event| event.note).collect();
+    notes.sort();
+    notes
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_configuration_has_its_own_event_and_a_failed_one_is_told_later() {
+    let cluster = Embedded::start().await;
+    let weather = Weather::new(Faults { error: 1000, ..Faults::default() }, 1);
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
+    let metadata = ObjectMeta { name: Some("pool".to_owned()), ..ObjectMeta::default() };
+    let pool = maps.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
+    let events = Events::new(cluster.client_in(&weather), "test", Leadership::alone());
+    let completed = async |config: &str| {
+        let with = ObjectReference { name: Some(config.to_owned()), ..ObjectReference::default() };
+        events.tell_of(&pool, Gravity::Normal, "Completed", Some(with), format!("completed {config}")).await;
+    };
+
+    completed("a").await;
+    assert_eq!(notes(&cluster).await, [""; 0]);
+    assert_eq!(weather.injected().errors, 3, "a bounded number of tries");
+    weather.becomes(Faults::default());
+    completed("a").await;
+    completed("a").await;
+    completed("b").await;
+    assert_eq!(notes(&cluster).await, ["completed a", "completed b"]);
+}
