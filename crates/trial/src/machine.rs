@@ -1,7 +1,7 @@
 //! A machine with a real systemd, as namespaces of the one that the tests run on.
 //!
-//! It has a disk of its own (a folder, which stays from one boot to the next), this machine's `/usr` read-only, this
-//! machine's network, and a boot id of its own for every boot. Its systemd starts the bus and what a test adds, nothing of the
+//! It has a disk of its own (a folder, which stays from one boot to the next), this machine's `/usr` read-only but for
+//! `/usr/local`, this machine's network, and a boot id of its own for every boot. Its systemd starts the bus and what a test adds, nothing of the
 //! distribution's. When systemd reboots it, it is off until it is booted again.
 
 use std::env;

@@ -14,7 +14,7 @@ fi
 root=$box/root
 mkdir -p "$root"
 cd "$root"
-mkdir -p etc/systemd/system var/lib var/log opt usr proc sys run tmp dev root boot
+mkdir -p etc/systemd/system var/lib var/log opt usr/local proc sys run tmp dev root boot mnt
 for name in bin sbin lib lib32 lib64 libx32; do
     if [ -L "/$name" ] && [ ! -L "$name" ]; then ln -s "$(readlink "/$name")" "$name"; fi
 done
@@ -27,8 +27,12 @@ touch opt/program
 
 mount --bind "$root" "$root"
 cd "$root"
+# Of /usr only what is the owner's own can be written.
+mount --bind usr/local mnt
 mount --rbind /usr usr
 mount -o remount,bind,ro usr
+mount --bind mnt usr/local
+umount mnt
 mount --bind "$2" opt/program
 mount -t tmpfs -o mode=755,size=64m tmpfs run
 mount -t tmpfs -o size=64m tmpfs tmp

@@ -1,0 +1,122 @@
+//! From a MachineConfig to a byte on a disk: the API server, the controllers and the daemon of one machine, each a process
+//! of its own, and the machine a folder or one with a systemd of its own.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+#[path = "../served/mod.rs"]
+mod served;
+mod systemd;
+mod world;
+
+use seaworthy_host::{FolderHost, Host as _};
+use serde_json::json;
+use served::{JSON, MERGE};
+use world::{CONFIGS, NODES, World, said};
+
+#[test]
+fn a_machine_config_lands_on_the_disk_of_a_machine_and_its_node_says_so() {
+    let world = World::start();
+    let (root, first) = world.join();
+    world.create(NODES, &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "other"}}));
+
+    let mut daemon = world.daemon(root.path());
+    world.runs(&first);
+    assert!(!root.path().join("etc/machine-config-daemon/node-annotations.json").exists());
+
+    // A file that nobody knows anything of: the node is drained, and boots.
+    world.apply("50-motd", "/etc/motd", "aye\n");
+    let second = world.target_after(&first);
+    let node = world.runs(&second);
+    assert_eq!(std::fs::read_to_string(root.path().join("etc/motd")).unwrap(), "aye\n");
+    assert_eq!(said(&node, "lastAppliedDrain"), format!("uncordon-{second}"));
+    assert_eq!((said(&node, "reason"), said(&node, "post-config-action")), (String::new(), String::new()));
+    let boots = || std::fs::read_to_string(root.path().join("var/lib/seaworthy/boots")).unwrap();
+    assert_eq!(boots(), "2\n");
+
+    // One that is known to need less gets less; what stood there is kept, and comes back.
+    world.apply("60-chrony", "/etc/chrony.d/pool.conf", "pool example.org\n");
+    let third = world.target_after(&second);
+    world.runs(&third);
+    assert_eq!(std::fs::read_to_string(root.path().join("etc/chrony.d/pool.conf")).unwrap(), "pool example.org\n");
+    assert_eq!(boots(), "2\n");
+    let progress = "/apis/machineconfiguration.openshift.io/v1/machineconfignodes";
+    world.until(progress, "w0", |object| {
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is = |type_: &str, status: &str| conditions.iter().any(|it| it["type"] == type_ && it["status"] == status);
+        object["status"]["configVersion"]["current"] == third.as_str()
+            && is("Updated", "True")
+            && is("NodeDegraded", "False")
+    });
+
+    // A secret comes without any order.
+    let path = "/etc/mco/internal-registry-pull-secret.json".to_owned();
+    let secret = root.path().join(path.trim_start_matches('/'));
+    let (sender, heard) = std::sync::mpsc::channel();
+    std::fs::create_dir_all(secret.parent().unwrap()).unwrap();
+    let changed = std::sync::Arc::new(move || sender.send(()).unwrap_or_default());
+    let _watch = FolderHost::open(root.path()).unwrap().watch(&[path], changed).unwrap();
+    let renewed = json!({"spec": {"internalRegistryPullSecret": "e30="}}).to_string();
+    let configs = "/apis/machineconfiguration.openshift.io/v1/controllerconfigs/machine-config-controller";
+    world.server.client().ask("PATCH", configs, MERGE, &renewed).unwrap().is(200);
+    heard.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "{}");
+
+    // Somebody changes a file: it is heard of, and when it is right again, that is heard of too.
+    let motd = root.path().join("etc/motd");
+    std::fs::write(&motd, "nay\n").unwrap();
+    let node = world.until(NODES, "w0", |node| said(node, "state") == "Degraded");
+    assert!(said(&node, "reason").contains("/etc/motd"), "{node:#}");
+    std::fs::write(&motd, "aye\n").unwrap();
+    world.runs(&third);
+
+    // The node's credentials are good for nothing else.
+    let patch = json!({"metadata": {"annotations": {"a": "b"}}}).to_string();
+    world.ask_as_node("PATCH", &format!("{NODES}/other"), &patch).is(403);
+    world.ask_as_node("GET", &format!("{NODES}/other"), "").is(403);
+    world.ask_as_node("GET", "/api/v1/secrets", "").is(403);
+    world.ask_as_node("DELETE", &format!("{CONFIGS}/{third}"), "").is(403);
+
+    let pid = rustix::process::Pid::from_child(&daemon.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(daemon.0.wait().unwrap().code(), Some(0));
+
+    // The next one begins where this one ended: what is ordered meanwhile is done.
+    world.server.client().ask("DELETE", &format!("{CONFIGS}/50-motd"), JSON, "").unwrap().is(200);
+    let fourth = world.target_after(&third);
+    let _daemon = world.daemon(root.path());
+    world.runs(&fourth);
+    assert!(!motd.exists());
+    assert_eq!(std::fs::read_to_string(root.path().join("etc/kept")).unwrap(), "theirs");
+}
+
+#[test]
+fn a_daemon_that_is_killed_in_the_middle_and_a_server_that_goes_away_change_nothing_in_the_end() {
+    let mut world = World::start();
+    let (root, mut target) = world.join();
+    let mut daemon = world.daemon(root.path());
+    world.runs(&target);
+    let paths: Vec<String> = (0..200).map(|nth| format!("/etc/chrony.d/{nth}.conf")).collect();
+    for round in 0..6 {
+        let text = format!("pool {round}.example.org\n");
+        if round == 3 {
+            world.cut_the_server();
+        }
+        world.apply_all("50-many", &paths, &text);
+        target = world.target_after(&target);
+        // It has begun, or is done already, and is killed wherever it is.
+        world.until(NODES, "w0", |node| {
+            let is_begun = said(node, "state") != "Done" || said(node, "currentConfig") == target;
+            said(node, "desiredConfig") == target && is_begun
+        });
+        daemon.0.kill().unwrap();
+        assert_eq!(daemon.0.wait().unwrap().code(), None);
+        daemon = world.daemon(root.path());
+        world.runs(&target);
+        for path in &paths {
+            let found = std::fs::read_to_string(root.path().join(path.trim_start_matches('/'))).unwrap();
+            assert_eq!(found, text, "{path} in round {round}");
+        }
+        assert!(!root.path().join("etc/machine-config-daemon/journal").exists(), "round {round}");
+    }
+    assert!(!root.path().join("var/lib/seaworthy/boots").exists(), "nothing of it needs a boot");
+}
