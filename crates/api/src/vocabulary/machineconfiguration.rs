@@ -362,6 +362,8 @@ words! {
         Budget = "Budget",
         /// The node is not healthy.
         NotReady = "NotReady",
+        /// No node daemon has ever spoken for the node.
+        NoNodeDaemon = "NoNodeDaemon",
         /// Somebody took the node out of scheduling.
         Cordoned = "Cordoned",
         /// The node is on its way to another configuration.

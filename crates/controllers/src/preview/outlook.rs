@@ -10,8 +10,8 @@ use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyCluster
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
-use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::forecast::{Forecast, Past, estimate, forecast, pasts};
+use seaworthy_plan::fleet::{Ailment, NodeView, PoolView};
+use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, pasts};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::pin;
 use seaworthy_plan::promise::Promise;
@@ -142,17 +142,31 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let is_waiting = |name: &str, is: fn(&Reason) -> bool| {
         outlook.waiting.iter().any(|waiting| waiting.node == name && is(&waiting.reason))
     };
-    let is_next = |reason: &Reason| matches!(reason, Reason::Budget { .. } | Reason::RunsOperator);
-    let is_busy = |reason: &Reason| matches!(reason, Reason::Updating { .. } | Reason::DrainBlocked { .. });
+    let is_next = |reason: &Reason| {
+        matches!(reason, Reason::Budget { .. } | Reason::RunsOperator | Reason::OtherTargetInProgress { .. })
+    };
+    let is_busy = |reason: &Reason| {
+        matches!(
+            reason,
+            Reason::Updating { .. } | Reason::DrainBlocked { .. } | Reason::OtherTargetInProgress { .. }
+        )
+    };
+    let is_mute = |name: &str| is_waiting(name, |reason| matches!(reason, Reason::NoNodeDaemon));
     let mut later: Vec<&NodeView<'_>> = nodes.iter().copied().filter(|node| is_waiting(node.name, is_next)).collect();
     rollout::in_order(&mut later);
-    let order: Vec<&str> =
-        outlook.chosen.iter().map(String::as_str).chain(later.iter().map(|node| node.name)).collect();
-    let busy = nodes.iter().filter(|node| is_waiting(node.name, is_busy)).count();
+    let first = outlook.chosen.iter().map(String::as_str).filter(|name| !is_mute(name));
+    let order: Vec<&str> = first.chain(later.iter().map(|node| node.name)).collect();
     let budget = outlook.max_unavailable.as_ref().map_or(0, |max| *max);
     let level = outlook.level();
     let each = estimate(level, &history(world, object, nodes, budget));
-    outlook.forecast = forecast(&order, budget, busy, each);
+    // Of the nodes that hold the budget some give it back by themselves; the others have to be put right by somebody.
+    let is_away = |node: &&&NodeView<'_>| inputs.pool.target().is_some_and(|target| node.is_away(target));
+    let is_mover = |node: &&&NodeView<'_>| order.contains(&node.name) && !is_waiting(node.name, is_busy);
+    let away: Vec<&NodeView<'_>> = nodes.iter().filter(is_away).filter(|node| !is_mover(node)).copied().collect();
+    let busy =
+        away.iter().filter(|node| is_waiting(node.name, is_busy) || is_coming_back(node, each, now)).count();
+    let stuck = i64::try_from(away.len() - busy).unwrap_or(i64::MAX);
+    outlook.forecast = forecast(&order, budget.saturating_sub(stuck), busy, each);
     if order.is_empty() && busy > 0 {
         // The last ones are on their way.
         outlook.forecast.seconds = each.seconds;
@@ -178,11 +192,20 @@ fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Decision<'_>) 
         let next = rollout::decide(&rollout::Inputs { nodes: &members, ..*inputs });
         let more: Vec<String> = next.chosen.iter().map(|name| (*name).to_owned()).collect();
         if more.is_empty() {
+            // An order that nobody carries out changes nothing about why its node waits.
             let mut waiting = next.waiting;
-            waiting.retain(|waiting| !chosen.contains(&waiting.node));
+            waiting.retain(|waiting| waiting.reason == Reason::NoNodeDaemon || !chosen.contains(&waiting.node));
             return (chosen, waiting);
         }
         chosen.extend(more);
+    }
+}
+
+/// Whether a node that is not ready has been so for no longer than an update takes: then it is most likely the end of one.
+fn is_coming_back(node: &NodeView<'_>, each: Estimate, now: Timestamp) -> bool {
+    match node.ailment {
+        Some(Ailment::Condition { since: Some(since), .. }) => now.duration_since(since).as_secs() < each.seconds,
+        _ => false,
     }
 }
 
