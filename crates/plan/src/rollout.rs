@@ -185,7 +185,7 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     decision.waiting.extend(rest.into_iter().map(|node| {
         let reason = match node.desired_config {
             // Nobody waits for a budget that it uses up itself.
-            _ if !node.has_daemon() => Reason::NoNodeDaemon,
+            _ if max >= 0 && !node.has_daemon() => Reason::NoNodeDaemon,
             Some(config) if node.is_under_way() || node.is_unavailable() => other_target(node, config, inputs.now),
             _ => Reason::Budget { max, used_by: Arc::clone(&used_by) },
         };
