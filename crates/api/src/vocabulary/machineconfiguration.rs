@@ -272,6 +272,8 @@ words! {
         AsExpected = "AsExpected",
         /// The base MachineConfigs cannot be made.
         TemplateFailed = "TemplateFailed",
+        /// Somebody's own MachineConfig has the name of one of them.
+        NameTaken = "NameTaken",
     }
 }
 
@@ -436,6 +438,18 @@ words! {
 }
 
 words! {
+    /// Reasons of events on MachineConfigs.
+    pub enum MachineConfigEvent {
+        /// Somebody has edited or deleted what controllers keep, and it is again as it was.
+        PutBack = "PutBack",
+        /// Somebody's own MachineConfig has a name that the platform needs.
+        NameTaken = "NameTaken",
+        /// Somebody has deleted what pools or nodes still need; it stays until they do not.
+        DeletionHeld = "DeletionHeld",
+    }
+}
+
+words! {
     /// Reasons of events on nodes.
     pub enum NodeEvent {
         /// The node daemon checked the node after a boot.
@@ -525,6 +539,7 @@ mod tests {
         check::<WaitingReason>();
         check::<PoolReason>();
         check::<PoolEvent>();
+        check::<MachineConfigEvent>();
         check::<NodeEvent>();
     }
 

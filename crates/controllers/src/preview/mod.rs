@@ -131,10 +131,11 @@ async fn target(
         &world.kubelet_configs,
         &world.container_runtime_configs,
         &means.build,
+        |name| world.machine_config(name).is_some(),
     );
     // What another build has made is made anew before: the same, as far as can be told from here.
-    if let Some(message) = unready.filter(|text| !text.contains("another build")) {
-        return (Some(Failure { reason: RenderReason::InputsNotReady, message }), Vec::new());
+    if let Some(unready) = unready.filter(|unready| !unready.what.contains("another build")) {
+        return (Some(Failure { reason: RenderReason::InputsNotReady, message: unready.what }), Vec::new());
     }
     let worker = world.pool(WORKER).and_then(|pool| pool.spec.os_image_stream.as_ref());
     let around = Surroundings {

@@ -1,6 +1,7 @@
 //! The source document's example, start to end.
 
-use kube::ResourceExt as _;
+use kube::api::PostParams;
+use kube::{Api, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig, MachineConfigPool};
 use serde_json::json;
 
@@ -82,8 +83,11 @@ async fn machine_configs_with_names_of_older_releases_are_adopted_and_no_node_mo
             owner_references: object.metadata.owner_references,
             ..Default::default()
         };
-        fleet.api::<MachineConfig>().create(&Default::default(), &object).await.unwrap();
-        fleet.api::<MachineConfig>().delete(name, &Default::default()).await.unwrap();
+        // The policy lets controllers write such objects, and nobody else.
+        let acting: Api<MachineConfig> = Api::all(fleet.acting());
+        let older = PostParams { field_manager: Some("seaworthy-older".to_owned()), ..PostParams::default() };
+        acting.create(&older, &object).await.unwrap();
+        acting.delete(name, &Default::default()).await.unwrap();
         let finalizers = json!({"metadata": {"finalizers": [legacy]}});
         match name {
             GENERATED => drop(fleet.patch::<ContainerRuntimeConfig>("old", finalizers).await),
