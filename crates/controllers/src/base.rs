@@ -2,17 +2,23 @@
 
 use std::sync::Arc;
 
-use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
+use kube::ResourceExt as _;
+use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MachineConfigEvent};
+use seaworthy_generate::Write;
 use seaworthy_generate::base::{self, Templates};
-use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
+use seaworthy_runtime::{Applier, Controller, Events, Gravity, Next, Queue, WriteError};
 
 use crate::context::Context;
+use crate::edits::tell_made_again;
+use crate::world::put;
 use crate::writes::{carry_out, is_rendered, sources};
 
 /// Keeps the base.
 pub struct BaseController {
     context: Context,
     applier: Applier,
+    events: Events,
     templates: Arc<Templates>,
 }
 
@@ -36,7 +42,8 @@ impl BaseController {
                 mark.mark(());
             }
         });
-        (BaseController { context: context.clone(), applier: context.applier(Self::NAME), templates }, queue)
+        let (applier, events) = (context.applier(Self::NAME), context.events(Self::NAME));
+        (BaseController { context: context.clone(), applier, events, templates }, queue)
     }
 }
 
@@ -49,7 +56,7 @@ fn labels(
 impl Controller for BaseController {
     type Key = ();
     type Error = WriteError;
-    const NAME: &'static str = "seaworthy-base";
+    const NAME: &'static str = base::MANAGER;
 
     async fn reconcile(&self, (): &()) -> Result<Next, WriteError> {
         let caches = &self.context.caches;
@@ -57,19 +64,51 @@ impl Controller for BaseController {
         let Some(controller_config) = caches.controller_configs.named(CONTROLLER_CONFIG) else {
             return Ok(Next::change());
         };
-        let decision = base::desired(&base::Inputs {
-            controller_config: &controller_config,
-            templates: &self.templates,
-            cluster_tls: None,
-            pools: &caches.pools.all(),
-            machine_configs: &sources(caches),
-            build: &self.context.build,
-            now: self.context.time(),
-        });
+        let decide = |machine_configs: &[Arc<MachineConfig>]| {
+            base::desired(&base::Inputs {
+                controller_config: &controller_config,
+                templates: &self.templates,
+                cluster_tls: None,
+                pools: &caches.pools.all(),
+                machine_configs,
+                build: &self.context.build,
+                now: self.context.time(),
+            })
+        };
+        let mut machine_configs = sources(caches);
+        let mut decision = decide(&machine_configs);
+        if !decision.taken.is_empty() {
+            // Who wrote what tells whether it is somebody's own, and caches do not keep that.
+            for name in &decision.taken {
+                if let Some(found) = self.applier.read::<MachineConfig>(name).await? {
+                    put(&mut machine_configs, found);
+                }
+            }
+            decision = decide(&machine_configs);
+        }
         for problem in &decision.problems {
             tracing::warn!(problem, "the base cannot be made");
         }
-        carry_out(&self.applier, caches, &caches.controller_configs, &controller_config, decision.writes).await?;
+        for name in &decision.taken {
+            if let Some(found) = caches.machine_configs.named(name) {
+                let (reason, message) = (MachineConfigEvent::NameTaken, base::taken_message(name));
+                self.events.tell(&*found, Gravity::Warning, reason.as_str(), message).await;
+            }
+        }
+        // What is made for the first time was not deleted by anybody.
+        let is_restored = base::is_complete(&controller_config);
+        let made = decision.writes.iter().filter_map(|write| match write {
+            Write::Create(made) if is_restored => Some(made.name_any()),
+            _ => None,
+        });
+        let made: Vec<String> = made.collect();
+        let doing = (&self.applier, &self.events);
+        carry_out(doing, caches, &caches.controller_configs, &controller_config, decision.writes).await?;
+        for name in made {
+            if let Some(made) = caches.machine_configs.named(&name) {
+                tell_made_again(&self.events, &made).await;
+            }
+        }
         Ok(Next::change())
     }
 }

@@ -111,7 +111,8 @@ fn said(error: &dyn std::error::Error) -> String {
         }
         cause = next.source();
     }
-    said
+    // Paths come in two pairs of quotes.
+    said.replace("'\"", "\"").replace("\"'", "\"")
 }
 
 /// The plane's definitions that a cluster does not have.

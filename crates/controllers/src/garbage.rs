@@ -1,15 +1,16 @@
 //! Forgets rendered MachineConfigs that nothing uses, and keeps those in use from being deleted.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
-use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_api::vocabulary::machineconfiguration::{MachineConfigEvent, node as annotation};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::garbage::{self, Limits};
-use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
+use seaworthy_runtime::{Applier, Controller, Events, Gravity, Next, Queue, WriteError};
 use serde_json::json;
 
 use crate::context::Context;
@@ -23,6 +24,10 @@ const REST: Duration = Duration::from_secs(10);
 pub struct GarbageController {
     context: Context,
     applier: Applier,
+    events: Events,
+    /// The identities of what somebody has deleted and was told of: its end may take days, and every change of a node is a
+    /// reason to look.
+    told: Mutex<BTreeSet<String>>,
     limits: Limits,
 }
 
@@ -54,7 +59,8 @@ impl GarbageController {
                 mark.mark(());
             }
         });
-        (GarbageController { context: context.clone(), applier: context.applier(Self::NAME), limits }, queue)
+        let (applier, events) = (context.applier(Self::NAME), context.events(Self::NAME));
+        (GarbageController { context: context.clone(), applier, events, told: Mutex::default(), limits }, queue)
     }
 }
 
@@ -94,6 +100,18 @@ impl Controller for GarbageController {
         for name in &decision.delete {
             if let Some(found) = caches.machine_configs.named(name) {
                 self.applier.delete(&*found).await?;
+            }
+        }
+        for (name, users) in &decision.held {
+            let Some(found) = caches.machine_configs.named(name) else { continue };
+            if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(found.uid().unwrap_or_default()) {
+                tracing::warn!(
+                    machine_config = name,
+                    users,
+                    "deleted by somebody while it is needed; it stays meanwhile"
+                );
+                let message = format!("deleted, but it stays as long as it is needed: {users}");
+                self.events.tell(&*found, Gravity::Warning, MachineConfigEvent::DeletionHeld.as_str(), message).await;
             }
         }
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod context;
 pub mod drain;
 pub mod drains;
+mod edits;
 pub mod garbage;
 mod gauges;
 pub mod install;

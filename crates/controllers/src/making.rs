@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Resource as _, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool, SettingsStatus,
 };
 use seaworthy_api::meta::{LabelSelector, Selection};
-use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation};
+use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation, label};
 use seaworthy_api::vocabulary::seaworthy::annotation::SOURCES;
 use seaworthy_fetch::{Digest, Environment, Fetcher, Policy, Run, SnapshotKey, Snapshots};
-use seaworthy_generate::base::is_complete;
+use seaworthy_generate::base::{ROLES, failure as base_failure, is_complete, names};
 use seaworthy_ignition::Node;
 use seaworthy_plan::reconcilable::{self, Side, Source, irreconcilable};
 use seaworthy_plan::render_condition::Failure;
@@ -76,6 +76,14 @@ pub fn inputs(
     sources.into_iter().filter(is_selected).collect()
 }
 
+/// What has to be made first by another controller.
+pub struct Unready {
+    /// What, for people.
+    pub what: String,
+    /// Whether it is likely to be made in a moment; otherwise it waits for somebody to put something right.
+    pub will_pass: bool,
+}
+
 /// What has to be made first by another controller; rendering before would roll out a state that nobody wants.
 pub fn unready(
     pool: &MachineConfigPool,
@@ -84,9 +92,37 @@ pub fn unready(
     kubelet_configs: &[Arc<KubeletConfig>],
     container_runtime_configs: &[Arc<ContainerRuntimeConfig>],
     build: &str,
-) -> Option<String> {
-    if controller_config.is_some_and(|found| !is_complete(found)) {
-        return Some("the base MachineConfigs of ControllerConfig machine-config-controller are being made".to_owned());
+    exists: impl Fn(&str) -> bool,
+) -> Option<Unready> {
+    let passing = |what: String| Some(Unready { what, will_pass: true });
+    if let Some(found) = controller_config.filter(|found| !is_complete(found)) {
+        let base = format!("the base MachineConfigs of ControllerConfig {}", found.name_any());
+        return match base_failure(found) {
+            Some(why) => Some(Unready { what: format!("{base} cannot be made: {why}"), will_pass: false }),
+            None => passing(format!("{base} are being made")),
+        };
+    }
+    // Whoever deletes what controllers keep has it back in a moment; nodes shall not learn of it.
+    let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
+    let selects = |role: &str| {
+        let labels = std::collections::BTreeMap::from([(label::ROLE.as_str().to_owned(), role.to_owned())]);
+        selection.as_ref().is_some_and(|selection| selection.matches(Some(&labels)))
+    };
+    let base = ROLES.into_iter().filter(|role| controller_config.is_some() && selects(role)).flat_map(names);
+    if let Some(missing) = base.into_iter().find(|name| !exists(name)) {
+        return passing(format!("MachineConfig {missing} of the base is missing and is being made again"));
+    }
+    let finalizers = |metadata: &ObjectMeta| match metadata.deletion_timestamp {
+        None => metadata.finalizers.clone().unwrap_or_default(),
+        Some(_) => Vec::new(),
+    };
+    let generated = format!("99-{}-generated-", pool.name_any());
+    let of_settings = kubelet_configs.iter().flat_map(|object| finalizers(&object.metadata));
+    let of_settings =
+        of_settings.chain(container_runtime_configs.iter().flat_map(|object| finalizers(&object.metadata)));
+    let is_missing = |name: &String| name.starts_with(&generated) && !exists(name);
+    if let Some(missing) = of_settings.into_iter().find(is_missing) {
+        return passing(format!("MachineConfig {missing} is missing and is being made"));
     }
     let labels = pool.metadata.labels.as_ref();
     let is_behind = |selector: Option<&LabelSelector>, generation: Option<i64>, status: Option<&SettingsStatus>| {
@@ -97,13 +133,16 @@ pub fn unready(
     for object in kubelet_configs {
         let selector = object.spec.machine_config_pool_selector.as_ref();
         if is_behind(selector, object.metadata.generation, object.status.as_ref()) {
-            return Some(format!("KubeletConfig {} is being turned into MachineConfigs", object.name_any()));
+            return passing(format!("KubeletConfig {} is being turned into MachineConfigs", object.name_any()));
         }
     }
     for object in container_runtime_configs {
         let selector = object.spec.machine_config_pool_selector.as_ref();
         if is_behind(selector, object.metadata.generation, object.status.as_ref()) {
-            return Some(format!("ContainerRuntimeConfig {} is being turned into MachineConfigs", object.name_any()));
+            return passing(format!(
+                "ContainerRuntimeConfig {} is being turned into MachineConfigs",
+                object.name_any()
+            ));
         }
     }
     let is_stale = |input: &&Arc<MachineConfig>| {
@@ -113,10 +152,8 @@ pub fn unready(
         });
         is_made_here && !made_by.is_empty() && made_by != build
     };
-    inputs
-        .iter()
-        .find(is_stale)
-        .map(|input| format!("MachineConfig {} was made by another build and is being made anew", input.name_any()))
+    let stale = inputs.iter().find(is_stale)?;
+    passing(format!("MachineConfig {} was made by another build and is being made anew", stale.name_any()))
 }
 
 /// Makes a pool's rendered MachineConfig from those that it selects.

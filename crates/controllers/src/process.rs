@@ -141,7 +141,10 @@ pub async fn run(
 /// Says when this process leads, and never ends.
 async fn tell_leadership(leadership: &Leadership, elects: bool) {
     if elects && !leadership.holds() {
-        tracing::info!(lease = LEASE, "another process leads, or none yet; waiting");
+        tracing::info!(
+            lease = LEASE,
+            "asking for the lease; while another process holds it, this one stands by (`kubectl get lease -A` shows who does)"
+        );
     }
     leadership.acquired().await;
     tracing::info!("the controllers run");

@@ -14,6 +14,7 @@ use kube::{Resource as _, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, PoolConfiguration};
 use seaworthy_api::meta::{ObjectReference, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent, RenderReason, WORKER, annotation};
+use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_fetch::Policy;
 use seaworthy_plan::pin::{self, Pin};
 use seaworthy_plan::render_condition::{self, Failure};
@@ -24,7 +25,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::making::{self, Made, Remote, Surroundings, targeted};
+use crate::edits::{tell_made_again, tell_put_back};
+use crate::making::{self, Made, Remote, Surroundings, Unready, targeted};
 use crate::perform::{or_anew, rendered};
 use crate::snapshots::ClusterSnapshots;
 use crate::writes::{is_rendered, sources};
@@ -150,10 +152,17 @@ impl RenderController {
         let name = made.object.name_any();
         match caches.machine_configs.named(&name) {
             None => {
-                match self.applier.create(&made.object).await {
+                // It is about to be in use, and must not be gone before anybody has seen that.
+                let mut object = made.object.clone();
+                object.finalizers_mut().push(IN_USE.into());
+                match self.applier.create(&object).await {
                     Ok(created) => {
-                        caches.machine_configs.wrote(created);
-                        self.tell_new(pool, &made).await;
+                        caches.machine_configs.wrote(created.clone());
+                        if targeted(pool) == Some(&name) {
+                            tell_made_again(&self.events, &created).await;
+                        } else {
+                            self.tell_new(pool, &made).await;
+                        }
                     }
                     // Another leader, or a cache that lags: it is looked at again when it is seen.
                     Err(error) if error.is_conflict() => {}
@@ -162,10 +171,12 @@ impl RenderController {
             }
             Some(found) if found.spec != made.object.spec => {
                 // Somebody has edited what nodes rely on: the name is the content.
+                let edited = self.applier.read::<MachineConfig>(&name).await?;
                 let mut object = made.object.clone();
                 object.metadata.resource_version = found.metadata.resource_version.clone();
                 object.metadata.finalizers = found.metadata.finalizers.clone();
                 caches.machine_configs.wrote(self.applier.replace(&object).await?);
+                tell_put_back(&self.events, edited.as_ref().unwrap_or(&found)).await;
             }
             Some(_) => {}
         }
@@ -272,13 +283,15 @@ impl RenderController {
             &caches.kubelet_configs.all(),
             &caches.container_runtime_configs.all(),
             &self.context.build,
+            |name| caches.machine_configs.named(name).is_some(),
         );
-        if let Some(what) = unready {
+        if let Some(Unready { what, will_pass }) = unready {
             let waited = self.waited(name);
-            if waited < PATIENCE {
+            if will_pass && waited < PATIENCE {
                 return Ok(Next::after(PATIENCE - waited));
             }
-            let message = format!("{what}; that takes longer than {} s", PATIENCE.as_secs());
+            let message =
+                if will_pass { format!("{what}; that takes longer than {} s", PATIENCE.as_secs()) } else { what };
             self.report(&pool, Err(&Failure { reason: RenderReason::InputsNotReady, message })).await?;
             return Ok(Next::change());
         }

@@ -14,7 +14,7 @@ use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_generate::container_runtime::AdditionalStores;
 use seaworthy_generate::{Decision, Deletion, Inputs, container_runtime, kubelet};
 use seaworthy_runtime::applier::Written;
-use seaworthy_runtime::{Applier, Cache, Controller, Key, Next, Queue, WriteError};
+use seaworthy_runtime::{Applier, Cache, Controller, Events, Key, Next, Queue, WriteError};
 
 use crate::caches::Caches;
 use crate::context::Context;
@@ -23,6 +23,8 @@ use crate::writes::{carry_out, delete, is_rendered, sources};
 
 /// A kind of settings, for the controller of its kind.
 pub trait Kind: Written + Send + Sync + 'static {
+    /// The kind's name.
+    const KIND: &'static str;
     /// The controller's name.
     const CONTROLLER: &'static str;
     /// Where its objects are.
@@ -41,6 +43,7 @@ pub trait Kind: Written + Send + Sync + 'static {
 }
 
 impl Kind for KubeletConfig {
+    const KIND: &'static str = "KubeletConfig";
     const CONTROLLER: &'static str = "seaworthy-kubelet";
 
     fn cache(caches: &Caches) -> &Arc<Cache<Self>> {
@@ -66,6 +69,7 @@ impl Kind for KubeletConfig {
 }
 
 impl Kind for ContainerRuntimeConfig {
+    const KIND: &'static str = "ContainerRuntimeConfig";
     const CONTROLLER: &'static str = "seaworthy-container-runtime";
 
     fn cache(caches: &Caches) -> &Arc<Cache<Self>> {
@@ -103,6 +107,7 @@ pub enum Subject {
 pub struct SettingsController<K> {
     context: Context,
     applier: Applier,
+    events: Events,
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
@@ -144,8 +149,8 @@ impl<K: Kind> SettingsController<K> {
             }
         });
         caches.controller_configs.listen(move |_| mark_all());
-        let applier = context.applier(K::CONTROLLER);
-        (SettingsController { context: context.clone(), applier, kind: std::marker::PhantomData }, queue)
+        let (applier, events) = (context.applier(K::CONTROLLER), context.events(K::CONTROLLER));
+        (SettingsController { context: context.clone(), applier, events, kind: std::marker::PhantomData }, queue)
     }
 }
 
@@ -190,7 +195,7 @@ impl<K: Kind> Controller for SettingsController<K> {
             build: &self.context.build,
             now: self.context.time(),
         });
-        carry_out(&self.applier, caches, cache, &object, decision.writes).await?;
+        carry_out((&self.applier, &self.events), caches, cache, &object, decision.writes).await?;
         Ok(Next::change())
     }
 }

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
+use kube::ResourceExt as _;
 use kube::core::ObjectMeta;
 use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_api::vocabulary::machineconfiguration::annotation;
 use seaworthy_generate::Write;
 use seaworthy_runtime::applier::Written;
-use seaworthy_runtime::{Applier, Cache, WriteError};
+use seaworthy_runtime::{Applier, Cache, Events, WriteError};
 use serde_json::{Value, json};
 
 use crate::caches::Caches;
+use crate::edits::{editor, tell_put_back};
 
 /// Carries out writes about `object`, which lives in `cache`.
 pub async fn carry_out<K>(
-    applier: &Applier,
+    (applier, events): (&Applier, &Events),
     caches: &Caches,
     cache: &Cache<K>,
     object: &Arc<K>,
@@ -35,7 +38,11 @@ where
             }
             // Not applied but replaced: what was made here is ours as a whole, and what others added to it goes.
             Write::Update(machine_config) => {
+                let edited = edited(applier, caches, &machine_config).await?;
                 caches.machine_configs.wrote(applier.replace(&machine_config).await?);
+                if let Some(edited) = edited {
+                    tell_put_back(events, &edited).await;
+                }
             }
             Write::Delete(deletion) => delete(applier, &deletion).await?,
             Write::CreatePool(pool) => caches.pools.wrote(applier.create(&pool).await?),
@@ -52,6 +59,24 @@ where
         }
     }
     Ok(())
+}
+
+/// What was generated as it is now, if somebody has edited it since. Caches do not keep who wrote what.
+async fn edited(
+    applier: &Applier,
+    caches: &Caches,
+    wanted: &MachineConfig,
+) -> Result<Option<MachineConfig>, WriteError> {
+    // What another build had made is made anew, whoever wrote it last.
+    let build =
+        |found: &MachineConfig| annotation::GENERATED_BY_CONTROLLER_VERSION.of(&found.metadata).map(str::to_owned);
+    let name = wanted.name_any();
+    let is_same_build = |found: &Arc<MachineConfig>| found.spec != wanted.spec && build(found) == build(wanted);
+    if !caches.machine_configs.named(&name).as_ref().is_some_and(is_same_build) {
+        return Ok(None);
+    }
+    let found = applier.read::<MachineConfig>(&name).await?;
+    Ok(found.filter(|found| editor(found).is_some()))
 }
 
 async fn report<K: Written>(

@@ -71,6 +71,15 @@ pub enum NameError {
         /// Its owner.
         owner: String,
     },
+    /// Somebody's own MachineConfig has the name.
+    #[error(
+        "MachineConfig {name} is somebody's own, and nothing is written over it; save it under another name (`kubectl get \
+         mc {name} -o yaml`), then `kubectl delete mc {name}`"
+    )]
+    Taken {
+        /// The name.
+        name: String,
+    },
 }
 
 /// An object as far as names depend on it.

@@ -193,7 +193,8 @@ pub(crate) fn decide<K: Settings>(
     let pools = selected(&selection, inputs.pools);
     if pools.is_empty() {
         let name = if family.no_pool.ends_with(' ') { name_of(view.object) } else { "" };
-        let refusal = Refusal::new(GeneratorReason::NoPool, format!("Error: {}{name}", family.no_pool));
+        let why = in_vain(family.kind, name_of(view.object), inputs.object.selector(), inputs.pools);
+        let refusal = Refusal::new(GeneratorReason::NoPool, format!("Error: {}{name}; {why}", family.no_pool));
         // What was made for pools that were selected before goes, as it would one by one.
         let leave = view.leave(&BTreeSet::new(), &BTreeSet::new());
         return view.refused(leave, refusal);
@@ -276,6 +277,46 @@ fn selected<'p>(selection: &Selection, pools: &'p [Arc<MachineConfigPool>]) -> V
     }
     selected.sort_by(|a, b| name_of(&a.metadata).cmp(name_of(&b.metadata)));
     selected
+}
+
+/// Why a selector selects no pool, and what to do about it.
+///
+/// Of the pools' labels only those are told that the selector asks for: a status that told all would be written anew
+/// whenever anybody labels a pool.
+fn in_vain(kind: &str, name: &str, selector: Option<&LabelSelector>, pools: &[Arc<MachineConfigPool>]) -> String {
+    let labels = selector.into_iter().flat_map(|selector| selector.match_labels.iter().flatten());
+    let expressions = selector.into_iter().flat_map(|selector| selector.match_expressions.iter().flatten());
+    let mut asked: Vec<(&str, String)> = labels.map(|(key, value)| (key.as_str(), format!("{key}={value}"))).collect();
+    asked.extend(expressions.map(|found| {
+        let values: Vec<&str> = found.values.iter().flatten().map(String::as_str).collect();
+        (found.key.as_str(), format!("{} {} ({})", found.key, found.operator, values.join(", ")))
+    }));
+    if asked.is_empty() {
+        return format!(
+            "{kind} {name} has no spec.machineConfigPoolSelector, or an empty one, which selects nothing: name a label of a \
+             pool there (`kubectl get mcp --show-labels`)"
+        );
+    }
+    let mut found = Vec::new();
+    for (key, _) in &asked {
+        let of_pool = |pool: &Arc<MachineConfigPool>| {
+            let value = pool.metadata.labels.as_ref()?.get(*key)?;
+            Some(format!("pool {} has {key}={value}", name_of(&pool.metadata)))
+        };
+        let mut having: Vec<String> = pools.iter().filter_map(of_pool).collect();
+        having.sort_unstable();
+        if having.is_empty() {
+            having.push(format!("no pool has the label {key}"));
+        }
+        found.append(&mut having);
+    }
+    let asked: Vec<String> = asked.into_iter().map(|(_, text)| text).collect();
+    format!(
+        "{kind} {name} asks for {} (spec.machineConfigPoolSelector), and {}: correct it, or label the pool that is meant \
+         (`kubectl label mcp POOL KEY=VALUE`)",
+        asked.join(", "),
+        found.join(", ")
+    )
 }
 
 /// The names that an object has by its annotation and its finalizers.

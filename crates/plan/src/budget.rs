@@ -38,6 +38,26 @@ pub fn max_unavailable(pool: &str, value: Option<&IntOrString>, nodes: usize) ->
     Ok(if most == 0 { 1 } else { most })
 }
 
+/// What is not as it looks about a maxUnavailable, for people.
+pub fn remark(value: Option<&IntOrString>, nodes: usize) -> Option<String> {
+    let most = max_unavailable("", Some(value?), nodes).ok()?;
+    let shown = match value? {
+        IntOrString::Int(number) => number.to_string(),
+        IntOrString::String(text) => format!("{text:?}"),
+    };
+    let is_nothing =
+        matches!(value?, IntOrString::Int(0)) || matches!(value?, IntOrString::String(text) if text == "0%");
+    match usize::try_from(most) {
+        _ if is_nothing => {
+            Some(format!("spec.maxUnavailable is {shown}, which counts as 1; to let no node move, pause the pool"))
+        }
+        Ok(most) if nodes > 1 && most >= nodes => {
+            Some(format!("spec.maxUnavailable is {shown}: all {nodes} nodes of the pool may be away at the same time"))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -56,6 +76,21 @@ mod tests {
     #[case(Some((-1).into()), -1)]
     fn of_four_nodes(#[case] value: Option<IntOrString>, #[case] most: i64) {
         assert_eq!(max_unavailable("worker", value.as_ref(), 4), Ok(most));
+    }
+
+    #[rstest]
+    #[case(None, 4, "")]
+    #[case(Some(0.into()), 4, "counts as 1")]
+    #[case(Some("0%".into()), 4, "counts as 1")]
+    #[case(Some("150%".into()), 3, "all 3 nodes")]
+    #[case(Some(3.into()), 3, "all 3 nodes")]
+    #[case(Some(2.into()), 3, "")]
+    #[case(Some(1.into()), 1, "")]
+    #[case(Some((-1).into()), 3, "")]
+    #[case(Some("x".into()), 3, "")]
+    fn what_is_not_as_it_looks_is_said(#[case] value: Option<IntOrString>, #[case] nodes: usize, #[case] said: &str) {
+        let found = remark(value.as_ref(), nodes).unwrap_or_default();
+        assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{found}");
     }
 
     // Row 92.

@@ -71,10 +71,11 @@ pub fn pasts(start: Timestamp, done: &[Timestamp], budget: usize, level: Level) 
     done.iter().enumerate().map(|(nth, time)| Past { level, took: time.duration_since(begin(nth)) }).collect()
 }
 
-/// How long one node will take: the middle of what others took, which one node that hung does not move.
+/// How long one node will take: the middle of what others took, which one node that hung does not move. Times have seconds,
+/// so nothing takes less than one.
 pub fn estimate(level: Level, history: &[Past]) -> Estimate {
     let mut took: Vec<i64> =
-        history.iter().filter(|past| past.level == level).map(|past| past.took.as_secs().max(0)).collect();
+        history.iter().filter(|past| past.level == level).map(|past| past.took.as_secs().max(1)).collect();
     took.sort_unstable();
     match took.get(took.len() / 2) {
         Some(seconds) => Estimate { seconds: *seconds, samples: took.len() },

@@ -58,6 +58,8 @@ pub struct Decision<'a> {
     pub protect: Vec<&'a str>,
     /// To be freed of it.
     pub release: Vec<&'a str>,
+    /// Deleted by somebody and kept, because something needs them; with who does.
+    pub held: Vec<(&'a str, String)>,
     /// When to look again although nothing has changed.
     pub recheck: Option<SignedDuration>,
 }
@@ -75,6 +77,9 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
             // A finalizer cannot be added to what is being deleted.
             if !is_protected && object.metadata.deletion_timestamp.is_none() {
                 decision.protect.push(name);
+            }
+            if is_protected && object.metadata.deletion_timestamp.is_some() {
+                decision.held.push((name, users(inputs, name)));
             }
             continue;
         }
@@ -125,6 +130,19 @@ fn used<'a>(inputs: &Inputs<'a>) -> BTreeSet<&'a str> {
     }
     used.remove(NOT_YET_SET);
     used
+}
+
+/// Who needs a rendered MachineConfig, for people.
+fn users(inputs: &Inputs<'_>, name: &str) -> String {
+    const NAMED: usize = 5;
+    let is_target = |pool: &&PoolView<'_>| pool.target().is_some_and(|target| target.config == name);
+    let pools = inputs.pools.iter().filter(is_target).map(|pool| format!("pool {} targets it", pool.name));
+    let uses = |node: &&NodeView<'_>| [node.current_config, node.desired_config].contains(&Some(name));
+    let nodes: Vec<&str> = inputs.nodes.iter().filter(uses).map(|node| node.name).collect();
+    let more = if nodes.len() > NAMED { format!(" and {} more", nodes.len() - NAMED) } else { String::new() };
+    let named = format!("needed on {}{more}", nodes[..nodes.len().min(NAMED)].join(", "));
+    let said: Vec<String> = pools.chain((!nodes.is_empty()).then_some(named)).collect();
+    if said.is_empty() { "it may have to be gone back to".to_owned() } else { said.join("; ") }
 }
 
 /// The pool that a rendered MachineConfig was made for.

@@ -363,6 +363,12 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// Whether the node runs another configuration than it was told of last.
+    fn runs_another(&self) -> bool {
+        let told = self.inputs.old.and_then(|old| old.status.as_ref()?.config_version.as_ref());
+        told.is_some_and(|told| told.current.as_deref() != given(self.inputs.node.current_config))
+    }
+
     /// Whether a condition says what it should.
     fn is_said(&self, type_: NodeCondition, found: &Condition) -> bool {
         if is_foreign(type_) {
@@ -487,7 +493,9 @@ fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, n
         return old.clone();
     }
     let (status, reason, message) = steps.said(type_, old);
-    let same = old.filter(|old| old.status == status);
+    // A node that was quick is told of when it is done again: it was not for a moment, and the time says when that ended.
+    let is_anew = type_ == NodeCondition::Updated && steps.runs_another();
+    let same = old.filter(|old| old.status == status && !is_anew);
     Condition {
         last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),
         observed_generation: old.and_then(|old| old.observed_generation),

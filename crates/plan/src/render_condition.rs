@@ -24,7 +24,9 @@ impl Failure {
     pub fn of_findings(findings: &[Finding]) -> Failure {
         let errors: Vec<&Finding> = findings.iter().filter(|finding| finding.is_error()).collect();
         let reason = errors.iter().map(|finding| reason_of(finding.code)).max_by_key(|reason| gravity(*reason));
-        let mut told: Vec<String> = errors.iter().take(NAMED).map(|finding| finding.to_string()).collect();
+        // Whoever is told knows which pool it is about.
+        let told = |finding: &&Finding| Finding { pool: None, ..(*finding).clone() }.to_string();
+        let mut told: Vec<String> = errors.iter().take(NAMED).map(told).collect();
         if errors.len() > NAMED {
             told.push(format!("and {} more: `seaworthy lint` names them all", errors.len() - NAMED));
         }

@@ -199,7 +199,9 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     let count = promise::MOST.saturating_sub(room.nodes);
     decision.waiting.extend(rest.into_iter().enumerate().map(|(nth, node)| {
         let reason = match node.desired_config {
-            Some(config) if node.is_under_way() => other_target(node, config, inputs.now),
+            // Nobody waits for a budget that it uses up itself.
+            _ if max >= 0 && !node.has_daemon() => Reason::NoNodeDaemon,
+            Some(config) if node.is_under_way() || node.is_unavailable() => other_target(node, config, inputs.now),
             _ if nth < crowd => Reason::OrdersInProgress { count },
             _ => Reason::Budget { max, used_by: Arc::clone(&used_by) },
         };
@@ -288,6 +290,8 @@ fn standing(node: &NodeView<'_>, target: Target<'_>, now: Timestamp) -> Standing
             Reason::Failed { message: node.reason.to_owned() }
         } else if let Some(blockers) = node.drain_blocked {
             Reason::DrainBlocked { blockers: blockers.to_owned(), node: holder() }
+        } else if !node.has_daemon() {
+            Reason::NoNodeDaemon
         } else {
             Reason::Updating { node: holder() }
         });

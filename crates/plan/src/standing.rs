@@ -70,6 +70,11 @@ impl NodeView<'_> {
         self.is_unavailable() || (self.is_failing() && self.is_targeted(target))
     }
 
+    /// Whether a node daemon has ever said anything about it.
+    pub fn has_daemon(&self) -> bool {
+        self.current_config.is_some_and(|current| !current.is_empty()) || self.state.is_some()
+    }
+
     /// Whether it is on its way to anything.
     pub fn is_under_way(&self) -> bool {
         self.desired_config.is_some() && !(self.has_config() && self.has_image()) && !self.is_failing()

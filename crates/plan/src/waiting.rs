@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::vocabulary::machineconfiguration::WaitingReason;
+use seaworthy_api::vocabulary::machineconfiguration::node::CURRENT_CONFIG;
 use seaworthy_api::vocabulary::seaworthy::annotation::PAUSED;
 
 use crate::duration;
@@ -119,6 +120,8 @@ pub enum Reason {
         /// The node itself, with the time.
         node: Holder,
     },
+    /// No node daemon has ever spoken for the node, so nobody would carry out an order.
+    NoNodeDaemon,
     /// Somebody took the node out of scheduling.
     Cordoned,
     /// The node is on its way to another configuration.
@@ -174,6 +177,7 @@ impl Reason {
             Reason::Budget { .. } => WaitingReason::Budget,
             Reason::OrdersInProgress { .. } => WaitingReason::OrdersInProgress,
             Reason::NotReady { .. } => WaitingReason::NotReady,
+            Reason::NoNodeDaemon => WaitingReason::NoNodeDaemon,
             Reason::Cordoned => WaitingReason::Cordoned,
             Reason::OtherTargetInProgress { .. } => WaitingReason::OtherTargetInProgress,
             Reason::RunsOperator => WaitingReason::RunsOperator,
@@ -236,6 +240,11 @@ impl fmt::Display for Reason {
                 write!(f, "not ready: condition {condition} is {status}")?;
                 since(node, f)
             }
+            Reason::NoNodeDaemon => write!(
+                f,
+                "no node daemon has reported (the Node has no annotation {CURRENT_CONFIG}); start `seaworthy daemon` there, \
+                 see `seaworthy manifests`"
+            ),
             Reason::Cordoned => f.write_str("cordoned by someone else; `kubectl uncordon` lets it move"),
             Reason::OtherTargetInProgress { config, node } => {
                 write!(f, "still on its way to {config}")?;

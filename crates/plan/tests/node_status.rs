@@ -307,3 +307,19 @@ fn long_reason_fits_its_condition() {
         assert!(message.len() <= 32768 && message.ends_with('…'), "{}", message.len());
     }
 }
+
+/// Otherwise nobody could tell from it how long updates take: see the forecast.
+#[test]
+fn a_node_that_was_quick_has_the_time_of_its_last_update() {
+    let before = made(&node("w1", "0/0R"), &Given::default());
+    let later = SignedDuration::from_mins(5);
+    let after = made(&node("w1", "1/1R"), &Given { old: Some(&before), later, ..Given::default() });
+    let time = |object: &MachineConfigNode, type_: &str| {
+        let conditions = object.status.as_ref().unwrap().conditions.as_ref().unwrap();
+        conditions.iter().find(|found| found.type_ == type_).unwrap().last_transition_time.0
+    };
+    assert_eq!((time(&before, "Updated"), time(&after, "Updated")), (NOW, NOW + later));
+    assert_eq!(time(&after, "NodeDegraded"), NOW, "the others have not changed");
+    let again = Given { old: Some(&after), later: later * 2, ..Given::default() };
+    assert_eq!(time(&made(&node("w1", "1/1R"), &again), "Updated"), NOW + later);
+}

@@ -272,6 +272,28 @@ fn a_cordon_of_somebody_else_is_a_reason_and_who_uses_the_budget_is_told_with_th
     assert_eq!(decided.waiting["n1"], "budget 2 used by n2, 14 min; n0");
 }
 
+/// Nobody would carry out an order there, and such a node waits for no budget that it uses up itself.
+#[test]
+fn a_node_without_a_daemon_says_so_whether_it_was_told_or_not() {
+    let mut mute = node("n1", "/R");
+    mute.metadata.annotations = None;
+    let mut told = mute.clone();
+    told.metadata.name = Some("n2".to_owned());
+    annotate(&mut told, annotation::DESIRED_CONFIG, "1");
+    let decided = decide(&worker(json!(1)), &[node("n0", "0/0R"), mute.clone(), told]);
+    assert!(decided.waiting["n1"].starts_with("no node daemon has reported"), "{decided:?}");
+    assert!(decided.waiting["n2"].starts_with("no node daemon has reported"), "{decided:?}");
+    assert_eq!(decided.waiting["n0"], "budget 1 used by n1; n2");
+    // The budget is the page's: such a node is one of the candidates.
+    assert_eq!(decide(&worker(json!(2)), &[mute]).chosen, ["n1"]);
+}
+
+#[test]
+fn a_node_that_uses_the_budget_up_itself_does_not_wait_for_it() {
+    let decided = decide(&worker(json!(1)), &[node("n0", "0/0R Working")]);
+    assert_eq!(decided.waiting["n0"], "still on its way to 0");
+}
+
 // === 104 to 106: targeting ===
 
 fn patches(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeMap<String, Value> {

@@ -66,7 +66,11 @@ impl fmt::Display for Place {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(pool) = &self.pool {
+        // A place in the pool itself names it.
+        let is_of_pool = |pool: &&String| {
+            self.places.first().is_some_and(|place| place.kind == "MachineConfigPool" && place.name == **pool)
+        };
+        if let Some(pool) = self.pool.as_ref().filter(|pool| !is_of_pool(pool)) {
             write!(f, "pool {pool}: ")?;
         }
         for (nth, place) in self.places.iter().enumerate() {

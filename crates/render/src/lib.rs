@@ -31,7 +31,7 @@ pub mod yaml;
 pub use controller_config::{Controller, ControllerConfig, OsImageStreams};
 pub use finding::{Finding, Place};
 pub use machine_config::MachineConfig;
-pub use order::role_for_people;
+pub use order::{not_selected, role_for_people};
 pub use pool::Pool;
 pub use prepare::{Prepared, prepare};
 pub use render::{Context, Merged, Rendered, merge, render};

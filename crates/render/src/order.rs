@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use seaworthy_ignition::path::Path;
 use seaworthy_ignition::{Severity, spelling};
 
 use crate::finding::{Finding, Place};
@@ -78,7 +79,7 @@ fn roles_of(all: &[Prepared<'_>], selector: &Selector) -> String {
     const NAMED: usize = 5;
     let mut found: Vec<_> = all.iter().map(|input| input.source).filter(|source| !source.is_rendered()).collect();
     if found.is_empty() {
-        return "there is no MachineConfig in the input: add some, or take the pool out".to_owned();
+        return "there is no MachineConfig at all: add some, or take the pool out".to_owned();
     }
     let wanted: Vec<&str> = selector.values_of(keys::ROLE).collect();
     // Those that were probably meant come first; the platform's alone may be more than are named.
@@ -112,6 +113,35 @@ pub fn role_for_people(source: &MachineConfig<'_>, wanted: &[&str]) -> String {
             }
         }
     }
+}
+
+/// A MachineConfig that no pool selects: mostly a label that is missing or misspelt.
+pub fn not_selected(source: &MachineConfig<'_>, pools: &[Pool]) -> Finding {
+    let selectors = pools.iter().filter_map(|pool| pool.selector.as_ref());
+    let wanted: Vec<&str> = selectors.flat_map(|selector| selector.values_of(keys::ROLE)).collect();
+    let role = role_for_people(source, &wanted);
+    Finding {
+        severity: Severity::Warning,
+        code: "not-selected",
+        pool: None,
+        subject: String::new(),
+        places: vec![Place::machine_config(source.name(), &Path::of(&["metadata", "labels"]))],
+        message: format!("no pool selects it, so it does nothing: {role}; {}", selectors_of(pools)),
+    }
+}
+
+/// The pools and what they select, for people.
+fn selectors_of(pools: &[Pool]) -> String {
+    const NAMED: usize = 5;
+    if pools.is_empty() {
+        return "there is no pool in the input".to_owned();
+    }
+    let named = pools.iter().take(NAMED).map(|pool| match &pool.selector {
+        Some(selector) => format!("{} ({selector})", pool.name),
+        None => format!("{} (nothing)", pool.name),
+    });
+    let more = if pools.len() > NAMED { format!(" and {} more", pools.len() - NAMED) } else { String::new() };
+    format!("the pools select: {}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
 fn rank<'r>(input: &'r Prepared<'_>) -> (bool, bool, &'r str) {

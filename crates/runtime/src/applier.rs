@@ -107,8 +107,16 @@ pub enum Cause {
     #[error("no answer within {} s", PATIENCE.as_secs())]
     NoAnswer,
     /// The API server refused it, or could not be reached.
-    #[error(transparent)]
+    #[error("{}", in_words(.0))]
     Api(#[from] kube::Error),
+}
+
+/// What the API server said, without the rest of its answer.
+fn in_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => format!("{} ({})", status.message, status.code),
+        other => other.to_string(),
+    }
 }
 
 impl WriteError {

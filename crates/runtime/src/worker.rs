@@ -107,9 +107,14 @@ pub async fn look<C: Controller>(controller: &C, queue: &Queue<C::Key>, key: &C:
             let category = error.category();
             match error.retry() {
                 // Even what changed under our hands waits a little, or two writers at odds would spin.
-                Retry::Soon | Retry::Backoff => {
+                retry @ (Retry::Soon | Retry::Backoff) => {
                     let wait = queue.failed(key.clone());
-                    tracing::warn!(controller = C::NAME, ?key, %error, retry_in = ?wait, "not done");
+                    // That somebody else was first is no reason to look: it is decided anew.
+                    if retry == Retry::Soon {
+                        tracing::info!(controller = C::NAME, ?key, %error, retry_in = ?wait, "decided anew");
+                    } else {
+                        tracing::warn!(controller = C::NAME, ?key, %error, retry_in = ?wait, "not done");
+                    }
                 }
                 Retry::OnChange => {
                     queue.done(key, Duration::ZERO);

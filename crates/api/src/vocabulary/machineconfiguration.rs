@@ -272,6 +272,8 @@ words! {
         AsExpected = "AsExpected",
         /// The base MachineConfigs cannot be made.
         TemplateFailed = "TemplateFailed",
+        /// Somebody's own MachineConfig has the name of one of them.
+        NameTaken = "NameTaken",
     }
 }
 
@@ -364,6 +366,8 @@ words! {
         OrdersInProgress = "OrdersInProgress",
         /// The node is not healthy.
         NotReady = "NotReady",
+        /// No node daemon has ever spoken for the node.
+        NoNodeDaemon = "NoNodeDaemon",
         /// Somebody took the node out of scheduling.
         Cordoned = "Cordoned",
         /// The node is on its way to another configuration.
@@ -436,6 +440,18 @@ words! {
         ActionProhibited = "ActionProhibited",
         /// New machines of the pool cannot be given their configuration.
         ConfigNotServed = "ConfigNotServed",
+    }
+}
+
+words! {
+    /// Reasons of events on MachineConfigs.
+    pub enum MachineConfigEvent {
+        /// Somebody has edited or deleted what controllers keep, and it is again as it was.
+        PutBack = "PutBack",
+        /// Somebody's own MachineConfig has a name that the platform needs.
+        NameTaken = "NameTaken",
+        /// Somebody has deleted what pools or nodes still need; it stays until they do not.
+        DeletionHeld = "DeletionHeld",
     }
 }
 
@@ -529,6 +545,7 @@ mod tests {
         check::<WaitingReason>();
         check::<PoolReason>();
         check::<PoolEvent>();
+        check::<MachineConfigEvent>();
         check::<NodeEvent>();
     }
 

@@ -7,8 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use kube::{Api, Client};
 use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotation};
 use seaworthy_api::{machineconfiguration, operator};
+use seaworthy_deploy::policy::protection::NAME;
+use seaworthy_ignition::path::{Path, Step};
 use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, apply_defaults, names};
 use serde_json::Value;
 
@@ -21,15 +25,39 @@ pub struct Objection {
     pub path: String,
     /// What was found there, and what is accepted.
     pub message: String,
-    /// Whether the object is refused. Otherwise what stands there is dropped.
-    pub is_refusal: bool,
+    /// What becomes of it.
+    pub effect: Effect,
+}
+
+/// What becomes of something that there is an objection to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The API refuses the object.
+    Refused,
+    /// The API takes the object, and the controllers put back what was there.
+    PutBack,
+    /// The API drops what stands there, and takes the rest.
+    Dropped,
+}
+
+impl Objection {
+    /// Whether nothing comes of the object as a whole.
+    pub fn is_refusal(&self) -> bool {
+        self.effect != Effect::Dropped
+    }
 }
 
 impl fmt::Display for Objection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Objection { object, path, message, is_refusal } = self;
+        let Objection { object, path, message, effect } = self;
         let place = if path.is_empty() { String::new() } else { format!(", {path}") };
-        let what = if *is_refusal { "the API refuses it" } else { "the API drops it" };
+        let what = match effect {
+            Effect::Refused => "the API refuses it",
+            Effect::PutBack => {
+                "the API takes it, as no policy is in force there, and the controllers put it back at once"
+            }
+            Effect::Dropped => "the API drops it",
+        };
         write!(f, "{object}{place}: {message}; {what}")
     }
 }
@@ -39,6 +67,7 @@ pub struct Admission {
     /// By group and kind, for each version.
     kinds: BTreeMap<(String, String), BTreeMap<String, Form>>,
     protects: bool,
+    has_policy: bool,
 }
 
 /// A version of a kind. Its schema is read when it is needed: most commands meet few kinds.
@@ -53,6 +82,14 @@ impl Admission {
         Admission { protects: true, ..Admission::of_state() }
     }
 
+    /// Judges changes of this cluster: whether the policy is in force there that keeps hands off what controllers make.
+    /// Where that cannot be found out it is taken to be.
+    pub async fn of_changes_to(client: &Client) -> Admission {
+        let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+        let has_policy = bindings.get_opt(NAME).await.map_or(true, |found| found.is_some());
+        Admission { has_policy, ..Admission::of_changes() }
+    }
+
     /// Judges what a cluster has: rendered MachineConfigs too, which nobody may change.
     pub fn of_state() -> Admission {
         let mut kinds: BTreeMap<(String, String), BTreeMap<String, Form>> = BTreeMap::new();
@@ -65,7 +102,7 @@ impl Admission {
                 forms.insert(version.name.clone(), Form { schema, read: OnceLock::new() });
             }
         }
-        Admission { kinds, protects: false }
+        Admission { kinds, protects: false, has_policy: true }
     }
 
     /// Brings an object into the form in which the API would keep it, and gives what it would say. `old` is the object as
@@ -75,20 +112,21 @@ impl Admission {
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let objection = |path: &str, message: String, is_refusal: bool| Objection {
+        let objection = |path: &str, message: String, effect: Effect| Objection {
             object: format!("{kind} {name}"),
             path: path.to_owned(),
             message,
-            is_refusal,
+            effect,
         };
         let Some(forms) = self.kinds.get(&(group.to_owned(), kind.clone())) else { return Vec::new() };
         let Some(form) = forms.get(version) else {
             let known: Vec<String> = forms.keys().map(|version| format!("{group}/{version}")).collect();
             let message = format!("{api_version:?} has no such kind; accepted: {}", known.join(", "));
-            return vec![objection("apiVersion", message, true)];
+            return vec![objection("apiVersion", message, Effect::Refused)];
         };
         if let Some(message) = self.protection(object, old, &name).filter(|_| kind == "MachineConfig") {
-            return vec![objection("", message, true)];
+            let effect = if self.has_policy { Effect::Refused } else { Effect::PutBack };
+            return vec![objection("", message, effect)];
         }
         let (document, root) = form.read.get_or_init(|| Document::of_custom_resource(&form.schema));
         let schema = document.at(*root);
@@ -97,7 +135,8 @@ impl Admission {
         let mut objections: Vec<Objection> = dropped
             .iter()
             .map(|path| {
-                objection(path, "the kind has no such field; check its spelling and its place".to_owned(), false)
+                let message = "the kind has no such field; check its spelling and its place".to_owned();
+                objection(path, message, Effect::Dropped)
             })
             .collect();
         apply_defaults(schema, object);
@@ -113,7 +152,14 @@ impl Admission {
         let counts = |cause: &&Cause| !(is_partial && cause.reason == Reason::Required);
         // One without a place only says that there may be more.
         let mistakes = verdict.mistakes.iter().filter(|cause| cause.field != "<nil>").filter(counts);
-        objections.extend(mistakes.map(|cause| objection(&cause.field, cause.message.clone(), true)));
+        objections.extend(mistakes.map(|cause| {
+            // The API says which type it has found, and people look for what they wrote.
+            let found = Some(cause).filter(|cause| cause.reason == Reason::TypeInvalid);
+            let found = found.and_then(|cause| at(object, &Path::parse(&cause.field))).map(Value::to_string);
+            let found = found.filter(|found| !cause.message.contains(found.as_str()) && found.len() <= LONGEST);
+            let message = found.map_or(cause.message.clone(), |found| format!("{}; found {found}", cause.message));
+            objection(&cause.field, message, Effect::Refused)
+        }));
         if let (Some(status), Some(object)) = (status, object.as_object_mut()) {
             object.insert("status".to_owned(), status);
         }
@@ -147,6 +193,17 @@ impl Admission {
         };
         Some(format!("it is kept by Seaworthy: {instead}"))
     }
+}
+
+/// A longer value is not repeated in a message.
+const LONGEST: usize = 60;
+
+/// What stands at a path.
+fn at<'v>(value: &'v Value, path: &Path) -> Option<&'v Value> {
+    path.0.iter().try_fold(value, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
 }
 
 /// What is wrong with an object's name and labels.
@@ -189,8 +246,14 @@ mod tests {
         #[case] path: &str,
     ) {
         let found = Admission::of_changes().judge(&mut object(kind, spec), None);
-        assert!(found.iter().any(|objection| objection.is_refusal && objection.path == path), "{found:#?}");
+        assert!(found.iter().any(|objection| objection.is_refusal() && objection.path == path), "{found:#?}");
         assert!(found.iter().all(|objection| objection.object == format!("{kind} a")), "{found:#?}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_told_as_it_was_written() {
+        let found = Admission::of_changes().judge(&mut object("MachineConfigPool", json!({"paused": "lots"})), None);
+        assert!(found[0].message.ends_with("; found \"lots\""), "{found:#?}");
     }
 
     #[test]
@@ -198,7 +261,7 @@ mod tests {
         let mut pool = object("MachineConfigPool", json!({"maxUnavailabel": 2}));
         let found = Admission::of_changes().judge(&mut pool, None);
         assert_eq!(found.len(), 1, "{found:#?}");
-        assert_eq!((found[0].path.as_str(), found[0].is_refusal), ("spec.maxUnavailabel", false));
+        assert_eq!((found[0].path.as_str(), found[0].effect), ("spec.maxUnavailabel", Effect::Dropped));
         assert!(pool["spec"].get("maxUnavailabel").is_none());
     }
 
@@ -218,7 +281,8 @@ mod tests {
     fn controller_config_may_be_partial_where_there_is_no_cluster() {
         let partial = object("ControllerConfig", json!({"osImageURL": ""}));
         assert!(Admission::of_state().judge(&mut partial.clone(), None).is_empty());
-        assert!(Admission::of_changes().judge(&mut partial.clone(), None).iter().all(|objection| objection.is_refusal));
+        let found = Admission::of_changes().judge(&mut partial.clone(), None);
+        assert!(found.iter().all(|objection| objection.is_refusal()));
         assert!(!Admission::of_changes().judge(&mut partial.clone(), None).is_empty());
         let wrong = object("ControllerConfig", json!({"osImageURL": 5}));
         assert!(!Admission::of_state().judge(&mut wrong.clone(), None).is_empty());
@@ -228,7 +292,9 @@ mod tests {
     fn what_controllers_keep_is_theirs_and_may_be_part_of_a_state() {
         let mut rendered = object("MachineConfig", json!({"fips": true}));
         rendered["metadata"]["name"] = json!("rendered-worker-1");
-        assert!(Admission::of_changes().judge(&mut rendered.clone(), None)[0].is_refusal);
+        assert_eq!(Admission::of_changes().judge(&mut rendered.clone(), None)[0].effect, Effect::Refused);
+        let bare = Admission { has_policy: false, ..Admission::of_changes() };
+        assert_eq!(bare.judge(&mut rendered.clone(), None)[0].effect, Effect::PutBack);
         assert!(Admission::of_state().judge(&mut rendered, None).is_empty());
         let mut base = object("MachineConfig", json!({"fips": true}));
         let key = annotation::GENERATED_BY_CONTROLLER_VERSION.as_str();

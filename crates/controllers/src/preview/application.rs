@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::admission::{Admission, Objection};
+use super::admission::{Admission, Effect, Objection};
 use crate::rollout::to_second;
 use crate::world::World;
 
@@ -83,7 +83,7 @@ where
     let kind = K::kind(&());
     let refusal = |path: &str, message: String| {
         let object = format!("{kind} {}", if name.is_empty() { "without a name" } else { name });
-        vec![Objection { object, path: path.to_owned(), message, is_refusal: true }]
+        vec![Objection { object, path: path.to_owned(), message, effect: Effect::Refused }]
     };
     if name.is_empty() {
         return Err(refusal("metadata.name", "Required value; give it one".to_owned()));
@@ -125,7 +125,7 @@ where
         }
     }
     let objections = admission.judge(&mut new, before.as_ref());
-    let (refused, dropped): (Vec<_>, Vec<_>) = objections.into_iter().partition(|objection| objection.is_refusal);
+    let (refused, dropped): (Vec<_>, Vec<_>) = objections.into_iter().partition(Objection::is_refusal);
     if !refused.is_empty() {
         return Err(refused);
     }

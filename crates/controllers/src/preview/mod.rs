@@ -16,14 +16,17 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::meta::Selection;
 use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, WORKER};
 use seaworthy_generate::base::Templates;
+use seaworthy_ignition::{Node, Severity};
 use seaworthy_plan::pin::{self, Pin};
 use seaworthy_plan::render_condition::Failure;
 use seaworthy_plan::waiting::Waiting;
-use seaworthy_render::Finding;
+use seaworthy_render::{Finding, MachineConfig as Input, Pool, not_selected};
+use serde_json::Value;
 
-pub use self::admission::{Admission, Objection};
+pub use self::admission::{Admission, Effect, Objection};
 pub use self::application::{Application, Applied};
 pub use self::outlook::{NodeOutlook, Outlook, Strays, outlook, strays};
 use self::settlement::settle;
@@ -49,8 +52,35 @@ pub struct Foresight {
     pub pools: Vec<PoolForesight>,
     /// The nodes that take their configuration from no pool, and why.
     pub without_pool: Vec<Waiting>,
-    /// What is wrong, or worth knowing, beside the pools.
-    pub problems: Vec<String>,
+    /// What is wrong, or worth knowing, beside the pools; the gravest first.
+    pub problems: Vec<Problem>,
+    /// The MachineConfigs that no pool selects.
+    pub unselected: Vec<Finding>,
+}
+
+/// Something that is wrong, or worth knowing, beside the pools.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// How grave it is.
+    pub severity: Severity,
+    /// In a word, for programs.
+    pub code: &'static str,
+    /// The object that it is about, by kind and name.
+    pub object: Option<(&'static str, String)>,
+    /// For people, the object named.
+    pub message: String,
+}
+
+impl Problem {
+    /// Something that nobody has to do anything about.
+    fn note(code: &'static str, message: String) -> Problem {
+        Problem { severity: Severity::Info, code, object: None, message }
+    }
+
+    /// Something about an object.
+    fn of(severity: Severity, code: &'static str, kind: &'static str, name: &str, message: String) -> Problem {
+        Problem { severity, code, object: Some((kind, name.to_owned())), message }
+    }
 }
 
 /// What would become of a pool.
@@ -90,10 +120,36 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
     }
     let gone: Vec<String> =
         before.pools.iter().map(|pool| pool.name_any()).filter(|name| !names.contains(name)).collect();
-    problems.extend(gone.iter().map(|name| format!("pool {name} is not there any more")));
+    problems.extend(gone.iter().map(|name| Problem::note("pool-gone", format!("pool {name} is not there any more"))));
     let strays = strays(&after);
     problems.extend(strays.problems);
-    Foresight { pools, without_pool: strays.nodes, problems }
+    problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
+    Foresight { pools, without_pool: strays.nodes, problems, unselected: unselected(&after) }
+}
+
+/// The MachineConfigs that no pool selects, as `seaworthy lint` tells of them.
+fn unselected(world: &World) -> Vec<Finding> {
+    let texts: Vec<Value> = world.pools.iter().filter_map(|pool| serde_json::to_value(&**pool).ok()).collect();
+    let pools: Vec<Pool> = texts.iter().filter_map(|text| Pool::read(&Node::from_json(text)).ok()).collect();
+    let selections: Vec<Selection> = world
+        .pools
+        .iter()
+        .filter_map(|pool| Selection::of(pool.spec.machine_config_selector.as_ref()?).ok())
+        .filter(|selection| !selection.is_empty())
+        .collect();
+    // A pool whose selector cannot be used says so itself; what it would have selected is anyone's guess.
+    if selections.len() < world.pools.len() || pools.len() < world.pools.len() {
+        return Vec::new();
+    }
+    let is_left_out = |object: &&Arc<MachineConfig>| {
+        let labels = object.metadata.labels.as_ref();
+        !is_rendered(object) && !selections.iter().any(|selection| selection.matches(labels))
+    };
+    let finding = |object: &Arc<MachineConfig>| {
+        let text = serde_json::to_value(&**object).ok()?;
+        Some(not_selected(&Input::read(Node::from_json(&text)), &pools))
+    };
+    world.machine_configs.iter().filter(is_left_out).filter_map(finding).collect()
 }
 
 /// Brings about, in thought, that a pool targets what the render controller would have it target.
@@ -131,10 +187,11 @@ async fn target(
         &world.kubelet_configs,
         &world.container_runtime_configs,
         &means.build,
+        |name| world.machine_config(name).is_some(),
     );
     // What another build has made is made anew before: the same, as far as can be told from here.
-    if let Some(message) = unready.filter(|text| !text.contains("another build")) {
-        return (Some(Failure { reason: RenderReason::InputsNotReady, message }), Vec::new());
+    if let Some(unready) = unready.filter(|unready| !unready.what.contains("another build")) {
+        return (Some(Failure { reason: RenderReason::InputsNotReady, message: unready.what }), Vec::new());
     }
     let worker = world.pool(WORKER).and_then(|pool| pool.spec.os_image_stream.as_ref());
     let around = Surroundings {

@@ -8,10 +8,12 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, Mach
 use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
+use seaworthy_ignition::Severity;
+use seaworthy_plan::budget::remark;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
-use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::forecast::{Forecast, Past, estimate, forecast, pasts};
+use seaworthy_plan::fleet::{Ailment, NodeView, PoolView};
+use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, pasts};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::pin;
 use seaworthy_plan::promise::Promise;
@@ -19,6 +21,7 @@ use seaworthy_plan::rollout::{self, Partner};
 use seaworthy_plan::waiting::{Reason, Waiting};
 use seaworthy_plan::{policy, revision};
 
+use super::Problem;
 use crate::making::targeted;
 use crate::rollout::{boots, partner, to_second};
 use crate::world::World;
@@ -31,6 +34,8 @@ pub struct Outlook {
     pub target: Option<String>,
     /// How many nodes may be away, or why that cannot be told.
     pub max_unavailable: Result<i64, String>,
+    /// What people should know about that number.
+    pub budget_remark: Option<String>,
     /// The nodes, by name.
     pub nodes: Vec<NodeOutlook>,
     /// Those that run the target, by name.
@@ -138,24 +143,39 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
         is_paused: object.spec.paused == Some(true),
         pinned: pin::name(object).map(str::to_owned),
         max_unavailable: max,
+        budget_remark: remark(object.spec.max_unavailable.as_ref(), nodes.len()),
         waiting,
     };
     let is_waiting = |name: &str, is: fn(&Reason) -> bool| {
         outlook.waiting.iter().any(|waiting| waiting.node == name && is(&waiting.reason))
     };
     let is_next = |reason: &Reason| {
-        matches!(reason, Reason::Budget { .. } | Reason::OrdersInProgress { .. } | Reason::RunsOperator)
+        matches!(
+            reason,
+            Reason::Budget { .. }
+                | Reason::OrdersInProgress { .. }
+                | Reason::RunsOperator
+                | Reason::OtherTargetInProgress { .. }
+        )
     };
-    let is_busy = |reason: &Reason| matches!(reason, Reason::Updating { .. } | Reason::DrainBlocked { .. });
+    let is_busy = |reason: &Reason| {
+        matches!(reason, Reason::Updating { .. } | Reason::DrainBlocked { .. } | Reason::OtherTargetInProgress { .. })
+    };
+    let is_mute = |name: &str| is_waiting(name, |reason| matches!(reason, Reason::NoNodeDaemon));
     let mut later: Vec<&NodeView<'_>> = nodes.iter().copied().filter(|node| is_waiting(node.name, is_next)).collect();
     rollout::in_order(&mut later);
-    let order: Vec<&str> =
-        outlook.chosen.iter().map(String::as_str).chain(later.iter().map(|node| node.name)).collect();
-    let busy = nodes.iter().filter(|node| is_waiting(node.name, is_busy)).count();
+    let first = outlook.chosen.iter().map(String::as_str).filter(|name| !is_mute(name));
+    let order: Vec<&str> = first.chain(later.iter().map(|node| node.name)).collect();
     let budget = outlook.max_unavailable.as_ref().map_or(0, |max| *max);
     let level = outlook.level();
     let each = estimate(level, &history(world, object, nodes, budget));
-    outlook.forecast = forecast(&order, budget, busy, each);
+    // Of the nodes that hold the budget some give it back by themselves; the others have to be put right by somebody.
+    let is_away = |node: &&&NodeView<'_>| inputs.pool.target().is_some_and(|target| node.is_away(target));
+    let is_mover = |node: &&&NodeView<'_>| order.contains(&node.name) && !is_waiting(node.name, is_busy);
+    let away: Vec<&NodeView<'_>> = nodes.iter().filter(is_away).filter(|node| !is_mover(node)).copied().collect();
+    let busy = away.iter().filter(|node| is_waiting(node.name, is_busy) || is_coming_back(node, each, now)).count();
+    let stuck = i64::try_from(away.len() - busy).unwrap_or(i64::MAX);
+    outlook.forecast = forecast(&order, budget.saturating_sub(stuck), busy, each);
     if order.is_empty() && busy > 0 {
         // The last ones are on their way.
         outlook.forecast.seconds = each.seconds;
@@ -181,11 +201,20 @@ fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Decision<'_>) 
         let next = rollout::decide(&rollout::Inputs { nodes: &members, ..*inputs });
         let more: Vec<String> = next.chosen.iter().map(|name| (*name).to_owned()).collect();
         if more.is_empty() {
+            // An order that nobody carries out changes nothing about why its node waits.
             let mut waiting = next.waiting;
-            waiting.retain(|waiting| !chosen.contains(&waiting.node));
+            waiting.retain(|waiting| waiting.reason == Reason::NoNodeDaemon || !chosen.contains(&waiting.node));
             return (chosen, waiting);
         }
         chosen.extend(more);
+    }
+}
+
+/// Whether a node that is not ready has been so for no longer than an update takes: then it is most likely the end of one.
+fn is_coming_back(node: &NodeView<'_>, each: Estimate, now: Timestamp) -> bool {
+    match node.ailment {
+        Some(Ailment::Condition { since: Some(since), .. }) => now.duration_since(since).as_secs() < each.seconds,
+        _ => false,
     }
 }
 
@@ -195,31 +224,36 @@ pub struct Strays {
     /// The nodes that take their configuration from no pool, by name, and why.
     pub nodes: Vec<Waiting>,
     /// Selectors that select nobody, or in vain.
-    pub problems: Vec<String>,
+    pub problems: Vec<Problem>,
 }
 
 /// The nodes that no pool moves, as the controllers tell of them.
 pub fn strays(world: &World) -> Strays {
     let pools = Pools::new(world.pools.iter().map(|pool| PoolView::of(pool)));
+    let of_pool = |severity: Severity, pool: &str, message: String| {
+        Problem::of(severity, "node-selector", "MachineConfigPool", pool, message)
+    };
     let mut found = Strays::default();
     for (pool, error) in &pools.broken {
         let problem = format!("MachineConfigPool {pool}: spec.nodeSelector: {error}; until then it has no nodes");
-        found.problems.push(problem);
+        found.problems.push(of_pool(Severity::Error, pool, problem));
     }
     found.problems.extend(pools.selecting_all.iter().map(|pool| {
-        format!(
+        let problem = format!(
             "MachineConfigPool {pool}: spec.nodeSelector names no label, which would select every node, so it selects none; \
              name a label"
-        )
+        );
+        of_pool(Severity::Warning, pool, problem)
     }));
     for node in &world.nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let membership = pools.of_labels(node.metadata.labels.as_ref());
         if let Membership::In { primary, in_vain: Some(pool), .. } = &membership {
-            found.problems.push(format!(
+            let problem = format!(
                 "Node {name}: pool {pool} selects it in vain, as it belongs to the control plane and takes its configuration \
                  from pool {primary}"
-            ));
+            );
+            found.problems.push(of_pool(Severity::Warning, pool, problem));
         }
         found.nodes.extend(membership.reason().map(|reason| Waiting { node: name.to_owned(), reason }));
     }

@@ -10,10 +10,11 @@ use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig,
 use seaworthy_api::vocabulary::machineconfiguration::annotation;
 use seaworthy_generate::base;
 use seaworthy_generate::{Deletion, Inputs, PoolOutcome, Report, Write};
+use seaworthy_ignition::Severity;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::Means;
+use super::{Means, Problem};
 use crate::rollout::to_second;
 use crate::settings::Kind;
 use crate::world::{World, put};
@@ -23,7 +24,7 @@ use crate::writes::is_rendered;
 const ROUNDS: usize = 20;
 
 /// Lets the controllers that make MachineConfigs decide until nothing is left to write.
-pub(super) fn settle(world: &mut World, means: &Means) -> Vec<String> {
+pub(super) fn settle(world: &mut World, means: &Means) -> Vec<Problem> {
     let mut problems = BTreeSet::new();
     let build = means.build.as_str();
     let is_foreign = |object: &&Arc<MachineConfig>| {
@@ -34,8 +35,9 @@ pub(super) fn settle(world: &mut World, means: &Means) -> Vec<String> {
     };
     let foreign = world.machine_configs.iter().find(is_foreign).map(|object| object.name_any());
     if let Some(name) = &foreign {
-        problems.insert(format!(
-            "MachineConfig {name} and the rest of the base were made by another build; taken as they are"
+        problems.insert(Problem::note(
+            "other-build",
+            format!("MachineConfig {name} and the rest of the base were made by another build; taken as they are"),
         ));
     }
     // What was wrong in one round may have been put right in the next.
@@ -54,7 +56,11 @@ pub(super) fn settle(world: &mut World, means: &Means) -> Vec<String> {
                 now: time(means.now),
             });
             is_settled &= decision.writes.is_empty();
-            said.extend(decision.problems);
+            let of_base = |message: String| {
+                let message = format!("ControllerConfig {}: {message}", object.name_any());
+                Problem::of(Severity::Error, "base", "ControllerConfig", &object.name_any(), message)
+            };
+            said.extend(decision.problems.into_iter().map(of_base));
             let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
             put(&mut world.controller_configs, changed);
         }
@@ -69,7 +75,7 @@ pub(super) fn settle(world: &mut World, means: &Means) -> Vec<String> {
 }
 
 /// Lets the controller of one kind of settings decide about all objects. Whether there was nothing to do.
-fn generate<K>(world: &mut World, means: &Means, said: &mut BTreeSet<String>) -> bool
+fn generate<K>(world: &mut World, means: &Means, said: &mut BTreeSet<Problem>) -> bool
 where
     K: Kind + Resource<DynamicType = ()> + Clone + serde::Serialize + DeserializeOwned,
 {
@@ -86,7 +92,7 @@ where
             now: time(means.now),
         });
         is_settled &= decision.writes.is_empty();
-        tell(said, &format!("{} {}", K::kind(&()), object.name_any()), &decision.report);
+        tell(said, K::KIND, &object.name_any(), &decision.report);
         let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
         put(K::of_world(world), changed);
     }
@@ -105,12 +111,19 @@ fn time(now: Timestamp) -> Time {
 }
 
 /// Says what was refused, and what is worth knowing.
-fn tell(problems: &mut BTreeSet<String>, object: &str, report: &Report) {
-    problems.extend(report.refused.iter().map(|refusal| format!("{object}: {}", refusal.message)));
-    problems.extend(report.notices.iter().map(|notice| format!("{object}: {notice}")));
+fn tell(problems: &mut BTreeSet<Problem>, kind: &'static str, name: &str, report: &Report) {
+    // The status of the object begins so; whoever reads this knows that it is an error.
+    let plain = |text: &str| text.strip_prefix("Error: ").unwrap_or(text).to_owned();
+    let problem = |severity: Severity, code: &'static str, place: &str, text: &str| {
+        Problem::of(severity, code, kind, name, format!("{kind} {name}{place}: {}", plain(text)))
+    };
+    let refused = report.refused.iter();
+    problems.extend(refused.map(|refusal| problem(Severity::Error, "not-accepted", "", &refusal.message)));
+    problems.extend(report.notices.iter().map(|notice| problem(Severity::Warning, "settings", "", notice)));
     for pool in &report.pools {
         if let PoolOutcome::Failed(refusal) = &pool.outcome {
-            problems.insert(format!("{object}, pool {}: {}", pool.pool, refusal.message));
+            let place = format!(", pool {}", pool.pool);
+            problems.insert(problem(Severity::Error, "not-accepted", &place, &refusal.message));
         }
     }
 }

@@ -222,8 +222,10 @@ async fn happens(
         }
         16 => {
             if let Some(name) = target(&pool(client).await) {
-                let edit = json!({"spec": {"kernelArguments": ["edited"]}});
-                patch::<MachineConfig>(client, name, edit).await;
+                // Under the name of a controller, or the policy would keep it off.
+                let edit = Patch::Merge(json!({"spec": {"kernelArguments": ["edited"]}}));
+                let all: Api<MachineConfig> = Api::all(client.clone());
+                let _ = all.patch(name, &PatchParams::apply("seaworthy-chaos"), &edit).await;
             }
         }
         17 => {

@@ -6,7 +6,7 @@ use kube::{Api, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use serde_json::json;
 
-use crate::fleet::{Fleet, file, target};
+use crate::fleet::{Fleet, condition, controller_config, file, is_true, target};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_config() {
@@ -38,6 +38,15 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
     assert!(denied(&before).await.contains("rendered from the MachineConfigs of its pool"));
     let refused = theirs.delete("01-worker-container-runtime", &Default::default()).await.unwrap_err();
     assert!(refused.to_string().contains("is kept by Seaworthy"), "{refused}");
+    // The controllers' own user is no exception, unless it writes under the name of a controller.
+    let acting: Api<MachineConfig> = Api::all(fleet.acting());
+    for name in ["00-worker", before.as_str()] {
+        let kubectl = PatchParams { dry_run: true, ..PatchParams::apply("kubectl-edit") };
+        let refused = acting.patch(name, &kubectl, &Patch::Merge(&edit)).await.unwrap_err();
+        assert!(refused.to_string().contains("is kept by Seaworthy"), "{refused}");
+    }
+    let refused = acting.delete("00-worker", &Default::default()).await.unwrap_err();
+    assert!(refused.to_string().contains("it is part of the platform"), "{refused}");
     let own: MachineConfig = serde_json::from_value(file("50-own", "nobody", "/etc/own", "a")).unwrap();
     theirs.create(&Default::default(), &own).await.unwrap();
 
@@ -48,7 +57,7 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
         let spec = fleet.get::<MachineConfig>(name).await.spec;
         let edited = loop {
             let _ = bindings.delete(protected, &Default::default()).await;
-            match theirs.patch(name, &PatchParams::default(), &Patch::Merge(&edit)).await {
+            match theirs.patch(name, &PatchParams::apply("kubectl-edit"), &Patch::Merge(&edit)).await {
                 Ok(edited) => break edited,
                 Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
                 Err(error) => panic!("{error}"),
@@ -57,6 +66,8 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
         fleet.until(protected, |found: Option<&ValidatingAdmissionPolicyBinding>| found.is_some()).await;
         assert_eq!(edited.spec.kernel_arguments, Some(vec!["edited".to_owned()]));
         fleet.until(name, |found: Option<&MachineConfig>| found.is_some_and(|found| found.spec == spec)).await;
+        let told = fleet.told("PutBack", name).await;
+        assert!(told.starts_with("edited by kubectl-edit, and put back: it is "), "{told}");
     }
     let kubelet: MachineConfig = fleet.get("01-worker-kubelet").await;
     loop {
@@ -71,11 +82,40 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
         found.is_some_and(|found| found.uid() != kubelet.uid() && found.spec == kubelet.spec)
     };
     fleet.until("01-worker-kubelet", is_back).await;
+    assert!(fleet.told("PutBack", "01-worker-kubelet").await.starts_with("deleted, and made again: it is part"));
     fleet.pool_is("worker", |pool| target(pool) == Some(&before)).await;
+    // Nothing was rendered without what was deleted.
+    for name in fleet.machine_configs().await.iter().filter(|name| name.starts_with("rendered-worker-")) {
+        let rendered: MachineConfig = fleet.get(name).await;
+        let sources = &rendered.annotations()["seaworthy.dev/sources"];
+        assert!(sources.contains("01-worker-kubelet"), "{name}: {sources}");
+    }
 
     // A change of the ControllerConfig is a new base, and so a new target.
     fleet.patch::<ControllerConfig>("machine-config-controller", json!({"spec": {"clusterDNSIP": "10.96.0.99"}})).await;
     fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
     fleet.patch::<ControllerConfig>("machine-config-controller", json!({"spec": {"clusterDNSIP": "10.96.0.10"}})).await;
     fleet.pool_is("worker", |pool| target(pool) == Some(&before)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_config_of_ones_own_is_never_written_over_and_the_way_out_is_told() {
+    let fleet = Fleet::start().await;
+    let own = fleet.create::<MachineConfig>(file("00-worker", "worker", "/etc/own", "precious")).await;
+    fleet.create::<ControllerConfig>(controller_config()).await;
+    let told = fleet.told("NameTaken", "00-worker").await;
+    assert!(told.contains("kubectl delete mc 00-worker"), "{told}");
+    let pool = fleet.pool_is("worker", |pool| is_true(pool, "RenderDegraded")).await;
+    let said = condition(&pool, "RenderDegraded").and_then(|found| found.message.clone()).unwrap();
+    assert!(said.contains("MachineConfig 00-worker is somebody's own"), "{said}");
+    let found: MachineConfig = fleet.get("00-worker").await;
+    assert_eq!((found.uid(), found.spec), (own.uid(), own.spec));
+
+    // Saved under another name and deleted, it has its effect, and the platform has its name.
+    fleet.create::<MachineConfig>(file("50-own", "worker", "/etc/own", "precious")).await;
+    fleet.api::<MachineConfig>().delete("00-worker", &Default::default()).await.unwrap();
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some() && !is_true(pool, "RenderDegraded")).await;
+    let sources = pool.spec.configuration.iter().flat_map(|found| found.source.iter().flatten());
+    let sources: Vec<&str> = sources.filter_map(|source| source.name.as_deref()).collect();
+    assert!(sources.contains(&"00-worker") && sources.contains(&"50-own"), "{sources:?}");
 }

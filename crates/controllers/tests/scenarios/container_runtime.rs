@@ -1,5 +1,6 @@
 //! The source document's example, start to end.
 
+use kube::api::PostParams;
 use kube::{Api, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig, MachineConfigPool};
 use serde_json::json;
@@ -83,7 +84,9 @@ async fn machine_configs_with_names_of_older_releases_are_adopted_and_no_node_mo
             owner_references: object.metadata.owner_references,
             ..Default::default()
         };
-        theirs.create(&Default::default(), &object).await.unwrap();
+        // The policy lets controllers write such objects, and nobody else.
+        let older = PostParams { field_manager: Some("seaworthy-older".to_owned()), ..PostParams::default() };
+        theirs.create(&older, &object).await.unwrap();
         theirs.delete(name, &Default::default()).await.unwrap();
         let finalizers = json!({"metadata": {"finalizers": [legacy]}});
         match name {

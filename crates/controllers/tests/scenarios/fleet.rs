@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::events::v1::Event;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -154,6 +155,24 @@ impl Fleet {
     }
 
     /// The names of all MachineConfigs.
+    /// Waits until an Event with a reason tells of a MachineConfig; what it says.
+    pub async fn told(&self, reason: &str, name: &str) -> String {
+        let is_it = |event: &&Event| {
+            let about = event.regarding.as_ref().and_then(|about| about.name.as_deref());
+            event.reason.as_deref() == Some(reason) && about == Some(name)
+        };
+        let told = async {
+            loop {
+                let all = self.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+                match all.iter().find(is_it) {
+                    Some(event) => return event.note.clone().unwrap_or_default(),
+                    None => tokio::task::yield_now().await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, told).await.unwrap()
+    }
+
     pub async fn machine_configs(&self) -> Vec<String> {
         let found = self.api::<MachineConfig>().list(&ListParams::default()).await.unwrap();
         found.items.iter().map(|object| object.name_any()).collect()

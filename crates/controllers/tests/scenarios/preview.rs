@@ -41,7 +41,7 @@ async fn what_is_foreseen_first_is_what_the_controllers_do_first() {
     fleet.machines.behave(|manners| manners.takes = Duration::from_secs(3600));
     let manifest = file("50-motd", "worker", "/etc/motd", "a");
     let foresight = foreseen(&fleet, &manifest).await;
-    assert_eq!(foresight.problems, Vec::<String>::new());
+    assert_eq!(foresight.problems, []);
     let master = foresight.pools.iter().find(|pool| pool.name == "master").unwrap();
     assert!(master.outlook.chosen.is_empty() && master.before == master.after);
     let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();

@@ -1,5 +1,6 @@
 //! From MachineConfigs to a pool's target.
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::Api;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use serde_json::json;
@@ -91,9 +92,18 @@ async fn what_nodes_cannot_take_over_and_what_is_too_large_is_refused_by_name_an
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), few).await.unwrap();
-    // Where no policy keeps people's hands off, the plane's own finalizer does.
-    let unprotected: Api<MachineConfig> = Api::all(fleet.acting());
-    unprotected.delete(&last, &Default::default()).await.unwrap();
+    // What is in use is kept, whoever asks: by the policy, and where there is none by the plane's own finalizer.
+    let theirs: Api<MachineConfig> = Api::all(fleet.acting());
+    let refused = theirs.delete(&last, &Default::default()).await.unwrap_err().to_string();
+    assert!(refused.contains("is in use: pool worker targets it"), "{refused}");
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = fleet.api();
+    bindings.delete("seaworthy-protection", &Default::default()).await.unwrap();
+    while let Err(error) = theirs.delete(&last, &Default::default()).await {
+        assert!(error.to_string().contains("is in use"), "{error}");
+        tokio::task::yield_now().await;
+    }
     let found: MachineConfig = fleet.get(&last).await;
     assert!(found.metadata.deletion_timestamp.is_some(), "a finalizer keeps what nodes run");
+    let told = fleet.told("DeletionHeld", &last).await;
+    assert!(told.contains("pool worker targets it; needed on w0"), "{told}");
 }

@@ -1,11 +1,19 @@
 //! Keeps people's hands off what the controllers make: an admission policy that says what to write instead.
+//!
+//! On a small cluster the controllers often act as the same user as the person at the keyboard. So of that user only those
+//! writes pass that are made under the name of a controller. Deletions carry no such name: they pass, unless it is the
+//! platform's base, which controllers never delete, or something needs what would be gone.
 
+use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use serde_json::{Value, json};
 
 use super::binding;
 
 /// The name of the policy and its binding.
 pub const NAME: &str = "seaworthy-protection";
+
+/// What the field managers of all controllers begin with.
+const MANAGERS: &str = "seaworthy-";
 
 /// Those who delete on behalf of others: what is gone with its owner was deleted by a person's wish.
 const COLLECTORS: [&str; 3] = [
@@ -20,7 +28,20 @@ pub fn objects(user: &str) -> [Value; 2] {
 }
 
 fn policy(user: &str) -> Value {
-    let exempt: Vec<&str> = COLLECTORS.into_iter().chain([user]).collect();
+    let is_plane = format!(
+        "request.userInfo.username == {} && (request.operation == 'DELETE' \
+         ? !variables.owners.exists(o, o.kind == 'ControllerConfig') : (has(request.options) \
+         && has(request.options.fieldManager) && request.options.fieldManager.startsWith('{MANAGERS}')))",
+        json!(user)
+    );
+    let is_needed = format!(
+        "request.operation == 'DELETE' && variables.isRendered && has(oldObject.metadata.finalizers) \
+         && '{IN_USE}' in oldObject.metadata.finalizers"
+    );
+    let needed = "'MachineConfig ' + variables.name + ' is in use: ' + (size(variables.owners) > 0 \
+        ? 'pool ' + variables.owners[0].name : 'a pool') + ' targets it, or nodes of it run it or may have to go back to it \
+        (kubectl get machineconfignodes shows which); it goes by itself when nothing needs it any more. To change what \
+        nodes run, change the MachineConfigs of the pool, or go back with: seaworthy rollout undo POOL'";
     let generated_by = "machineconfiguration.openshift.io/generated-by-controller-version";
     let owner = "has(variables.subject.metadata.ownerReferences) \
                  ? variables.subject.metadata.ownerReferences.filter(o, has(o.controller) && o.controller) : []";
@@ -44,7 +65,7 @@ fn policy(user: &str) -> Value {
             }]},
             "matchConditions": [{
                 "name": "people",
-                "expression": format!("!(request.userInfo.username in {})", json!(exempt)),
+                "expression": format!("!(request.userInfo.username in {})", json!(COLLECTORS)),
             }],
             "variables": [
                 {"name": "subject", "expression": "request.operation == 'CREATE' ? object : oldObject"},
@@ -55,11 +76,18 @@ fn policy(user: &str) -> Value {
                     "has(variables.subject.metadata.annotations) && '{generated_by}' in variables.subject.metadata.annotations \
                      && variables.subject.metadata.annotations['{generated_by}'] != ''")},
                 {"name": "owners", "expression": owner},
+                {"name": "isPlane", "expression": is_plane},
+                {"name": "isNeeded", "expression": is_needed},
                 {"name": "keepsContent", "expression": "request.operation == 'UPDATE' \
                     && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec)"},
             ],
             "validations": [{
-                "expression": "!(variables.isRendered || variables.isGenerated) || variables.keepsContent",
+                "expression": "!variables.isNeeded",
+                "messageExpression": needed,
+                "reason": "Forbidden",
+            }, {
+                "expression":
+                    "variables.isPlane || !(variables.isRendered || variables.isGenerated) || variables.keepsContent",
                 "messageExpression":
                     format!("'MachineConfig ' + variables.name + ' is kept by Seaworthy: ' + ({instead})"),
                 "reason": "Forbidden",

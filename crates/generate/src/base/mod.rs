@@ -12,12 +12,13 @@ mod variables;
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time};
 use seaworthy_api::machineconfiguration::controller_config::ControllerConfigCondition as Condition;
 use seaworthy_api::machineconfiguration::kubelet_config::TlsSecurityProfile;
 use seaworthy_api::machineconfiguration::{ControllerConfig, ControllerConfigStatus, MachineConfig, MachineConfigPool};
+use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::machineconfiguration::{
-    ControllerConfigCondition as Type, MASTER, TemplateReason, WORKER,
+    ControllerConfigCondition as Type, MASTER, TemplateReason, WORKER, annotation,
 };
 use serde::Serialize;
 
@@ -30,6 +31,12 @@ pub use templates::Templates;
 
 /// The roles that have a base of their own.
 pub const ROLES: [&str; 2] = [MASTER, WORKER];
+
+/// What the message of a failure begins with; upstream's words.
+const FAILED: &str = "failed to syncing ";
+
+/// The field manager that the base is written under.
+pub const MANAGER: &str = "seaworthy-base";
 
 /// Everything that the decision may look at.
 pub struct Inputs<'a> {
@@ -56,28 +63,73 @@ pub struct Decision {
     pub writes: Vec<Write>,
     /// What is wrong with the templates or the ControllerConfig; nothing when all is well.
     pub problems: Vec<String>,
+    /// The MachineConfigs of others that have a name of the base. While there is one, the base is left as it is.
+    pub taken: Vec<String>,
 }
 
 /// Decides about the base.
 pub fn desired(inputs: &Inputs<'_>) -> Decision {
     if inputs.controller_config.metadata.deletion_timestamp.is_some() {
-        return Decision { writes: Vec::new(), problems: Vec::new() };
+        return Decision { writes: Vec::new(), problems: Vec::new(), taken: Vec::new() };
     }
     let mut writes = pools::writes(inputs.pools);
     let mut problems = Vec::new();
+    let mut taken = Vec::new();
     match machine_configs(inputs.controller_config, inputs.templates, inputs.cluster_tls, inputs.build) {
-        Ok(wanted) => writes.extend(wanted.into_iter().filter_map(|wanted| {
-            let name = name_of(&wanted.metadata);
-            let existing = inputs.machine_configs.iter().find(|existing| name_of(&existing.metadata) == name);
-            match existing {
+        Ok(wanted) => {
+            let find = |name: &str| inputs.machine_configs.iter().find(|found| name_of(&found.metadata) == name);
+            // Differs: upstream writes over whatever has the name, because nobody else is expected to use it; here it may
+            // be all that somebody has of what their machines run.
+            let foreign = wanted.iter().filter_map(|wanted| find(name_of(&wanted.metadata)));
+            let foreign = foreign.filter(|found| !is_of_platform(&found.metadata));
+            taken.extend(foreign.map(|found| name_of(&found.metadata).to_owned()));
+            problems.extend(taken.iter().map(|name| taken_message(name)));
+            let write = |wanted: MachineConfig| match find(name_of(&wanted.metadata)) {
                 None => Some(Write::Create(wanted)),
                 Some(existing) => brought_to(existing, &wanted).map(Write::Update),
+            };
+            if taken.is_empty() {
+                writes.extend(wanted.into_iter().filter_map(write));
             }
-        })),
+        }
         Err(errors) => problems.extend(errors.iter().map(ToString::to_string)),
     }
-    writes.extend(status(inputs, &problems).map(Write::ControllerConfigStatus));
-    Decision { writes, problems }
+    let reason = match (problems.is_empty(), taken.is_empty()) {
+        (true, _) => TemplateReason::AsExpected,
+        (false, true) => TemplateReason::TemplateFailed,
+        (false, false) => TemplateReason::NameTaken,
+    };
+    writes.extend(status(inputs, reason, &problems).map(Write::ControllerConfigStatus));
+    Decision { writes, problems, taken }
+}
+
+/// Whether a MachineConfig with a name of the base was made by a controller, of this program or of the upstream.
+fn is_of_platform(metadata: &ObjectMeta) -> bool {
+    let is_made = annotation::GENERATED_BY_CONTROLLER_VERSION.of(metadata).is_some_and(|build| !build.is_empty());
+    // Whoever replaces an object as a whole may leave out what says where it comes from; who wrote which field stays known.
+    let is_ours = |entry: &ManagedFieldsEntry| entry.manager.as_deref() == Some(MANAGER);
+    is_made
+        || envelope::owners(metadata, "ControllerConfig").next().is_some()
+        || metadata.managed_fields.iter().flatten().any(is_ours)
+}
+
+/// What to do about a name that is taken.
+pub fn taken_message(name: &str) -> String {
+    format!(
+        "MachineConfig {name} is somebody's own, and the platform needs its name; nothing is written over it, and no pool is \
+         rendered anew meanwhile. Save it under a name that sorts later, such as 50-own-{name} (`kubectl get mc {name} -o \
+         yaml`), then `kubectl delete mc {name}`"
+    )
+}
+
+/// What is wrong with the base, if it cannot be made, without upstream's words before it.
+pub fn failure(controller_config: &ControllerConfig) -> Option<&str> {
+    let mut conditions = controller_config.status.as_ref()?.conditions.iter().flatten();
+    let is_failing = |found: &&Condition| {
+        found.type_ == Type::TemplateControllerFailing.as_str() && found.status == ConditionStatus::True.as_str()
+    };
+    let message = conditions.find(is_failing)?.message.as_deref().unwrap_or_default();
+    Some(message.strip_prefix(FAILED).and_then(|rest| rest.split_once(": ")).map_or(message, |(_, why)| why))
 }
 
 /// The MachineConfigs of all roles, in the order of their names.
@@ -123,6 +175,11 @@ pub fn machine_configs(
     Err(errors)
 }
 
+/// The names of the MachineConfigs of a role.
+pub fn names(role: &str) -> impl Iterator<Item = String> {
+    templates::PARTS.into_iter().map(move |(_, number, ending)| format!("{number}-{role}{ending}"))
+}
+
 /// Whether the base MachineConfigs are those of the ControllerConfig as it is now.
 pub fn is_complete(controller_config: &ControllerConfig) -> bool {
     let Some(status) = &controller_config.status else { return false };
@@ -137,18 +194,17 @@ pub fn is_complete(controller_config: &ControllerConfig) -> bool {
 }
 
 /// The status after the decision; `None` if it says the same already.
-fn status(inputs: &Inputs<'_>, problems: &[String]) -> Option<ControllerConfigStatus> {
+fn status(inputs: &Inputs<'_>, reason: TemplateReason, problems: &[String]) -> Option<ControllerConfigStatus> {
     let generation = inputs.controller_config.metadata.generation;
     let towards = format!("towards ({}) generation using controller version {}", generation.unwrap_or(0), inputs.build);
     let done = format!("sync completed {towards}");
     let is_well = problems.is_empty();
-    let failed = format!("failed to syncing {towards}: {}", problems.join("; "));
+    let failed = format!("{FAILED}{towards}: {}", problems.join("; "));
     let message = if is_well { &done } else { &failed };
     let old = inputs.controller_config.status.clone().unwrap_or_default();
     let mut new = ControllerConfigStatus { observed_generation: generation, ..old.clone() };
     let conditions = new.conditions.get_or_insert_default();
     // Differs: upstream leaves reasons empty, and the old message where the status does not change.
-    let reason = if is_well { TemplateReason::AsExpected } else { TemplateReason::TemplateFailed };
     for (kind, is_true) in [
         (Type::TemplateControllerRunning, false),
         (Type::TemplateControllerCompleted, is_well),

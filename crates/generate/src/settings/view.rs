@@ -9,7 +9,8 @@ use seaworthy_api::meta::Selection;
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorCondition, GeneratorReason, annotation, label};
 
 use super::{
-    Content, Decision, Family, Inputs, PoolOutcome, PoolReport, Refusal, Report, Settings, deletion, orphans, selected,
+    Content, Decision, Family, Inputs, PoolOutcome, PoolReport, Refusal, Report, Settings, deletion, is_generated,
+    orphans, selected,
 };
 use crate::conditions::{Notice, Outcome, status};
 use crate::envelope::{self, brought_to, name_of, owners};
@@ -121,6 +122,15 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
         if let Some(owner) = foreign {
             let (name, kind, owner) = (name.clone(), owner.kind.clone(), owner.name.clone());
             return Err(no_name(NameError::Foreign { name, kind, owner }.to_string()));
+        }
+        // Whoever replaces an object as a whole may leave out what says where it comes from; the finalizer stays.
+        let is_own = |found: &MachineConfig| {
+            !is_generated(found)
+                && found.metadata.owner_references.iter().flatten().next().is_none()
+                && !self.object.finalizers.iter().flatten().any(|finalizer| finalizer == name)
+        };
+        if self.find(name).is_some_and(is_own) {
+            return Err(no_name(NameError::Taken { name: name.clone() }.to_string()));
         }
         let files = (content.files)(pool)?;
         let owner = envelope::owner(self.family.kind, self.object);

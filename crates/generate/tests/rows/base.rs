@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use rstest::rstest;
 use seaworthy_api::machineconfiguration::{ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::label;
@@ -231,6 +232,34 @@ fn what_is_edited_or_deleted_is_restored() {
     assert_eq!(world.machine_configs["00-worker"].spec, whole["00-worker"].spec);
     assert_eq!(world.machine_configs["00-worker"].metadata.labels.as_ref().unwrap()["team"], "x");
     assert_eq!(world.machine_configs.len(), whole.len());
+}
+
+/// Differs from row 124, where whatever has the name is overwritten: an object that no controller has made is somebody's.
+#[test]
+fn what_somebody_else_has_made_is_not_written_over_and_nothing_is_made_beside_it() {
+    let mut world = World::new();
+    let own: MachineConfig = serde_json::from_value(json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": "00-worker", "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {"kernelArguments": ["precious"]},
+    }))
+    .unwrap();
+    world.machine_configs.insert("00-worker".into(), Arc::new(own.clone()));
+    let decision = world.sync();
+    assert_eq!(decision.taken, ["00-worker"]);
+    assert_eq!(*world.machine_configs["00-worker"], own);
+    assert_eq!(world.machine_configs.len(), 1);
+    assert!(!is_complete(&world.controller_config));
+    let said = base::failure(&world.controller_config).unwrap();
+    assert!(said.contains("MachineConfig 00-worker is somebody's own") && said.contains("kubectl delete mc"), "{said}");
+
+    // What a controller has once written stays the platform's, although somebody has replaced all of it.
+    let mut replaced = own;
+    replaced.metadata.managed_fields =
+        Some(vec![ManagedFieldsEntry { manager: Some(base::MANAGER.to_owned()), ..ManagedFieldsEntry::default() }]);
+    world.machine_configs.insert("00-worker".into(), Arc::new(replaced));
+    assert_eq!(world.sync().taken, [""; 0]);
+    assert!(is_complete(&world.controller_config));
 }
 
 #[test]

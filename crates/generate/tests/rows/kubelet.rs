@@ -377,7 +377,12 @@ fn kc_56_a_pool_that_gets_the_label_later_is_served_without_an_edit() {
     let mut cluster = Kubelets::new();
     cluster.create("a", labelled("tuned"), settings(json!({"maxPods": 10})));
     cluster.sync("a");
-    assert_eq!(cluster.failure("a"), "Error: could not find any MachineConfigPool set for KubeletConfig");
+    assert_eq!(
+        cluster.failure("a"),
+        "Error: could not find any MachineConfigPool set for KubeletConfig; KubeletConfig a asks for tuned= \
+         (spec.machineConfigPoolSelector), and no pool has the label tuned: correct it, or label the pool that is meant \
+         (`kubectl label mcp POOL KEY=VALUE`)"
+    );
     cluster.label("worker", "tuned");
     assert_eq!(done(&cluster.sync("a")).0, ["99-worker-generated-kubelet"]);
     cluster.assert_success("a");
@@ -399,7 +404,22 @@ fn a_pool_that_loses_the_label_loses_the_settings() {
     cluster.edit_pool("master", |pool| drop(pool.metadata.labels.as_mut().unwrap().remove("tuned")));
     assert_eq!(done(&cluster.sync("a")).2, ["99-master-generated-kubelet"]);
     assert!(cluster.finalizers("a").is_empty());
-    assert_eq!(cluster.failure("a"), "Error: could not find any MachineConfigPool set for KubeletConfig");
+    assert!(cluster.failure("a").starts_with("Error: could not find any MachineConfigPool set for KubeletConfig; "));
+}
+
+#[test]
+fn a_machine_config_of_somebodys_own_with_the_name_is_not_written_over() {
+    let mut cluster = Kubelets::new();
+    cluster.label("worker", "tuned");
+    cluster.put_files("worker", "99-worker-generated-kubelet", &[("/etc/own", "precious")]);
+    cluster.create("a", labelled("tuned"), settings(json!({"maxPods": 10})));
+    cluster.sync("a");
+    let said = cluster.failure("a");
+    assert!(said.contains("MachineConfig 99-worker-generated-kubelet is somebody's own"), "{said}");
+    assert_eq!(cluster.file("99-worker-generated-kubelet", "/etc/own").as_deref(), Some("precious"));
+    // Nor does it go with the object.
+    cluster.delete("a");
+    assert_eq!(cluster.file("99-worker-generated-kubelet", "/etc/own").as_deref(), Some("precious"));
 }
 
 #[rstest]
@@ -407,7 +427,7 @@ fn an_empty_selector_selects_nothing(#[values(json!({}), Value::Null)] selector:
     let mut cluster = Kubelets::new();
     cluster.create("a", selector, settings(json!({"maxPods": 1100})));
     cluster.sync("a");
-    assert_eq!(cluster.failure("a"), "Error: could not find any MachineConfigPool set for KubeletConfig");
+    assert!(cluster.failure("a").starts_with("Error: could not find any MachineConfigPool set for KubeletConfig; "));
 }
 
 #[test]

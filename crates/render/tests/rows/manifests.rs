@@ -185,7 +185,7 @@ fn of_many_machine_configs_that_a_pool_does_not_select_some_are_named() {
     let inputs: Vec<_> = (0..7).map(|nth| mc_of("infra", &format!("mc-{nth}"), json!({}))).collect();
     let findings = refused(&worker(), &inputs);
     assert!(one(&findings).message.contains("mc-4 with role \"infra\" and 2 more; correct"), "{}", findings[0]);
-    assert!(one(&refused(&worker(), &[])).message.contains("there is no MachineConfig in the input"));
+    assert!(one(&refused(&worker(), &[])).message.contains("there is no MachineConfig at all"));
 }
 
 #[test]

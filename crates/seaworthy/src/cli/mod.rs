@@ -142,10 +142,12 @@ pub enum Command {
     ///
     /// With --server-less the manifests are all there is, nodes included.
     ///
-    /// What the API would refuse is told with its place, and left out of what is foreseen.
+    /// What is wrong with the manifests comes first, with its place: what the API would refuse, which is left out of what is
+    /// foreseen; settings that cannot be applied; MachineConfigs that no pool selects.
     ///
-    /// Exit code: 0 when nothing would change on machines; 1 when something would, when a manifest would be refused, or when a
-    /// pool cannot be rendered; 2 when the command line, an input or the cluster cannot be understood.
+    /// Exit code: 0 when nothing would change on machines and nothing is wrong; 1 when something would change, when a manifest
+    /// would be refused, put back or without any effect, or when a pool cannot be rendered; 2 when the command line, an input
+    /// (a kind that is misspelt, too) or the cluster cannot be understood.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
     /// Look at how a pool's nodes come to their configuration, stop it, let it go on, go back

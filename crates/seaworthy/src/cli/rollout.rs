@@ -26,6 +26,9 @@ pub struct Plan {
     /// Tell only of this pool; may be repeated
     #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
+    /// Name the files that change, and leave out their lines
+    #[arg(long)]
+    pub summary: bool,
     /// How to print the result
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
     pub output: ReportFormat,

@@ -8,7 +8,7 @@ use seaworthy_controllers::preview::{NodeOutlook, Outlook};
 use seaworthy_ignition::spelling;
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
-use seaworthy_plan::waiting::Waiting;
+use seaworthy_plan::waiting::{Reason, Waiting};
 use serde_json::{Value, json};
 
 use super::contents::counted;
@@ -37,7 +37,10 @@ pub async fn client(cluster: &Cluster) -> Result<Client, Failure> {
 /// Complains of a pool that is not there.
 pub fn no_pool(name: &str, known: &[String]) -> Failure {
     if known.is_empty() {
-        return Failure::unreadable(format!("there is no pool {name:?}: there are no pools at all"));
+        return Failure::unreadable(format!(
+            "there is no pool {name:?}: there are no pools at all. A ControllerConfig makes the pools master and worker \
+             (examples/controller-config.yaml), while `seaworthy controllers` runs; a MachineConfigPool makes any other"
+        ));
     }
     let near = spelling::nearest(name, known.iter().map(String::as_str));
     let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
@@ -87,6 +90,11 @@ pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes what people should know about the budget.
+pub fn write_remark(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
+    outlook.budget_remark.as_ref().map_or(Ok(()), |remark| writeln!(out, "{}", paint::plain(remark)))
+}
+
 /// How long a node takes, and how that is known.
 pub fn each(outlook: &Outlook) -> String {
     let each = outlook.forecast.each;
@@ -100,7 +108,12 @@ pub fn each(outlook: &Outlook) -> String {
 /// Nodes with the same disruption, the gravest first.
 pub fn disruptions(outlook: &Outlook) -> Vec<(Option<&Disruption>, Vec<&NodeOutlook>)> {
     let mut groups: Vec<(Option<&Disruption>, Vec<&NodeOutlook>)> = Vec::new();
-    for node in outlook.nodes.iter().filter(|node| node.from != outlook.target) {
+    // Without a daemon nothing happens to a node.
+    let is_mute = |node: &NodeOutlook| {
+        let mut waiting = outlook.waiting.iter();
+        waiting.any(|waiting| waiting.node == node.name && waiting.reason == Reason::NoNodeDaemon)
+    };
+    for node in outlook.nodes.iter().filter(|node| node.from != outlook.target && !is_mute(node)) {
         let found = node.disruption.as_deref();
         match groups.iter_mut().find(|(known, _)| *known == found) {
             Some((_, nodes)) => nodes.push(node),
@@ -116,14 +129,23 @@ pub fn write_disruptions(out: &mut impl Write, outlook: &Outlook) -> io::Result<
     for (found, nodes) in disruptions(outlook) {
         let who = names(nodes.iter().map(|node| node.name.as_str()));
         let Some(found) = found else {
-            writeln!(out, "{who}: reboot, for all that is known: what runs there is not in the input")?;
+            writeln!(out, "{who}: reboot, for all that is known: what runs there is not known")?;
             continue;
         };
         let actions: Vec<String> = found.actions.iter().map(ToString::to_string).collect();
         let actions = if actions.is_empty() { found.level.to_string() } else { actions.join(", ") };
         writeln!(out, "{who}: {}", paint::plain(actions))?;
+        // A rule is said once, whatever it applies to.
+        let mut rules: Vec<(String, Vec<&str>)> = Vec::new();
         for cause in found.decisive() {
-            writeln!(out, "    because of {}: {}", paint::plain(&cause.what), paint::plain(&cause.rule))?;
+            let rule = cause.rule.to_string();
+            match rules.iter_mut().find(|(known, _)| *known == rule) {
+                Some((_, causes)) => causes.push(&cause.what),
+                None => rules.push((rule, vec![&cause.what])),
+            }
+        }
+        for (rule, causes) in rules {
+            writeln!(out, "    because of {}: {}", names(causes), paint::plain(rule))?;
         }
     }
     for node in &outlook.nodes {
@@ -154,6 +176,7 @@ pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
         "pool": pool,
         "target": outlook.target,
         "maxUnavailable": outlook.max_unavailable.as_ref().ok(),
+        "budgetRemark": outlook.budget_remark,
         "paused": outlook.is_paused,
         "pinned": outlook.pinned,
         "updated": outlook.updated,

@@ -1,75 +1,109 @@
 //! `seaworthy plan`.
 
-use std::io::Write as _;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::{self, Write};
 
 use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_controllers::making::Remote;
 use seaworthy_controllers::plane::NAMESPACE;
-use seaworthy_controllers::preview::{Admission, Applied, Foresight, Means, Objection, PoolForesight, foresee};
+use seaworthy_controllers::preview::{
+    Admission, Applied, Effect, Foresight, Means, Objection, PoolForesight, Problem, foresee,
+};
 use seaworthy_controllers::snapshots::ClusterSnapshots;
 use seaworthy_controllers::world::World;
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
+use seaworthy_ignition::path::Path;
 use seaworthy_plan::duration::short;
+use seaworthy_render::Finding;
 use serde_json::{Value, json};
 
 use super::diff::Comparison;
 use super::{outlook, templates, workspace};
 use crate::cli::{Plan, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
-use crate::manifest::objects;
+use crate::manifest::objects::{self, Place};
+use crate::manifest::{FilePlace, Part, misspelt};
 use crate::{output, paint, remote};
+
+/// A manifest that was given, and where it stands.
+struct Given<'t> {
+    json: Value,
+    place: Place<'t>,
+}
+
+/// What came of a look ahead.
+pub struct Report<'t> {
+    /// What would be.
+    pub foresight: Foresight,
+    /// What the API says against the manifests.
+    pub objections: Vec<Objection>,
+    /// Where the manifests stand, by kind and name.
+    places: BTreeMap<(String, String), Place<'t>>,
+    /// Whether the manifests were laid over a cluster, which has a life of its own.
+    is_on_cluster: bool,
+}
 
 pub fn run(options: &Plan) -> Result<u8, Failure> {
     let texts = workspace::texts(&options.input)?;
-    let mut manifests = Vec::new();
+    let mut given = Vec::new();
     let mut errors = Vec::new();
+    let mut wrong = Vec::new();
     objects::each(&texts, &mut errors, &mut |object| {
         let mut json = object.node.to_json();
         json["kind"] = object.kind.into();
         if let Some(version) = object.list_version.filter(|_| json.get("apiVersion").is_none()) {
             json["apiVersion"] = version.into();
         }
-        manifests.push(json);
+        let version = json.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        if let Some(message) = misspelt(version, object.kind, name_in(&json)) {
+            wrong.push(object.place.complaint("kind", &message));
+        }
+        given.push(Given { json, place: object.place.clone() });
     });
+    errors.append(&mut wrong);
     if !errors.is_empty() {
         return Err(Failure::all_unreadable(errors));
     }
     let runtime = outlook::runtime()?;
-    let result = runtime.block_on(foreseen(options, &manifests));
+    let result = runtime.block_on(foreseen(options, given));
     runtime.shutdown_background();
-    let (mut foresight, objections) = result?;
+    let mut report = result?;
+    let foresight = &mut report.foresight;
     let known: Vec<String> = foresight.pools.iter().map(|pool| pool.name.clone()).collect();
     if let Some(missing) = options.pool.iter().find(|pool| !known.contains(pool)) {
         return Err(outlook::no_pool(missing, &known));
     }
     if known.is_empty() {
-        objections.iter().for_each(|objection| paint::error(&objection.to_string()));
-        let none = if objections.is_empty() { "there is no MachineConfigPool" } else { "no MachineConfigPool is left" };
-        return Err(Failure::unreadable(format!(
-            "{none}, so nothing would come of these manifests; give pools, or leave --server-less away"
-        )));
+        report.objections.iter().for_each(|objection| paint::error(&objection.to_string()));
+        let none =
+            if report.objections.is_empty() { "there is no MachineConfigPool" } else { "no MachineConfigPool is left" };
+        let next = if options.server_less {
+            "give pools, or leave --server-less away"
+        } else {
+            "a ControllerConfig makes the pools master and worker (examples/controller-config.yaml), a MachineConfigPool any other"
+        };
+        return Err(Failure::unreadable(format!("{none}, so nothing would come of these manifests; {next}")));
     }
     foresight.pools.retain(|pool| options.pool.is_empty() || options.pool.contains(&pool.name));
     match options.output {
-        ReportFormat::Text => print_text(&foresight, &objections)?,
-        ReportFormat::Json => print_json(&foresight, &objections)?,
+        ReportFormat::Text => print_text(&report, options.summary)?,
+        ReportFormat::Json => print_json(&report)?,
     }
-    let is_news = |pool: &PoolForesight| pool.failure.is_some() || differs(pool);
-    let is_refused = objections.iter().any(|objection| objection.is_refusal);
-    Ok(if is_refused || foresight.pools.iter().any(is_news) { WRONG } else { OK })
+    Ok(if report.is_news() { WRONG } else { OK })
 }
 
 /// What would be, and what the API says against the manifests.
-async fn foreseen(options: &Plan, manifests: &[Value]) -> Result<(Foresight, Vec<Objection>), Failure> {
+async fn foreseen<'t>(options: &Plan, given: Vec<Given<'t>>) -> Result<Report<'t>, Failure> {
     let now = Timestamp::now();
     let templates = templates::read(options.templates.as_deref())?;
     let policy = Policy::allowing(options.remote.allow_host.iter().cloned());
-    let (before, snapshots) = if options.server_less {
-        (World::default(), remote::snapshots(&options.remote)?)
+    let (before, snapshots, admission) = if options.server_less {
+        (World::default(), remote::snapshots(&options.remote)?, Admission::of_state())
     } else {
         let client = outlook::client(&options.cluster).await?;
         let world = World::read(&client, true).await.map_err(Failure::unreadable)?;
@@ -82,16 +116,14 @@ async fn foreseen(options: &Plan, manifests: &[Value]) -> Result<(Foresight, Vec
                     remote::snapshots(&options.remote)?
                 }
             };
-        (world, snapshots)
+        (world, snapshots, Admission::of_changes_to(&client).await)
     };
     let mut after = before.clone();
-    let admission = if options.server_less { Admission::of_state() } else { Admission::of_changes() };
-    let (mut objections, mut ignored) = (Vec::new(), std::collections::BTreeMap::<String, usize>::new());
-    for manifest in manifests {
-        match after.apply(manifest, &admission, now) {
+    let (mut objections, mut ignored) = (Vec::new(), BTreeMap::<String, usize>::new());
+    for Given { json, .. } in &given {
+        match after.apply(json, &admission, now) {
             Ok(applied) if applied.outcome == Applied::Ignored => {
-                let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or("(no kind)");
-                *ignored.entry(kind.to_owned()).or_default() += 1;
+                *ignored.entry(kind_in(json).to_owned()).or_default() += 1;
             }
             Ok(applied) => objections.extend(applied.dropped),
             Err(refused) => objections.extend(refused),
@@ -104,13 +136,123 @@ async fn foreseen(options: &Plan, manifests: &[Value]) -> Result<(Foresight, Vec
     // Without a cluster, the pools' present targets are among the manifests.
     let before = if options.server_less { after.clone() } else { before };
     let means = means(Remote { policy, snapshots, is_offline: options.remote.offline }, templates, now);
-    Ok((foresee(&before, after, &means).await, objections))
+    let foresight = foresee(&before, after, &means).await;
+    Ok(Report::new(foresight, objections, given, !options.server_less))
 }
 
 /// What the controllers of this build decide with.
 pub fn means(remote: Remote, templates: Templates, now: Timestamp) -> Means {
     let build = format!("seaworthy-{}", env!("CARGO_PKG_VERSION"));
     Means { remote, templates, build, now }
+}
+
+fn kind_in(json: &Value) -> &str {
+    json.get("kind").and_then(Value::as_str).unwrap_or("(no kind)")
+}
+
+fn name_in(json: &Value) -> &str {
+    json.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Report<'_> {
+    /// What is foreseen for a cluster, of manifests that stand in no file.
+    pub fn of_cluster(foresight: Foresight, objections: Vec<Objection>, manifests: &[Value]) -> Report<'static> {
+        let mut report = Report::new(foresight, objections, Vec::new(), true);
+        let names: Vec<&str> = manifests.iter().map(name_in).collect();
+        report.foresight.unselected.retain(|finding| finding.places.iter().any(|place| names.contains(&&*place.name)));
+        report
+    }
+
+    fn new<'t>(
+        mut foresight: Foresight,
+        objections: Vec<Objection>,
+        given: Vec<Given<'t>>,
+        is_on_cluster: bool,
+    ) -> Report<'t> {
+        let key = |json: &Value| (kind_in(json).to_owned(), name_in(json).to_owned());
+        let places: BTreeMap<_, _> = given.into_iter().map(|given| (key(&given.json), given.place)).collect();
+        if !places.is_empty() {
+            // Of the others nobody has asked.
+            let is_given = |finding: &Finding| {
+                let mut of = finding.places.iter();
+                of.any(|place| places.contains_key(&(place.kind.to_owned(), place.name.clone())))
+            };
+            foresight.unselected.retain(is_given);
+        }
+        Report { foresight, objections, places, is_on_cluster }
+    }
+
+    /// Whether somebody should look: something changes, or something is wrong with what was given.
+    fn is_news(&self) -> bool {
+        let is_news = |pool: &PoolForesight| pool.failure.is_some() || differs(pool);
+        let is_wrong = |problem: &&Problem| problem.severity == Severity::Error && self.is_given(problem);
+        self.objections.iter().any(Objection::is_refusal)
+            || !self.foresight.unselected.is_empty()
+            || self.foresight.problems.iter().any(|problem| is_wrong(&problem))
+            || self.foresight.pools.iter().any(is_news)
+    }
+
+    fn is_given(&self, problem: &Problem) -> bool {
+        let object = problem.object.as_ref();
+        object.is_some_and(|(kind, name)| self.places.contains_key(&((*kind).to_owned(), name.clone())))
+    }
+
+    /// Where something stands, with a colon behind it; nothing where it stands in no file.
+    fn place(&self, kind: &str, name: &str, path: &str, part: Part) -> String {
+        let found = self.file(kind, name, path, part);
+        found.map(|found| format!("{found}: ")).unwrap_or_default()
+    }
+
+    fn file(&self, kind: &str, name: &str, path: &str, part: Part) -> Option<FilePlace<'_>> {
+        let place = self.places.get(&(kind.to_owned(), name.to_owned()))?;
+        Some(place.file(&Path::parse(path), part))
+    }
+
+    /// Everything that is wrong with the manifests, or worth knowing about them: its severity, its word, where it stands,
+    /// what it is; the gravest first.
+    fn said(&self) -> Vec<Said> {
+        let mut all = Vec::new();
+        for objection in &self.objections {
+            let severity = if objection.is_refusal() { Severity::Error } else { Severity::Warning };
+            let (kind, name) = objection.object.split_once(' ').unwrap_or((&objection.object, ""));
+            let part = if objection.effect == Effect::Dropped { Part::Key } else { Part::Value };
+            let place = self.place(kind, name, &objection.path, part);
+            all.push(Said { severity, code: code(objection), place, text: objection.to_string() });
+        }
+        for problem in &self.foresight.problems {
+            let object = problem.object.as_ref();
+            let place = object.map(|(kind, name)| self.place(kind, name, "", Part::Value)).unwrap_or_default();
+            let Problem { severity, code, message, .. } = problem;
+            all.push(Said { severity: *severity, code, place, text: message.clone() });
+        }
+        for finding in &self.foresight.unselected {
+            let place = finding.places.first();
+            let place = place.map(|place| self.place(place.kind, &place.name, &place.path, Part::of(finding.code)));
+            let (severity, code, text) = (finding.severity, finding.code, finding.to_string());
+            all.push(Said { severity, code, place: place.unwrap_or_default(), text });
+        }
+        all.sort_by_key(|said| std::cmp::Reverse(said.severity));
+        all
+    }
+}
+
+/// Something that is wrong, or worth knowing.
+struct Said {
+    severity: Severity,
+    code: &'static str,
+    place: String,
+    text: String,
+}
+
+impl Said {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        write_finding(out, self.severity, self.code, format!("{}{}", self.place, self.text))
+    }
+}
+
+fn write_finding(out: &mut impl Write, severity: Severity, code: &str, text: impl Display) -> io::Result<()> {
+    let style = paint::style(severity);
+    writeln!(out, "{style}{severity}[{code}]{style:#}: {}", paint::plain(text))
 }
 
 fn comparison(pool: &PoolForesight) -> Comparison {
@@ -125,84 +267,85 @@ fn differs(pool: &PoolForesight) -> bool {
     comparison(pool).json().1
 }
 
-/// Prints what would happen, for people.
-pub fn print_text(foresight: &Foresight, objections: &[Objection]) -> Result<(), Failure> {
+/// Prints what would happen, for people: what is wrong with the manifests first, then pool by pool. In a summary files are
+/// named, and their lines only counted.
+pub fn print_text(report: &Report<'_>, is_summary: bool) -> Result<(), Failure> {
     let mut out = output::painted();
-    for objection in objections {
-        let severity = if objection.is_refusal { Severity::Error } else { Severity::Warning };
-        let style = paint::style(severity);
-        writeln!(out, "{style}{severity}[{}]{style:#}: {}", code(objection), paint::plain(objection))?;
+    let foresight = &report.foresight;
+    let said = report.said();
+    for said in &said {
+        said.write(&mut out)?;
     }
-    if !objections.is_empty() {
+    if !said.is_empty() {
         writeln!(out)?;
     }
     for (nth, pool) in foresight.pools.iter().enumerate() {
         if nth > 0 {
             writeln!(out)?;
         }
-        let outlook = &pool.outlook;
-        let is_changed = comparison(pool).write(&mut out)?;
-        if let Some(failure) = &pool.failure {
-            let style = paint::style(Severity::Error);
-            let (name, reason) = (paint::plain(&pool.name), failure.reason.as_str());
-            writeln!(
-                out,
-                "{style}pool {name} keeps what it has{style:#} ({reason}): {}",
-                paint::plain(&failure.message)
-            )?;
-        } else if !is_changed {
-            let target = outlook.target.as_deref().unwrap_or("nothing");
-            writeln!(out, "pool {}: no change, it targets {target}", paint::plain(&pool.name))?;
-        }
-        if let Some(pinned) = &outlook.pinned {
-            writeln!(
-                out,
-                "pinned to {pinned}: its MachineConfigs have no effect until `seaworthy rollout undo {} --release`",
-                paint::plain(&pool.name)
-            )?;
-        }
-        for finding in pool.findings.iter().filter(|finding| is_changed || finding.severity == Severity::Error) {
-            let style = paint::style(finding.severity);
-            writeln!(out, "{style}{}[{}]{style:#}: {}", finding.severity, finding.code, paint::plain(finding))?;
-        }
-        outlook::write_disruptions(&mut out, outlook)?;
-        let to_move: usize = outlook.forecast.waves.iter().map(|wave| wave.nodes.len()).sum();
-        if to_move > 0 {
-            let budget = outlook.max_unavailable.as_ref().map_or_else(ToString::to_string, ToString::to_string);
-            writeln!(
-                out,
-                "budget {budget}, {}: done in about {}",
-                outlook::each(outlook),
-                short(outlook.forecast.seconds)
-            )?;
-            outlook::write_waves(&mut out, outlook)?;
-        } else if outlook.nodes.is_empty() && is_changed {
-            writeln!(out, "no node takes its configuration from it")?;
-        }
-        // Those that wait for their turn are in the waves.
-        let stuck: Vec<_> = outlook
-            .waiting
-            .iter()
-            .filter(|waiting| !outlook.forecast.waves.iter().any(|wave| wave.nodes.contains(&waiting.node)))
-            .cloned()
-            .collect();
-        outlook::write_waiting(&mut out, &stuck)?;
+        write_pool(&mut out, report, pool, is_summary)?;
     }
     if !foresight.without_pool.is_empty() {
         writeln!(out)?;
         outlook::write_without_pool(&mut out, &foresight.without_pool)?;
     }
-    drop(out);
-    foresight.problems.iter().for_each(|problem| paint::warning(problem));
     Ok(())
+}
+
+fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, is_summary: bool) -> io::Result<()> {
+    let (outlook, name) = (&pool.outlook, paint::plain(&pool.name));
+    let is_changed = comparison(pool).write(out, is_summary)?;
+    if let Some(failure) = &pool.failure {
+        let style = paint::style(Severity::Error);
+        let reason = failure.reason.as_str();
+        writeln!(out, "{style}pool {name} keeps what it has{style:#} ({reason}): {}", paint::plain(&failure.message))?;
+    } else if !is_changed {
+        let target = outlook.target.as_deref().unwrap_or("nothing");
+        writeln!(out, "pool {name}: no change, it targets {target}")?;
+    }
+    if let Some(pinned) = &outlook.pinned {
+        writeln!(
+            out,
+            "pinned to {pinned}: its MachineConfigs have no effect until `seaworthy rollout undo {name} --release`"
+        )?;
+    }
+    for finding in pool.findings.iter().filter(|finding| is_changed || finding.severity == Severity::Error) {
+        let place = finding.places.first();
+        let place = place.map(|place| report.place(place.kind, &place.name, &place.path, Part::of(finding.code)));
+        let text = format!("{}{finding}", place.unwrap_or_default());
+        write_finding(out, finding.severity, finding.code, text)?;
+    }
+    // Those that wait for their turn are in the waves.
+    let is_in_wave = |node: &String| outlook.forecast.waves.iter().any(|wave| wave.nodes.contains(node));
+    let stuck: Vec<_> = outlook.waiting.iter().filter(|waiting| !is_in_wave(&waiting.node)).cloned().collect();
+    let to_move: usize = outlook.forecast.waves.iter().map(|wave| wave.nodes.len()).sum();
+    if !is_changed && report.is_on_cluster && (to_move > 0 || !stuck.is_empty()) {
+        writeln!(out, "still to do, not because of these manifests:")?;
+    }
+    outlook::write_disruptions(out, outlook)?;
+    if to_move > 0 {
+        let budget = outlook.max_unavailable.as_ref().map_or_else(ToString::to_string, ToString::to_string);
+        let (each, all) = (outlook::each(outlook), short(outlook.forecast.seconds));
+        writeln!(out, "budget {budget}, {each}: done in about {all}")?;
+    } else if outlook.nodes.is_empty() && is_changed {
+        writeln!(out, "no node takes its configuration from it")?;
+    }
+    outlook::write_remark(out, outlook)?;
+    outlook::write_waves(out, outlook)?;
+    outlook::write_waiting(out, &stuck)
 }
 
 /// What is wrong with a manifest, in a word.
 fn code(objection: &Objection) -> &'static str {
-    if objection.is_refusal { "refused" } else { "unknown-field" }
+    match objection.effect {
+        Effect::Refused => "refused",
+        Effect::PutBack => "put-back",
+        Effect::Dropped => "unknown-field",
+    }
 }
 
-fn print_json(foresight: &Foresight, objections: &[Objection]) -> Result<(), Failure> {
+fn print_json(report: &Report<'_>) -> Result<(), Failure> {
+    let foresight = &report.foresight;
     let pool = |pool: &PoolForesight| {
         let mut value = outlook::to_json(&pool.name, &pool.outlook);
         value["before"] = json!(pool.before.as_ref().map(|object| name_of(object)));
@@ -213,23 +356,47 @@ fn print_json(foresight: &Foresight, objections: &[Objection]) -> Result<(), Fai
                 .as_ref()
                 .map(|failure| { json!({"reason": failure.reason.as_str(), "message": failure.message}) })
         );
-        value["findings"] = pool.findings.iter().map(seaworthy_render::Finding::to_json).collect();
+        value["findings"] = pool.findings.iter().map(Finding::to_json).collect();
+        value
+    };
+    let placed = |mut value: Value, found: Option<FilePlace<'_>>| {
+        if let Some(FilePlace { file, position }) = found {
+            value["file"] = file.into();
+            if let Some((line, column)) = position {
+                value["line"] = line.into();
+                value["column"] = column.into();
+            }
+        }
         value
     };
     let objection = |objection: &Objection| {
-        json!({
+        let (kind, name) = objection.object.split_once(' ').unwrap_or((&objection.object, ""));
+        let part = if objection.effect == Effect::Dropped { Part::Key } else { Part::Value };
+        let value = json!({
             "code": code(objection),
-            "severity": if objection.is_refusal { Severity::Error } else { Severity::Warning }.to_string(),
+            "severity": if objection.is_refusal() { Severity::Error } else { Severity::Warning }.to_string(),
             "object": objection.object,
             "path": objection.path,
             "message": objection.message,
-        })
+        });
+        placed(value, report.file(kind, name, &objection.path, part))
+    };
+    let problem = |problem: &Problem| {
+        let object = problem.object.as_ref();
+        let value = json!({
+            "code": problem.code,
+            "severity": problem.severity.to_string(),
+            "object": object.map(|(kind, name)| format!("{kind} {name}")),
+            "message": problem.message,
+        });
+        placed(value, object.and_then(|(kind, name)| report.file(kind, name, "", Part::Value)))
     };
     let value = json!({
-        "manifests": objections.iter().map(objection).collect::<Vec<_>>(),
+        "manifests": report.objections.iter().map(objection).collect::<Vec<_>>(),
+        "findings": foresight.unselected.iter().map(Finding::to_json).collect::<Vec<_>>(),
         "withoutPool": foresight.without_pool.iter().map(outlook::waiting_json).collect::<Vec<_>>(),
         "pools": foresight.pools.iter().map(pool).collect::<Vec<_>>(),
-        "problems": foresight.problems,
+        "problems": foresight.problems.iter().map(problem).collect::<Vec<_>>(),
     });
     // A value always has a JSON form.
     writeln!(output::plain(), "{}", serde_json::to_string_pretty(&value).unwrap_or_default())?;

@@ -2,11 +2,9 @@
 
 use std::io::Write as _;
 
-use seaworthy_ignition::Severity;
-use seaworthy_ignition::path::Path;
 use seaworthy_render::remote::Resolver;
 use seaworthy_render::selector::Selector;
-use seaworthy_render::{Context, Controller, Finding, Place, Pool, Prepared, keys, prepare, role_for_people};
+use seaworthy_render::{Context, Controller, Finding, Pool, Prepared, not_selected, prepare};
 
 use crate::cli::{Input, Remote};
 use crate::failure::Failure;
@@ -49,38 +47,7 @@ pub fn unselected(set: &Set<'_>, prepared: &[Prepared<'_>], pools: &[Pool]) -> V
         return Vec::new();
     }
     let is_left_out = |input: &&Prepared<'_>| !input.source.is_rendered() && !feeds(input, pools);
-    let wanted: Vec<&str> = pools
-        .iter()
-        .filter_map(|pool| pool.selector.as_ref())
-        .flat_map(|selector| selector.values_of(keys::ROLE))
-        .collect();
-    let selectors = selectors_of(pools);
-    let report = |input: &Prepared<'_>| {
-        let role = role_for_people(input.source, &wanted);
-        Finding {
-            severity: Severity::Warning,
-            code: "not-selected",
-            pool: None,
-            subject: String::new(),
-            places: vec![Place::machine_config(input.source.name(), &Path::of(&["metadata", "labels"]))],
-            message: format!("no pool selects it, so it does nothing: {role}; {selectors}"),
-        }
-    };
-    prepared.iter().filter(is_left_out).map(report).collect()
-}
-
-/// The pools and what they select, for people.
-fn selectors_of(pools: &[Pool]) -> String {
-    const NAMED: usize = 5;
-    if pools.is_empty() {
-        return "there is no pool in the input".to_owned();
-    }
-    let named = pools.iter().take(NAMED).map(|pool| match &pool.selector {
-        Some(selector) => format!("{} ({selector})", pool.name),
-        None => format!("{} (nothing)", pool.name),
-    });
-    let more = if pools.len() > NAMED { format!(" and {} more", pools.len() - NAMED) } else { String::new() };
-    format!("the pools select: {}{more}", named.collect::<Vec<_>>().join(", "))
+    prepared.iter().filter(is_left_out).map(|input| not_selected(input.source, pools)).collect()
 }
 
 /// What rendering needs to know beside the MachineConfigs.

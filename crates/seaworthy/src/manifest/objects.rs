@@ -1,11 +1,13 @@
 //! The objects of manifests, one by one: documents and the items of lists.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::path::Path;
 
-use super::document::{Text, is_object};
+use super::document::{Part, Text, is_object};
+use super::file_place::FilePlace;
 use super::set::LOCATE_BUDGET;
 
 /// An object of a manifest.
@@ -27,10 +29,16 @@ pub struct Place<'t> {
     text: &'t Text,
     nth: usize,
     path: Path,
-    budget: &'t Cell<usize>,
+    budget: Rc<Cell<usize>>,
 }
 
-impl Place<'_> {
+impl<'t> Place<'t> {
+    /// The file, and the line in it as far as it can be told, of a place in the object.
+    pub fn file(&self, path: &Path, part: Part) -> FilePlace<'t> {
+        let position = self.text.locate(self.nth, &self.path.clone().join(path), part, &self.budget);
+        FilePlace { file: &self.text.name, position }
+    }
+
     /// A complaint about a key of the object.
     pub fn complaint(&self, key: &str, message: &str) -> String {
         self.complaint_at(&if key.is_empty() { Path::default() } else { Path::default().key(key) }, message)
@@ -38,19 +46,19 @@ impl Place<'_> {
 
     /// A complaint about a place in the object.
     pub fn complaint_at(&self, path: &Path, message: &str) -> String {
-        self.text.complaint(self.nth, &self.path.clone().join(path), self.budget, message)
+        self.text.complaint(self.nth, &self.path.clone().join(path), &self.budget, message)
     }
 }
 
 /// Hands out the objects of all texts, lists taken apart. Everything that is no object is an error, not the first only.
-pub fn each(texts: &[Text], errors: &mut Vec<String>, take: &mut dyn FnMut(Object<'_, '_>)) {
-    let budget = Cell::new(LOCATE_BUDGET);
+pub fn each<'t>(texts: &'t [Text], errors: &mut Vec<String>, take: &mut dyn FnMut(Object<'_, 't>)) {
+    let budget = Rc::new(Cell::new(LOCATE_BUDGET));
     for text in texts {
         match text.documents() {
             Err(error) => errors.push(error),
             Ok(documents) => {
                 for (nth, document) in &documents {
-                    let place = Place { text, nth: *nth, path: Path::default(), budget: &budget };
+                    let place = Place { text, nth: *nth, path: Path::default(), budget: Rc::clone(&budget) };
                     one(document, None, &place, errors, take);
                 }
             }
@@ -58,12 +66,12 @@ pub fn each(texts: &[Text], errors: &mut Vec<String>, take: &mut dyn FnMut(Objec
     }
 }
 
-fn one(
-    node: &Node<'_>,
+fn one<'t>(
+    node: &Node<'t>,
     list: Option<(&str, &str)>,
-    place: &Place<'_>,
+    place: &Place<'t>,
     errors: &mut Vec<String>,
-    take: &mut dyn FnMut(Object<'_, '_>),
+    take: &mut dyn FnMut(Object<'_, 't>),
 ) {
     if !is_object(node) {
         let message = format!("found {}; a manifest is an object with apiVersion and kind", node.describe());

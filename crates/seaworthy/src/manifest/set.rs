@@ -277,18 +277,14 @@ impl<'t> Set<'t> {
                 let message = format!("{kind}{}: {found}; accepted is {}", named(name), keys::API_VERSION);
                 reading.complain(&path.key("apiVersion"), &message);
             }
-            _ if is_ours && !kinds::ALL.contains(&kind.as_str()) => match spelling::nearest(&kind, kinds::ALL) {
-                Some(near) => {
-                    let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
-                    let message = format!(
-                        "an object{}: there is no kind {kind:?} in {GROUP}; did you mean {near:?}?",
-                        named(name)
-                    );
-                    reading.complain(&path.key("kind"), &message);
+            _ => {
+                let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
+                let version = if is_ours { keys::API_VERSION } else { api_version };
+                match misspelt(version, &kind, name) {
+                    Some(message) => reading.complain(&path.key("kind"), &message),
+                    None => *reading.others.entry(kind).or_default() += 1,
                 }
-                None => *reading.others.entry(kind).or_default() += 1,
-            },
-            _ => *reading.others.entry(kind).or_default() += 1,
+            }
         }
     }
 
@@ -490,6 +486,16 @@ fn misspelt_role(role: &str, near: &str, machine_configs: &[&MachineConfig<'_>])
         places: places.map(|machine_config| Place::machine_config(machine_config.name(), &path)).collect(),
         message: format!("there is no MachineConfigPool {role} in the input; did you mean the role {near:?}?"),
     }
+}
+
+/// What is wrong with a kind that its group does not have and that looks like one that it has.
+pub fn misspelt(api_version: &str, kind: &str, name: &str) -> Option<String> {
+    let is_ours = api_version.split_once('/').is_some_and(|(group, _)| group == GROUP);
+    if !is_ours || kinds::ALL.contains(&kind) {
+        return None;
+    }
+    let near = spelling::nearest(kind, kinds::ALL)?;
+    Some(format!("an object{}: there is no kind {kind:?} in {GROUP}; did you mean {near:?}?", named(name)))
 }
 
 fn named(name: &str) -> String {

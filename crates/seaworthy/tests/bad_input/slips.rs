@@ -16,7 +16,10 @@ fn a_misspelt_kind_is_answered_with_the_right_one() {
         let text =
             format!("apiVersion: machineconfiguration.openshift.io/v1\nkind: {written}\nmetadata: {{name: a}}\n");
         let said = format!("a.yaml:2:7: an object \"a\": there is no kind \"{written}\" in ");
-        render("a.yaml", text).expect(2).says(&[&said, &format!("did you mean \"{meant}\"?")]);
+        render("a.yaml", text.clone()).expect(2).says(&[&said, &format!("did you mean \"{meant}\"?")]);
+        let program = Program::new();
+        program.file("a.yaml", text);
+        program.run(["plan", "--server-less", "-f", "a.yaml"]).expect(2).says(&[&said]);
     }
 }
 

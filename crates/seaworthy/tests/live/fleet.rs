@@ -47,7 +47,10 @@ impl Fleet {
     /// targets and stay where they are, so that a roll-out can be looked at.
     pub fn begin(&self) {
         let given = crate::program::given("live/given");
-        self.must(&format!("kubectl create -f {}", given.join("start.yaml").display()));
+        self.must(&format!(
+            "kubectl create -f {}",
+            given.join("../../../../../examples/controller-config.yaml").display()
+        ));
         self.must("kubectl wait mcp/worker --for=create --timeout=60s");
         self.must("kubectl wait mcp/worker --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
         for node in ["w1", "w2", "w3"] {

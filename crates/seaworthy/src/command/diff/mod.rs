@@ -46,12 +46,12 @@ impl Comparison {
         Comparison { old: side(old), new: side(new) }
     }
 
-    /// Writes what differs as `seaworthy diff` does; whether anything does.
-    pub fn write(&self, out: &mut impl Write) -> io::Result<bool> {
+    /// Writes what differs as `seaworthy diff` does; whether anything does. In a summary contents are only counted.
+    pub fn write(&self, out: &mut impl Write, is_summary: bool) -> io::Result<bool> {
         let empty = Node::empty_config("3.5.0");
         let reports = Report::all(&self.old, &self.new, &empty);
         for report in reports.iter().filter(|report| report.differs()) {
-            text::write_report(out, report)?;
+            text::write_report(out, report, is_summary)?;
         }
         Ok(reports.iter().any(Report::differs))
     }

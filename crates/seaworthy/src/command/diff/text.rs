@@ -32,7 +32,7 @@ pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
         if nth > 0 {
             writeln!(out)?;
         }
-        write_report(&mut out, report)?;
+        write_report(&mut out, report, false)?;
     }
     if !reports.iter().any(Report::differs) {
         paint::note("no difference");
@@ -48,8 +48,8 @@ pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes how one pool differs.
-pub fn write_report(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
+/// Writes how one pool differs. In a summary contents are only counted.
+pub fn write_report(out: &mut impl Write, report: &Report<'_>, is_summary: bool) -> io::Result<()> {
     let pool = format!("pool {}", report.pool);
     let (what, names) = match (report.old, report.new) {
         (Some(old), Some(new)) if old.name == new.name => (pool, String::new()),
@@ -61,7 +61,7 @@ pub fn write_report(out: &mut impl Write, report: &Report<'_>) -> io::Result<()>
     };
     let bold = anstyle::Style::new().bold();
     writeln!(out, "{bold}{}{bold:#}{}", paint::plain(what), paint::plain(names))?;
-    let is_whole = report.old.is_none() || report.new.is_none();
+    let is_whole = is_summary || report.old.is_none() || report.new.is_none();
     for field in &report.fields {
         write_field(out, field)?;
     }
@@ -122,7 +122,7 @@ fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io
         What::Moved { from, to, new, .. } => {
             let more = format!(": was {}, is now {}{}", kind(from), kind(to), facts(&change.entry, new));
             write_signed(out, "", '~', &name, &more)?;
-            write_bodies(out, None, Some(new))
+            if is_whole { Ok(()) } else { write_bodies(out, None, Some(new)) }
         }
         What::Changed { old, new, fields } => {
             if let [FieldChange { path, old: Some(old), new: Some(new) }] = fields.as_slice()
@@ -134,7 +134,7 @@ fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io
             for field in fields {
                 write_field_change(out, field, &change.entry)?;
             }
-            write_bodies(out, Some(old), Some(new))
+            if is_whole { Ok(()) } else { write_bodies(out, Some(old), Some(new)) }
         }
     }
 }

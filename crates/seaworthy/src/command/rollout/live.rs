@@ -154,18 +154,21 @@ pub fn write_status(
         Err(error) => writeln!(out, "{}", paint::plain(error))?,
         Ok(max) if found.forecast.seconds > 0 && !found.is_paused => {
             writeln!(out, "budget {max}, {}: about {} left", each(found), short(found.forecast.seconds))?;
+            shown::write_remark(out, found)?;
         }
         Ok(_) => {}
     }
-    if !found.chosen.is_empty() {
-        writeln!(out, "next: {}", shown::names(found.chosen.iter().map(String::as_str)))?;
+    let is_waiting = |node: &&String| found.waiting.iter().any(|waiting| waiting.node == **node);
+    let next: Vec<&str> = found.chosen.iter().filter(|node| !is_waiting(node)).map(String::as_str).collect();
+    if !next.is_empty() {
+        writeln!(out, "next: {}", shown::names(next))?;
     }
     write_waiting(out, &found.waiting)?;
     // They may be meant for this pool.
     write_without_pool(out, &strays.nodes)?;
     let about = format!("MachineConfigPool {name}:");
-    for problem in strays.problems.iter().filter(|problem| problem.starts_with(&about)) {
-        writeln!(out, "{}", paint::plain(problem))?;
+    for problem in strays.problems.iter().filter(|problem| problem.message.starts_with(&about)) {
+        writeln!(out, "{}", paint::plain(&problem.message))?;
     }
     Ok(())
 }
@@ -294,12 +297,15 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
     }
     let now = Timestamp::now();
     let mut table = Table::new(["NAME", "AGE", "CHANGED", "STATE"]);
-    for revision in &all {
+    for (nth, revision) in all.iter().enumerate() {
         let age = revision.created.map_or_else(String::new, |time| short(now.duration_since(time).as_secs()));
         let changed = match (&revision.changes, &revision.sources) {
             (Some(list), _) if list.is_empty() => "no MachineConfig".to_owned(),
             (Some(list), _) => signed(list),
-            (None, Some(sources)) => super::super::contents::counted(sources.len(), "MachineConfig"),
+            (None, Some(sources)) => {
+                let of = super::super::contents::counted(sources.len(), "MachineConfig");
+                if nth == 0 { format!("the first one, of {of}") } else { format!("not on record, of {of}") }
+            }
             (None, None) => "not on record".to_owned(),
         };
         table.row([paint::plain(revision.name), age, changed, word(revision.name).to_owned()]);

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
 use seaworthy_ignition::spelling;
+use seaworthy_plan::budget::remark;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::Pools;
@@ -159,6 +160,9 @@ fn print_text(pool: PoolView<'_>, decision: &Decision<'_>, nodes: usize) -> Resu
     }
     for Waiting { node, reason } in &decision.waiting {
         table.row([paint::plain(node), "waits".to_owned(), paint::plain(reason)]);
+    }
+    if let Some(remark) = remark(pool.max_unavailable(), nodes) {
+        writeln!(out, "{}", paint::plain(remark))?;
     }
     if decision.chosen.is_empty() && decision.waiting.is_empty() {
         writeln!(out, "nothing to do")?;

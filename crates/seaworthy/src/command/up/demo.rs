@@ -186,7 +186,7 @@ impl Story<'_> {
         let remote = Remote { policy: Policy::default(), snapshots: Arc::new(snapshots), is_offline: true };
         let mut foresight = foresee(&before, after, &plan::means(remote, Templates::default(), now)).await;
         foresight.pools.retain(|pool| pool.name == WORKER);
-        plan::print_text(&foresight, &refused)
+        plan::print_text(&plan::Report::of_cluster(foresight, refused, std::slice::from_ref(manifest)), false)
     }
 
     async fn look(&self) -> Result<Option<Moment>, Failure> {
