@@ -366,7 +366,7 @@ impl<'a> Steps<'a> {
     /// Whether the node runs another configuration than it was told of last.
     fn runs_another(&self) -> bool {
         let told = self.inputs.old.and_then(|old| old.status.as_ref()?.config_version.as_ref());
-        told.is_some_and(|told| told.current.as_deref() != given(self.inputs.node.current_config))
+        told.is_some_and(|told| told.current.as_deref() != current(self.inputs.node))
     }
 
     /// Whether a condition says what it should.
