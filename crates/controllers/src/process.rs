@@ -2,17 +2,19 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use seaworthy_listen::probes;
 use seaworthy_runtime::{Campaign, Leadership, Terms};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::cluster::{Blocked, blocked, missing_definitions};
 use crate::context::Context;
+use crate::install;
 use crate::plane::{self, Options};
-use crate::{install, probes};
 
 /// The lease that the leader holds.
 pub const LEASE: &str = "seaworthy-controllers";
@@ -88,7 +90,8 @@ pub async fn run(
         campaign = Some(own);
     }
     let (ready, is_ready) = watch::channel(false);
-    let probes = probes.map(|listener| probes::serve(listener, context.metrics.clone(), is_ready));
+    let metrics = Arc::clone(&context.metrics);
+    let probes = probes.map(|listener| probes::serve(listener, move || metrics.encode(), move || *is_ready.borrow()));
     let (caches, leadership, namespace) =
         (context.caches.clone(), context.leadership.clone(), options.namespace.clone());
     let told = async {
