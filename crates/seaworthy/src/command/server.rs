@@ -1,10 +1,11 @@
 //! `seaworthy server`: the Ignition endpoint.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seaworthy_listen::tls;
+use seaworthy_listen::{probes, tls};
 use seaworthy_serve::access::{Keys, read_tokens};
 use seaworthy_serve::bootstrap::Folder;
 use seaworthy_serve::certificates::Files;
@@ -12,20 +13,21 @@ use seaworthy_serve::cluster::{self, Cluster, Settings};
 use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf};
 
+use tokio::net::TcpListener;
+
 use super::apiserver::stopped;
 use crate::cli::{Server, TlsVersion};
 use crate::failure::{Failure, OK};
 use crate::paint;
 
-/// How often the certificate's files are looked at.
-const LOOK: Duration = Duration::from_secs(10);
+/// How often the certificate's files are looked at: two small files, so often.
+const LOOK: Duration = Duration::from_secs(2);
 /// How many times its rate an address may ask at once: a rack that is switched on comes from behind one address.
 const AT_ONCE: f64 = 10.0;
 
 /// Serves until it is told to stop.
 pub fn run(options: &Server) -> Result<u8, Failure> {
-    // To standard error, as everything that is not the result.
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    super::controllers::log(options.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -80,20 +82,40 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
         0.0 => Rates::default(),
         a_second => Rates::new(a_second, a_second * AT_ONCE),
     };
-    let endpoint = Arc::new(Endpoint { shelf, access, rates });
-    let listening =
-        Listening::bind(endpoint, Arc::clone(&certificates), options.listen).await.map_err(Failure::unreadable)?;
+    let endpoint = Arc::new(Endpoint { shelf, access, rates, metrics: Arc::default() });
+    let listening = Listening::bind(Arc::clone(&endpoint), Arc::clone(&certificates), options.listen).await;
+    let listening = listening.map_err(Failure::unreadable)?;
+    let probes = match options.metrics {
+        Some(address) => Some(probes(endpoint, address).await?),
+        None => None,
+    };
     // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
     let stopped = stopped();
     println!("https://{}", listening.address());
     let looking = tokio::spawn(look(certificates));
     tokio::select! {
         () = listening.serve(stopped) => {}
+        () = async { match probes {
+            Some(probes) => probes.await,
+            None => std::future::pending().await,
+        } } => return Err(Failure::unreadable("the probes are not answered any more")),
         // It ends only if it cannot go on: without it, what is served would grow old.
         _ = source => return Err(Failure::unreadable("what is served can no longer be followed; see the log")),
     }
     looking.abort();
     Ok(OK)
+}
+
+/// Answers what others ask about this process.
+async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Future<Output = ()>, Failure> {
+    let listener = TcpListener::bind(address).await;
+    let listener =
+        listener.map_err(|error| Failure::unreadable(format!("--metrics {address}: cannot listen: {error}")))?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "probes are answered");
+    }
+    let counted = Arc::clone(&endpoint);
+    Ok(probes::serve(listener, move || counted.page(), move || endpoint.is_ready()))
 }
 
 /// Reads the certificate again whenever it has changed.

@@ -141,7 +141,7 @@ fn guarded(objects: &[MachineConfig]) -> Endpoint {
     });
     shelf.put(pools.collect::<Pools>());
     let access = Access::Asked(Keys { tokens: vec![Token::new(WORD).unwrap()], secrets: None });
-    Endpoint { shelf, access, rates: Rates::default() }
+    Endpoint { shelf, access, rates: Rates::default(), metrics: Arc::default() }
 }
 
 fn stub(house: &House, pool: &str, word: &str) -> Value {
