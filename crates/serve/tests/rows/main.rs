@@ -12,10 +12,12 @@
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
 mod access;
+mod away;
 mod bootstrap;
 mod content;
 mod door;
 mod machine;
+mod metrics;
 mod negotiation;
 mod stub;
 mod support;
