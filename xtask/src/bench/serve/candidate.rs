@@ -72,7 +72,7 @@ impl Candidate {
     pub fn ours(program: &Path, stage: &Stage) -> Result<Candidate> {
         let log = stage.folder.join("seaworthy.log");
         let mut command = bound_to_this_process(program);
-        command.args(["server", "--listen", "127.0.0.1:0", "--tls-min-version", "1.3", "--rate-limit", "0"]);
+        command.args(["server", "--listen", "127.0.0.1:0", "--tls-min-version", "VersionTLS13", "--rate-limit", "0"]);
         command.arg("--cert").arg(&stage.certificate).arg("--key").arg(&stage.key);
         command.arg("--bootstrap").arg(stage.folder.join("base"));
         command.arg("--node-kubeconfig").arg(stage.folder.join("kubeconfig"));
