@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rstest::rstest;
-use seaworthy_listen::Limits;
+use seaworthy_listen::{Limits, tls};
 use seaworthy_serve::answers::{Answers, Pools};
 use seaworthy_serve::listen::{LIMITS, Patience};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -74,6 +74,13 @@ async fn s_14_old_tls_and_http_2_are_refused() {
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     let answer = rest(&mut stream).await;
     assert!(!answer.starts_with(b"HTTP/1.1 200") && !answer.starts_with(&[0, 0]), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn newest_tls_alone_is_spoken_where_that_is_wanted() {
+    let house = House::speaking(endpoint(), Patience::default(), LIMITS, tls::NEWEST).await;
+    assert!(house.connect_with(None, &[&rustls::version::TLS12], &["http/1.1"]).await.is_err());
+    assert!(house.connect_with(None, &[&rustls::version::TLS13], &["http/1.1"]).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -201,13 +201,22 @@ impl House {
     }
 
     pub async fn within(endpoint: Endpoint, patience: Patience, limits: Limits) -> House {
+        House::speaking(endpoint, patience, limits, tls::VERSIONS).await
+    }
+
+    pub async fn speaking(
+        endpoint: Endpoint,
+        patience: Patience,
+        limits: Limits,
+        versions: &'static [&'static rustls::SupportedProtocolVersion],
+    ) -> House {
         let pki = Pki::ephemeral(jiff::Timestamp::now()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let files = Files { certificate: path("tls.crt"), key: path("tls.key"), clients: Some(path("clients.crt")) };
         write_serving(&pki, &files);
         std::fs::write(path("clients.crt"), pki.authority()).unwrap();
-        let certificates = Arc::new(Certificates::load(files.clone(), tls::VERSIONS).unwrap());
+        let certificates = Arc::new(Certificates::load(files.clone(), versions).unwrap());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listening = Listening::bind(Arc::new(endpoint), Arc::clone(&certificates), address).await.unwrap();
         let listening = listening.with_patience(patience).with_limits(limits);
