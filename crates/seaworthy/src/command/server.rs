@@ -33,7 +33,7 @@ const AT_ONCE: f64 = 10.0;
 pub fn run(options: &Server) -> Result<u8, Failure> {
     super::controllers::log(options.log_format);
     // A thousand connections are many small things, of which each touches little of what it asks for: a huge page has it all
-    // resident. Measured: half of the memory. Where the kernel does not know it, nothing is lost.
+    // resident. Where the kernel does not know it, nothing is lost.
     let _ = nix::sys::prctl::set_thp_disable(true);
     allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread()
