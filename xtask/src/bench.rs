@@ -1,5 +1,5 @@
-//! Measures release builds: time and memory of `render`, of `apiserver` and of a roll-out, and instruction counts of the
-//! hot paths.
+//! Measures release builds: time and memory of `render`, of `apiserver`, of the Ignition endpoint and of a roll-out, and
+//! instruction counts of the hot paths.
 
 mod apiserver;
 mod baseline;
@@ -9,10 +9,12 @@ pub mod instructions;
 mod limits;
 mod machine;
 mod measurement;
+mod memory;
 mod page;
 mod parse;
 mod render;
 mod rollout;
+mod serve;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,6 +31,8 @@ pub enum BenchCommand {
     Render(render::RenderArgs),
     /// Speed, memory and start of `seaworthy apiserver`, against kube-apiserver with etcd.
     Apiserver(apiserver::ApiserverArgs),
+    /// Speed and memory of `seaworthy server`, against nginx with the same bytes.
+    Serve(serve::ServeArgs),
     /// What rolling a change out to a fleet costs: decisions, writes, CPU time, memory.
     Rollout(rollout::RolloutArgs),
     /// Instruction counts under callgrind, against the recorded ones.
@@ -53,6 +57,7 @@ pub fn run(command: BenchCommand) -> Result<bool> {
     match command {
         BenchCommand::Render(args) => render::run(&Workspace::load()?, &args),
         BenchCommand::Apiserver(args) => apiserver::run(&Workspace::load()?, &args),
+        BenchCommand::Serve(args) => serve::run(&Workspace::load()?, &args),
         BenchCommand::Rollout(args) => rollout::run(&Workspace::load()?, &args),
         BenchCommand::Instructions(args) => instructions::run(&Workspace::load()?, &args),
         BenchCommand::ParseValue { file } => {

@@ -71,7 +71,10 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
     shell("seaworthy-runtime", &[API, FIELDS]),
-    shell("seaworthy-controllers", &[API, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME]),
+    shell(
+        "seaworthy-controllers",
+        &[API, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, LISTEN, RUNTIME],
+    ),
     shell("seaworthy-serve", &[API, IGNITION, RENDER, LISTEN, RUNTIME]),
     shell("seaworthy-fleet", &[API, HOST, NODE]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),

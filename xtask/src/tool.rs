@@ -34,6 +34,15 @@ pub const SYSTEMCTL: Tool = Tool { program: "systemctl", package: "systemd", var
 pub const DBUS_DAEMON: Tool =
     Tool { program: "dbus-daemon", package: "dbus-daemon", variable: "SEAWORTHY_DBUS_DAEMON" };
 
+/// Serves files, for comparison with our endpoint.
+pub const NGINX: Tool = Tool { program: "nginx", package: "nginx", variable: "SEAWORTHY_NGINX" };
+
+/// Drives requests.
+pub const WRK: Tool = Tool { program: "wrk", package: "wrk", variable: "SEAWORTHY_WRK" };
+
+/// Makes certificates.
+pub const OPENSSL: Tool = Tool { program: "openssl", package: "openssl", variable: "SEAWORTHY_OPENSSL" };
+
 /// Where a tool is, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {

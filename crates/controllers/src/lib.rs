@@ -19,7 +19,6 @@ mod perform;
 pub mod plane;
 pub mod pools;
 pub mod preview;
-pub mod probes;
 pub mod process;
 pub mod protection;
 pub mod render;

@@ -1,19 +1,20 @@
 //! The plane as a process of its own: an election, probes, and an orderly end.
 
 use std::future::Future;
-use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use seaworthy_listen::{bind, probes};
 use seaworthy_runtime::{Campaign, Leadership, Terms};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::cluster::{Blocked, blocked, missing_definitions};
 use crate::context::Context;
+use crate::install;
 use crate::plane::{self, Options};
-use crate::{install, probes};
 
 /// The lease that the leader holds.
 pub const LEASE: &str = "seaworthy-controllers";
@@ -70,20 +71,6 @@ pub async fn prepare(client: Client, options: &Options, settings: &Settings) -> 
     Ok(Ready { client, probes })
 }
 
-/// Takes an address. Where the machine knows no IPv6, every address (`[::]`) means every one of IPv4.
-async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let listener = TcpListener::bind(address).await;
-    match listener {
-        Err(error)
-            if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
-                && !matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) =>
-        {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
-        }
-        listener => listener,
-    }
-}
-
 /// Runs the plane until `stop` ends.
 ///
 /// # Errors
@@ -103,7 +90,8 @@ pub async fn run(
         campaign = Some(own);
     }
     let (ready, is_ready) = watch::channel(false);
-    let probes = probes.map(|listener| probes::serve(listener, context.metrics.clone(), is_ready));
+    let metrics = Arc::clone(&context.metrics);
+    let probes = probes.map(|listener| probes::serve(listener, move || metrics.encode(), move || *is_ready.borrow()));
     let (caches, leadership, namespace) =
         (context.caches.clone(), context.leadership.clone(), options.namespace.clone());
     let told = async {

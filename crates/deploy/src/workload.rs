@@ -9,6 +9,8 @@ use crate::component::Component;
 const PROBES: u16 = 8080;
 /// The port that machines are told to boot from.
 const ENDPOINT: u16 = 22623;
+/// Its port of probes and metrics: it is in the machine's own network, where the usual one may be somebody else's.
+const ENDPOINT_PROBES: u16 = 22625;
 /// Where the image has the program.
 const PROGRAM: &str = "/usr/bin/seaworthy";
 /// Where the daemon's pod brings the program on the machine, so that it runs with the machine's own root.
@@ -68,13 +70,21 @@ fn controllers(settings: &Settings) -> Value {
 
 fn server(settings: &Settings, url: &str) -> Value {
     let name = Component::Server.name();
+    let metrics = format!("[::]:{ENDPOINT_PROBES}");
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": ENDPOINT_PROBES}});
     let container = json!({
         "name": "server",
         "image": settings.image,
         "command": [PROGRAM],
-        "args": ["server", "--apiserver-url", url, "--namespace", settings.namespace],
-        "ports": [{"name": "ignition", "containerPort": ENDPOINT, "hostPort": ENDPOINT}],
-        "readinessProbe": {"httpGet": {"path": "/healthz", "port": ENDPOINT, "scheme": "HTTPS"}},
+        "args": [
+            "server", "--apiserver-url", url, "--namespace", settings.namespace, "--metrics", metrics, "--log-format", "json",
+        ],
+        "ports": [
+            {"name": "ignition", "containerPort": ENDPOINT, "hostPort": ENDPOINT},
+            {"name": "metrics", "containerPort": ENDPOINT_PROBES, "hostPort": ENDPOINT_PROBES},
+        ],
+        "livenessProbe": probe("/healthz"),
+        "readinessProbe": probe("/readyz"),
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
         "securityContext": unprivileged(),
         "volumeMounts": [

@@ -47,7 +47,11 @@ pub struct Arrival {
 }
 
 /// Takes an address. Where the machine knows no IPv6, every address (`[::]`) means every one of IPv4.
-async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+///
+/// # Errors
+///
+/// If it is taken, or not this machine's.
+pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
     match listener {
         Err(error)

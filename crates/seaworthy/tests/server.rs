@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn machine_gets_its_config_from_a_folder_by_its_token() {
+fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did() {
     let home = Program::new();
     let meta = |kind: &str, name: &str| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": name}});
     let mut pool = meta("MachineConfigPool", "master");
@@ -41,10 +41,14 @@ fn machine_gets_its_config_from_a_folder_by_its_token() {
     home.file("base/controller-config/machine-config-controller.yaml", controller.to_string());
     home.file("kubeconfig", "kind: Config\n");
     home.file("tokens", "# for masters\na-token\n");
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
-    home.file("tls.crt", certificate.pem());
-    home.file("tls.key", key.serialize_pem());
+    let certify = || {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+        home.file("tls.crt", certificate.pem());
+        home.file("tls.key", key.serialize_pem());
+        certificate.der().clone()
+    };
+    let certificate = certify();
 
     let arguments = [
         "server",
@@ -60,6 +64,10 @@ fn machine_gets_its_config_from_a_folder_by_its_token() {
         "kubeconfig",
         "--token-file",
         "tokens",
+        "--metrics",
+        "127.0.0.1:0",
+        "--log-format",
+        "json",
     ];
     let mut command = home.command(arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -68,24 +76,38 @@ fn machine_gets_its_config_from_a_folder_by_its_token() {
     let address = lines.next().expect("it says where it listens").unwrap();
     let address = address.strip_prefix("https://").unwrap().to_owned();
 
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate.der().clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let config = Arc::new(config);
-    let ask = |headers: &str| {
-        let connection =
-            ClientConnection::new(Arc::clone(&config), ServerName::try_from("localhost").unwrap()).unwrap();
-        let mut stream = StreamOwned::new(connection, TcpStream::connect(&address).unwrap());
-        write!(stream, "GET /config/master HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n").unwrap();
+    let mut said = BufReader::new(running.0.stderr.take().unwrap()).lines();
+    let mut events = said.by_ref().map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
+    let probes = events.find(|event| event["message"] == "probes are answered").unwrap();
+    let probe = |path: &str| {
+        let mut stream = TcpStream::connect(probes["address"].as_str().unwrap()).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
+
+    let trusting = |certificate: &CertificateDer<'static>| {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Arc::new(config)
+    };
+    let ask_by = |config: &Arc<ClientConfig>, headers: &str| {
+        let connection = ClientConnection::new(Arc::clone(config), ServerName::try_from("localhost").unwrap()).unwrap();
+        let mut stream = StreamOwned::new(connection, TcpStream::connect(&address).unwrap());
+        write!(stream, "GET /config/master HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        std::io::Result::Ok(answer)
+    };
+    let config = trusting(&certificate);
+    let ask = |headers: &str| ask_by(&config, headers).unwrap();
     let mut answer = ask("authorization: Bearer a-token\r\n");
     // The folder is read a moment after the port is open.
     while answer.starts_with("HTTP/1.1 503 ") {
@@ -96,9 +118,31 @@ fn machine_gets_its_config_from_a_folder_by_its_token() {
     assert!(ask("").starts_with("HTTP/1.1 401 "));
     assert!(ask("authorization: Bearer another\r\n").starts_with("HTTP/1.1 401 "));
 
+    assert!(probe("/readyz").starts_with("HTTP/1.1 200 "));
+    let page = probe("/metrics");
+    for line in [
+        "seaworthy_endpoint_requests_total{pool=\"master\",version=\"2.2.0\",code=\"200\"} 1\n",
+        "seaworthy_endpoint_refused_total{reason=\"access\"} 2\n",
+        "seaworthy_endpoint_answers_age_seconds{pool=\"master\"} ",
+    ] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+
+    // The certificate is exchanged on the disk, half of it at first, and the old one does not count any more.
+    home.file("tls.key", "nonsense");
+    let renewed = trusting(&certify());
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while ask_by(&renewed, "").is_err() {
+        assert!(std::time::Instant::now() < until, "the new certificate is not shown");
+    }
+    assert!(ask_by(&config, "").is_err(), "the old certificate is still shown");
+
     running.0.kill().unwrap();
-    let mut log = String::new();
-    running.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-    assert!(log.contains("path=\"/config/master\"") && log.contains("status=200"), "{log}");
+    let lines: Vec<String> = said.map_while(Result::ok).collect();
+    let log = lines.join("\n");
+    let events: Vec<serde_json::Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let served = events.iter().find(|event| event["status"] == 200).unwrap();
+    assert_eq!((&served["path"], &served["pool"]), (&json!("/config/master"), &json!("master")), "{log}");
+    assert_eq!(served["bytes"], served["sent"], "{log}");
     assert!(!log.contains("a-token") && !log.contains("another"), "{log}");
 }

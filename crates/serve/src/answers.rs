@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use flate2::write::GzEncoder;
 use http::HeaderValue;
 use seaworthy_ignition::Version;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::content::Dish;
 
@@ -63,12 +65,16 @@ fn tag(name: &str) -> HeaderValue {
 
 /// One pool's config in every version, each an answer or the reason why there is none.
 #[derive(Debug)]
-pub struct Answers([Result<Answer, String>; Version::WRITABLE.len()]);
+pub struct Answers {
+    by_version: [Result<Answer, String>; Version::WRITABLE.len()],
+    made: Instant,
+}
 
 impl Answers {
     /// What a function gives for each version.
     pub fn of(serve: impl Fn(Version) -> Result<Vec<u8>, String>) -> Answers {
-        Answers(Version::WRITABLE.map(|version| serve(version).map(Answer::new)))
+        let by_version = Version::WRITABLE.map(|version| serve(version).map(Answer::new));
+        Answers { by_version, made: Instant::now() }
     }
 
     /// A MachineConfig in every version.
@@ -84,9 +90,14 @@ impl Answers {
     /// The answer in a version.
     pub fn get(&self, version: Version) -> Result<&Answer, &str> {
         match Version::WRITABLE.iter().position(|known| *known == version) {
-            Some(at) => self.0[at].as_ref().map_err(String::as_str),
+            Some(at) => self.by_version[at].as_ref().map_err(String::as_str),
             None => Err("nothing is served in this version"),
         }
+    }
+
+    /// How long ago they were made.
+    pub fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.made)
     }
 
     /// Why not even the newest version can be had.
@@ -102,6 +113,8 @@ pub type Pools = BTreeMap<String, Arc<Answers>>;
 #[derive(Debug, Default)]
 pub struct Shelf {
     pools: watch::Sender<Option<Arc<Pools>>>,
+    /// Since when that cannot be reached which the answers are made of.
+    away: Mutex<Option<Instant>>,
 }
 
 impl Shelf {
@@ -113,6 +126,18 @@ impl Shelf {
     /// What lies there; nothing until something was put down for the first time.
     pub fn take(&self) -> Option<Arc<Pools>> {
         self.pools.borrow().clone()
+    }
+
+    /// Notes whether the source of answers could be reached when it was last tried.
+    pub fn tried(&self, is_reached: bool) {
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        *away = if is_reached { None } else { Some(away.unwrap_or_else(Instant::now)) };
+    }
+
+    /// How long the source of answers has been out of reach.
+    pub fn away(&self, now: Instant) -> Duration {
+        let away = *self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        away.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     /// Waits until what lies there is as it should be.

@@ -94,7 +94,9 @@ impl Folder {
                 let fresh = (former.as_ref() != Some(&texts)).then(|| pools(&texts));
                 Ok::<_, BootstrapError>((texts, fresh))
             };
-            match tokio::task::spawn_blocking(look).await {
+            let looked = tokio::task::spawn_blocking(look).await;
+            shelf.tried(matches!(looked, Ok(Ok(_))));
+            match looked {
                 Ok(Ok((texts, fresh))) => {
                     before = Some(texts);
                     fresh.into_iter().for_each(|pools| shelf.put(pools));

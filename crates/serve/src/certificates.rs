@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use seaworthy_listen::{Keypair, TlsError, tls};
 
@@ -106,6 +107,10 @@ impl Texts {
         let keypair = Keypair { certificates: &self.certificate, key: &self.key };
         // HTTP/2 is not spoken: a machine asks once.
         let config = tls::config(keypair, self.clients.as_deref(), versions, &["http/1.1"]);
-        config.map(Arc::new).map_err(|cause| CertificateError::Tls { files: Box::new(files.clone()), cause })
+        let mut config = config.map_err(|cause| CertificateError::Tls { files: Box::new(files.clone()), cause })?;
+        // Nor are sessions taken up again, for the same reason: what would be kept for that is of no use to anybody.
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(Arc::new(config))
     }
 }

@@ -117,6 +117,7 @@ impl Cluster {
 
     /// Keeps the shelf true for as long as it is polled. Nothing is put there before everything is known.
     pub async fn run(self: Arc<Self>, client: Client, shelf: Arc<Shelf>) {
+        let client = noted(client, Arc::clone(&shelf));
         let events = Events::new(client.clone(), "seaworthy-server", Leadership::alone());
         let watches = select_all(self.watches(&client));
         tokio::select! {
@@ -237,6 +238,22 @@ impl Made {
         };
         Made { recipe: Some(recipe), answers: Arc::new(answers) }
     }
+}
+
+/// The same client, with the shelf told after each request whether there was an answer.
+///
+/// Only that shows it: a watch that is silent is the same as one that is about to break off.
+fn noted(client: Client, shelf: Arc<Shelf>) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let (client, shelf) = (client.clone(), Arc::clone(&shelf));
+        async move {
+            let response = client.send(request).await;
+            shelf.tried(response.as_ref().is_ok_and(|response| !response.status().is_server_error()));
+            response
+        }
+    });
+    Client::new(service, namespace)
 }
 
 fn tell<K: Resource>(cache: &Cache<K>, changed: &Arc<Notify>) {

@@ -2,6 +2,9 @@
 //!
 //! An answer that is no config has no body, as upstream's have none; why is said in the header `seaworthy-reason`, and
 //! only to whoever may have the config.
+//!
+//! Every request is counted and logged once, when its answer has been sent. Neither its query nor any header but the
+//! agent's name is written down, and of a stranger's path only what names something of ours: a token may stand anywhere.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,13 +16,14 @@ use http::header::{
     RETRY_AFTER, USER_AGENT, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::Full;
 use jiff::Timestamp;
-use tracing::info;
+use seaworthy_ignition::Version;
 
 use crate::accept;
 use crate::access::Access;
-use crate::answers::{Encoded, Shelf};
+use crate::answers::{Encoded, Pools, Shelf};
+use crate::metrics::{Metrics, Refused, RequestLabels};
+use crate::parcel::{Parcel, Receipt};
 use crate::rate::Rates;
 use crate::stub::is_pool_name;
 
@@ -49,9 +53,20 @@ pub struct Endpoint {
     pub access: Access,
     /// How often.
     pub rates: Rates,
+    /// What is counted of it.
+    pub metrics: Arc<Metrics>,
+}
+
+/// An answer, and what is known of the request by then.
+struct Outcome {
+    response: Response<Bytes>,
+    version: Option<Version>,
+    refused: Option<Refused>,
+    is_admitted: bool,
 }
 
 /// What a path means.
+#[derive(Clone, Copy)]
 enum Place<'p> {
     Health,
     Config(&'p str),
@@ -60,77 +75,119 @@ enum Place<'p> {
 
 impl Endpoint {
     /// Answers a request. Its body is not looked at.
-    pub fn answer<B>(&self, request: &Request<B>, visitor: Visitor, now: Instant) -> Response<Full<Bytes>> {
-        let response = self.respond(request, visitor, now);
-        if request.uri().path() == HEALTH && response.status() == StatusCode::OK {
-            // Every few seconds, and nobody wants to read it.
-            return response;
-        }
-        let agent = request.headers().get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
-        let agent = String::from_utf8_lossy(&agent[..agent.len().min(120)]);
-        // Neither the query nor any other header: either may hold a secret.
-        info!(
-            peer = %visitor.address,
-            method = %request.method(),
-            path = shown(request.uri().path()),
-            status = response.status().as_u16(),
-            agent = ?agent,
-            "asked"
-        );
-        response
+    pub fn answer<B>(&self, request: &Request<B>, visitor: Visitor, now: Instant) -> Response<Parcel> {
+        let (place, pools) = (place(request.uri().path()), self.shelf.take());
+        let outcome = self.outcome(request, place, pools.as_deref(), visitor, now);
+        let pool = match place {
+            Place::Config(pool) => pools.as_deref().filter(|pools| pools.contains_key(pool)).map(|_| pool),
+            Place::Health | Place::Nothing => None,
+        };
+        let status = outcome.response.status();
+        let receipt = Receipt {
+            metrics: Arc::clone(&self.metrics),
+            labels: RequestLabels {
+                pool: pool.unwrap_or_default().to_owned(),
+                version: outcome.version.map(Version::as_str).unwrap_or_default(),
+                code: status.as_u16(),
+            },
+            refused: outcome.refused,
+            begun: now,
+            peer: visitor.address,
+            method: request.method().clone(),
+            path: match outcome.is_admitted || pool.is_some() || matches!(place, Place::Health) {
+                true => shown(request.uri().path()).to_owned(),
+                false => "…".to_owned(),
+            },
+            agent: agent(request.headers()),
+            reason: outcome.response.headers().get(REASON).and_then(|reason| reason.to_str().ok()).map(str::to_owned),
+            length: outcome.response.body().len(),
+            // Asked every few seconds, and nobody wants to read it.
+            is_silent: matches!(place, Place::Health) && status == StatusCode::OK,
+        };
+        outcome.response.map(|body| Parcel::new(body, receipt))
     }
 
-    fn respond<B>(&self, request: &Request<B>, visitor: Visitor, now: Instant) -> Response<Full<Bytes>> {
+    /// All that was counted, in Prometheus' text format.
+    pub fn page(&self) -> Result<String, std::fmt::Error> {
+        self.metrics.page(&self.shelf, tokio::time::Instant::now())
+    }
+
+    /// Whether everything is known that has to be.
+    pub fn is_ready(&self) -> bool {
+        self.shelf.take().is_some()
+    }
+
+    fn outcome<B>(
+        &self,
+        request: &Request<B>,
+        place: Place<'_>,
+        pools: Option<&Pools>,
+        visitor: Visitor,
+        now: Instant,
+    ) -> Outcome {
         let method = request.method();
+        let mut outcome = Outcome { response: Response::default(), version: None, refused: None, is_admitted: false };
         if method != Method::GET && method != Method::HEAD {
-            let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
+            outcome.response = refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
+            outcome.response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return outcome;
         }
-        let pool = match place(request.uri().path()) {
-            Place::Health => return bare(StatusCode::OK),
-            Place::Nothing => return refusal(StatusCode::NOT_FOUND, "configs are at /config/<pool>"),
+        let pool = match place {
+            Place::Health => return Outcome { response: bare(StatusCode::OK), ..outcome },
+            Place::Nothing => {
+                let response = refusal(StatusCode::NOT_FOUND, "configs are at /config/<pool>");
+                return Outcome { response, ..outcome };
+            }
             Place::Config(pool) => pool,
         };
         // Before the token: until everything is known, a right one may be unknown too, and no is no.
-        let Some(pools) = self.shelf.take() else {
-            return later("the pools are not known yet");
+        let Some(pools) = pools else {
+            let response = later("the pools are not known yet");
+            return Outcome { response, refused: Some(Refused::Unready), ..outcome };
         };
-        let is_admitted = self.access.admits(request.headers(), visitor.has_certificate, Timestamp::now());
-        let rate = if is_admitted { &self.rates.known } else { &self.rates.strangers };
+        outcome.is_admitted = self.access.admits(request.headers(), visitor.has_certificate, Timestamp::now());
+        let rate = if outcome.is_admitted { &self.rates.known } else { &self.rates.strangers };
         if !rate.allows(visitor.address.ip(), now) {
             // Not 429: Ignition gives up on that, and tries again on this.
-            return later("this address asks too often");
+            let response = later("this address asks too often");
+            return Outcome { response, refused: Some(Refused::Rate), ..outcome };
         }
-        if !is_admitted {
+        if !outcome.is_admitted {
             let mut response = bare(StatusCode::UNAUTHORIZED);
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"seaworthy\""));
-            return response;
+            return Outcome { response, refused: Some(Refused::Access), ..outcome };
         }
         let version = match accept::negotiate(&joined(request.headers(), &ACCEPT)) {
             Ok(version) => version,
-            Err(error) => return refusal(StatusCode::BAD_REQUEST, &error.to_string()),
+            Err(error) => {
+                return Outcome { response: refusal(StatusCode::BAD_REQUEST, &error.to_string()), ..outcome };
+            }
         };
         // Differs: a pool that does not exist is not found, because that is what it is; upstream says that it has failed.
-        let Some(answers) = pools.get(pool) else {
-            return refusal(StatusCode::NOT_FOUND, &format!("there is no pool {pool}"));
-        };
-        match answers.get(version) {
-            Err(reason) => refusal(StatusCode::INTERNAL_SERVER_ERROR, reason),
-            Ok(answer) => {
+        let response = match pools.get(pool).map(|answers| answers.get(version)) {
+            None => refusal(StatusCode::NOT_FOUND, &format!("there is no pool {pool}")),
+            Some(Err(reason)) => refusal(StatusCode::INTERNAL_SERVER_ERROR, reason),
+            Some(Ok(answer)) => {
                 let is_packed = wants_gzip(request.headers());
                 let encoded = if is_packed { answer.packed() } else { answer.plain() };
                 config(encoded, is_packed, method, request.headers())
             }
-        }
+        };
+        Outcome { response, version: Some(version), ..outcome }
     }
 }
 
+/// The name of the program that asks, as it says, cut short.
+fn agent(headers: &HeaderMap) -> String {
+    let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+    String::from_utf8_lossy(&agent[..agent.len().min(120)]).into_owned()
+}
+
 /// The config itself, or that it has not changed.
-fn config(encoded: &Encoded, is_packed: bool, method: &Method, headers: &HeaderMap) -> Response<Full<Bytes>> {
+fn config(encoded: &Encoded, is_packed: bool, method: &Method, headers: &HeaderMap) -> Response<Bytes> {
     let is_known = is_known(headers, &encoded.tag);
     let body = if is_known || method == Method::HEAD { Bytes::new() } else { encoded.body.clone() };
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(body);
     let out = response.headers_mut();
     out.insert(ETAG, encoded.tag.clone());
     out.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
@@ -163,14 +220,14 @@ fn place(path: &str) -> Place<'_> {
     }
 }
 
-fn bare(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::new()));
+fn bare(status: StatusCode) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_LENGTH, 0.into());
     response
 }
 
-fn refusal(status: StatusCode, reason: &str) -> Response<Full<Bytes>> {
+fn refusal(status: StatusCode, reason: &str) -> Response<Bytes> {
     let mut response = bare(status);
     let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     let reason: String = reason.chars().take(LONGEST_REASON).map(plain).collect();
@@ -180,7 +237,7 @@ fn refusal(status: StatusCode, reason: &str) -> Response<Full<Bytes>> {
     response
 }
 
-fn later(reason: &str) -> Response<Full<Bytes>> {
+fn later(reason: &str) -> Response<Bytes> {
     let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, reason);
     response.headers_mut().insert(RETRY_AFTER, LATER);
     response

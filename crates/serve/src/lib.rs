@@ -14,6 +14,7 @@
 //! - [`cluster`] and [`bootstrap`]: where answers come from, an API or a folder;
 //! - [`access`] and [`rate`]: who gets them, and how often;
 //! - [`endpoint`]: a request in, a response out;
+//! - [`parcel`] and [`metrics`]: how a response gets there, and what is written down of it;
 //! - [`listen`] and [`certificates`]: the socket.
 
 pub mod accept;
@@ -27,6 +28,8 @@ pub mod content;
 pub mod endpoint;
 pub mod kubeconfig;
 pub mod listen;
+pub mod metrics;
+pub mod parcel;
 pub mod rate;
 pub mod remote;
 pub mod stub;
@@ -36,3 +39,4 @@ pub use answers::{Answers, Shelf};
 pub use certificates::Certificates;
 pub use endpoint::{Endpoint, Visitor};
 pub use listen::Listening;
+pub use metrics::Metrics;

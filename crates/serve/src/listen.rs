@@ -16,7 +16,7 @@ use crate::certificates::Certificates;
 use crate::endpoint::{Endpoint, Visitor};
 
 /// A fleet that boots at once comes in waves of some hundreds; no address takes more than half of the places.
-const LIMITS: Limits = Limits {
+pub const LIMITS: Limits = Limits {
     connections: 4096,
     of_one_address: 2048,
     handshake: Duration::from_secs(10),
@@ -54,6 +54,7 @@ pub struct Listening {
     endpoint: Arc<Endpoint>,
     certificates: Arc<Certificates>,
     patience: Patience,
+    limits: Limits,
 }
 
 impl Listening {
@@ -64,12 +65,17 @@ impl Listening {
         address: SocketAddr,
     ) -> Result<Listening, BindError> {
         let door = Door::open(address).await?;
-        Ok(Listening { door, endpoint, certificates, patience: Patience::default() })
+        Ok(Listening { door, endpoint, certificates, patience: Patience::default(), limits: LIMITS })
     }
 
     /// Waits this long for clients.
     pub fn with_patience(self, patience: Patience) -> Listening {
         Listening { patience, ..self }
+    }
+
+    /// Has room for so many connections; the time for shaking hands is a matter of patience.
+    pub fn with_limits(self, limits: Limits) -> Listening {
+        Listening { limits, ..self }
     }
 
     /// Where it listens.
@@ -79,8 +85,8 @@ impl Listening {
 
     /// Serves until `stop` is done, and then lets requests under way finish for a moment.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Listening { door, endpoint, certificates, patience } = self;
-        let limits = Limits { handshake: patience.handshake, ..LIMITS };
+        let Listening { door, endpoint, certificates, patience, limits } = self;
+        let limits = Limits { handshake: patience.handshake, ..limits };
         let serve = move |arrival: Arrival| serve(Arc::clone(&endpoint), arrival, patience);
         door.serve(limits, || certificates.current(), stop, serve).await;
     }

@@ -6,12 +6,12 @@
 //! - [`targets`] judges, [`page`] shows.
 
 mod candidate;
-mod client;
+pub(super) mod client;
 mod fan_out;
 mod load;
 mod objects;
-mod page;
-mod targets;
+pub(super) mod page;
+pub(super) mod targets;
 mod workload;
 
 use std::fs;
@@ -101,14 +101,14 @@ pub fn run(workspace: &Workspace, args: &ApiserverArgs) -> Result<bool> {
 }
 
 /// The client must cost as little as it can, so a release build of this program does the work.
-fn in_release(workspace: &Workspace) -> Result<bool> {
+pub(super) fn in_release(workspace: &Workspace) -> Result<bool> {
     let program = binary::release(workspace, "xtask", "xtask")?;
     let status = Command::new(&program).args(std::env::args_os().skip(1)).status();
     Ok(status.with_context(|| format!("cannot start {}", program.display()))?.success())
 }
 
 /// One thread is enough for the client, and leaves the rest of the machine to the server.
-fn on_one_thread<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) fn on_one_thread<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 

@@ -174,6 +174,9 @@ Examples:
   # Before there is one, from a folder
   seaworthy server --bootstrap /etc/mcs/bootstrap --token-file tokens
 
+  # With numbers for Prometheus
+  seaworthy server --apiserver-url https://api.example.org:6443 --metrics 127.0.0.1:9090
+
   # What does a worker get?
   curl --cacert ca.crt -H \"Authorization: Bearer $(cat token)\" \\
     -H 'Accept: application/vnd.coreos.ignition+json;version=3.5.0' https://boot.example.org:22623/config/worker";

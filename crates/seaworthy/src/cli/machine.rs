@@ -58,6 +58,12 @@ pub struct Server {
     /// where no right token is shown; 0 for any number
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub rate_limit: u32,
+    /// Answer /metrics, /healthz and /readyz here, without TLS [default: nowhere]
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
+    /// How to log
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
     /// Where new machines find the API server; required in a cluster
     #[arg(long, value_name = "URL", required_unless_present = "bootstrap", conflicts_with = "bootstrap")]
     pub apiserver_url: Option<String>,

@@ -1,14 +1,17 @@
 //! `seaworthy server`: the Ignition endpoint.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seaworthy_listen::tls;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use seaworthy_listen::{probes, tls};
 use seaworthy_serve::access::{Keys, read_tokens};
 use seaworthy_serve::bootstrap::Folder;
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{self, Cluster, Settings};
+use seaworthy_serve::listen::LIMITS;
 use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf};
 
@@ -17,20 +20,40 @@ use crate::cli::{Server, TlsVersion};
 use crate::failure::{Failure, OK};
 use crate::paint;
 
-/// How often the certificate's files are looked at.
-const LOOK: Duration = Duration::from_secs(10);
+/// How often the certificate's files are looked at: two small files, so often.
+const LOOK: Duration = Duration::from_secs(2);
+/// Files that may be open besides connections: watches, probes, the log, a folder that is read.
+const OTHER_FILES: u64 = 128;
 /// How many times its rate an address may ask at once: a rack that is switched on comes from behind one address.
 const AT_ONCE: f64 = 10.0;
 
 /// Serves until it is told to stop.
 pub fn run(options: &Server) -> Result<u8, Failure> {
-    // To standard error, as everything that is not the result.
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    super::controllers::log(options.log_format);
+    // A thousand connections are many small things, of which each touches little of what it asks for: a huge page has it all
+    // resident. Where the kernel does not know it, nothing is lost.
+    let _ = nix::sys::prctl::set_thp_disable(true);
+    allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
     runtime.block_on(serve(options))
+}
+
+/// Raises the number of files that may be open as far as connections need it: what a service is started with is often less.
+fn allow_connections() {
+    let wanted = LIMITS.connections as u64 + OTHER_FILES;
+    let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| match soft < wanted {
+        true => setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).map(|()| wanted.min(hard)),
+        false => Ok(soft),
+    });
+    match raised {
+        Ok(files) if files >= wanted => {}
+        // It works all the same: clients beyond it wait.
+        Ok(files) => tracing::warn!(files, wanted, "fewer files may be open than there can be connections"),
+        Err(error) => tracing::warn!(%error, wanted, "how many files may be open cannot be seen to"),
+    }
 }
 
 async fn serve(options: &Server) -> Result<u8, Failure> {
@@ -80,20 +103,40 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
         0.0 => Rates::default(),
         a_second => Rates::new(a_second, a_second * AT_ONCE),
     };
-    let endpoint = Arc::new(Endpoint { shelf, access, rates });
-    let listening =
-        Listening::bind(endpoint, Arc::clone(&certificates), options.listen).await.map_err(Failure::unreadable)?;
+    let endpoint = Arc::new(Endpoint { shelf, access, rates, metrics: Arc::default() });
+    let listening = Listening::bind(Arc::clone(&endpoint), Arc::clone(&certificates), options.listen).await;
+    let listening = listening.map_err(Failure::unreadable)?;
+    let probes = match options.metrics {
+        Some(address) => Some(probes(endpoint, address).await?),
+        None => None,
+    };
     // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
     let stopped = stopped();
     println!("https://{}", listening.address());
     let looking = tokio::spawn(look(certificates));
     tokio::select! {
         () = listening.serve(stopped) => {}
+        () = async { match probes {
+            Some(probes) => probes.await,
+            None => std::future::pending().await,
+        } } => return Err(Failure::unreadable("the probes are not answered any more")),
         // It ends only if it cannot go on: without it, what is served would grow old.
         _ = source => return Err(Failure::unreadable("what is served can no longer be followed; see the log")),
     }
     looking.abort();
     Ok(OK)
+}
+
+/// Answers what others ask about this process.
+async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Future<Output = ()>, Failure> {
+    let listener = seaworthy_listen::bind(address).await;
+    let listener =
+        listener.map_err(|error| Failure::unreadable(format!("--metrics {address}: cannot listen: {error}")))?;
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "probes are answered");
+    }
+    let counted = Arc::clone(&endpoint);
+    Ok(probes::serve(listener, move || counted.page(), move || endpoint.is_ready()))
 }
 
 /// Reads the certificate again whenever it has changed.

@@ -74,7 +74,7 @@ impl Harbour {
         let known = cluster::Cluster::new(settings);
         let shelf = Arc::new(Shelf::default());
         let access = Access::Asked(Keys { tokens: Vec::new(), secrets: Some(known.secrets()) });
-        let endpoint = Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default() };
+        let endpoint = Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default(), metrics: Arc::default() };
         let harbour = Harbour {
             running: tokio::spawn(known.run(client.clone(), shelf)),
             client,

@@ -206,10 +206,19 @@ fn tokens_are_never_logged() {
             ask(&guarded(), "GET", &path, &headers[..1]);
         }
         ask(&guarded(), "GET", "/config/master", &[("user-agent", "Ignition/2.14.0")]);
+        // Wherever else somebody puts it.
+        for path in [format!("/config/{WORD}"), format!("/{WORD}"), format!("/config/master/{WORD}/x")] {
+            ask(&guarded(), "GET", &path, &[]);
+            ask(&guarded(), "POST", &path, &[]);
+        }
+        ask(&guarded(), "GET", "/config/nowhere", &[("authorization", &format!("Bearer {WORD}"))]);
     });
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("/config/master") && text.contains("status=200") && text.contains("status=401"), "{text}");
     assert!(text.contains("Ignition/2.14.0"), "{text}");
+    // A machine that is known is told what it asked for, and so is whoever reads the log.
+    assert!(text.contains("path=\"/config/nowhere\" status=404"), "{text}");
+    assert!(text.contains("reason=\"there is no pool nowhere\""), "{text}");
     assert!(!text.contains(WORD) && !text.contains("wrong-word") && !text.contains("token="), "{text}");
 }
 

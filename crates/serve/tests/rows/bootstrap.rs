@@ -49,7 +49,7 @@ impl Bootstrap {
     fn get(&self, pool: &str) -> Reply {
         let shelf = Arc::new(Shelf::default());
         shelf.put(self.folder().read().unwrap());
-        let endpoint = Endpoint { shelf, access: Access::Open, rates: Rates::default() };
+        let endpoint = Endpoint { shelf, access: Access::Open, rates: Rates::default(), metrics: Arc::default() };
         ask(&endpoint, "GET", &format!("/config/{pool}"), &[("accept", &accepts("3.3.0"))])
     }
 }

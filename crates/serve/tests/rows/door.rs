@@ -1,13 +1,16 @@
 //! The socket: what is spoken there, and what is not put up with.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rstest::rstest;
-use seaworthy_serve::listen::Patience;
+use seaworthy_listen::{Limits, tls};
+use seaworthy_serve::answers::{Answers, Pools};
+use seaworthy_serve::listen::{LIMITS, Patience};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
-use crate::support::{House, endpoint, write_serving};
+use crate::support::{House, empty, endpoint, write_serving};
 
 /// Nothing waits for it to pass, except where something is wrong.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -71,6 +74,13 @@ async fn s_14_old_tls_and_http_2_are_refused() {
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     let answer = rest(&mut stream).await;
     assert!(!answer.starts_with(b"HTTP/1.1 200") && !answer.starts_with(&[0, 0]), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn newest_tls_alone_is_spoken_where_that_is_wanted() {
+    let house = House::speaking(endpoint(), Patience::default(), LIMITS, tls::NEWEST).await;
+    assert!(house.connect_with(None, &[&rustls::version::TLS12], &["http/1.1"]).await.is_err());
+    assert!(house.connect_with(None, &[&rustls::version::TLS13], &["http/1.1"]).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,4 +195,121 @@ async fn new_certificate_is_shown_without_a_restart() {
     let error = house.certificates.reload().unwrap_err().to_string();
     assert!(error.contains("tls.crt") && error.contains("TLS cannot be set up: the certificate"), "{error}");
     assert_eq!(shown().await, second);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn other_methods_are_refused_and_their_bodies_not_waited_for(
+    #[values("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW")] method: &str,
+) {
+    let house = House::open(endpoint()).await;
+    // A gigabyte is announced and never sent.
+    let target = if method == "CONNECT" { "localhost:1" } else { "/config/master" };
+    let request = format!("{method} {target} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\nsome");
+    let answer = sent(&house, request.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    assert!(answer.contains("content-length: 0\r\n"), "{answer}");
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_with_tricks_in_them_lead_nowhere_on_the_wire(
+    #[values(
+        "/config/../config/master",
+        "/config/./master",
+        "/config/%2e%2e/config/master",
+        "/config/%6d%61ster",
+        "/config/master%00.json",
+        "/config/..\\master",
+        "/config/m\u{e4}ster",
+        "//config/master",
+        "config/master",
+        "*",
+        "/config/master\t"
+    )]
+    path: &str,
+) {
+    let house = House::open(endpoint()).await;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let answer = sent(&house, request.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 404 ") || answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert_eq!(house.get("/healthz", &[], None).await.status, 200, "and the next one is served");
+}
+
+/// A connection from another address of this machine.
+async fn from_elsewhere(house: &House) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    socket.connect(house.address).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flood_from_one_address_leaves_room_for_others() {
+    let limits = Limits { connections: 64, of_one_address: 16, ..LIMITS };
+    let house = House::within(endpoint(), Patience::default(), limits).await;
+    let mut held = Vec::new();
+    for _ in 0..300 {
+        // Nothing is ever said on them.
+        held.push(TcpStream::connect(house.address).await.unwrap());
+    }
+    // A machine elsewhere does not notice.
+    let stream = from_elsewhere(&house).await;
+    let mut stream = house.greet(stream, None, rustls::ALL_VERSIONS, &["http/1.1"]).await.unwrap();
+    stream.write_all(b"GET /config/master HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let answer = rest(&mut stream).await;
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{answer:?}");
+    // It came after all of them, so each has its place by now or was hung up on.
+    let mut closed = 0;
+    for stream in &mut held {
+        let hung_up = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut [0; 1])).await;
+        closed += usize::from(hung_up.is_ok());
+    }
+    assert_eq!(closed, 300 - 16);
+    // Those who leave make room.
+    drop(held);
+    let again = async {
+        loop {
+            if let Ok(stream) = house.connect(None).await {
+                return stream;
+            }
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, again).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_beyond_all_places_wait_and_are_served() {
+    let limits = Limits { connections: 2, of_one_address: 2, ..LIMITS };
+    let patience = Patience { handshake: Duration::from_millis(300), ..Patience::default() };
+    let house = House::within(endpoint(), patience, limits).await;
+    let silent = [TcpStream::connect(house.address).await.unwrap(), TcpStream::connect(house.address).await.unwrap()];
+    // It waits in the system's queue until the silent ones are let go.
+    let stream = from_elsewhere(&house).await;
+    let greeting = house.greet(stream, None, rustls::ALL_VERSIONS, &["http/1.1"]);
+    assert!(tokio::time::timeout(PATIENCE, greeting).await.unwrap().is_ok());
+    drop(silent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_and_does_not_read_is_let_go() {
+    let endpoint = endpoint();
+    // More than the system keeps between the two.
+    let large = Answers::of(|_| Ok(vec![b'x'; 32 << 20]));
+    endpoint.shelf.put(Pools::from([("large".to_owned(), Arc::new(large)), ("master".to_owned(), Arc::new(empty()))]));
+    let metrics = Arc::clone(&endpoint.metrics);
+    let shelf = Arc::clone(&endpoint.shelf);
+    let lifetime = Duration::from_millis(300);
+    let house = House::with(endpoint, Patience { lifetime, ..Patience::default() }).await;
+    let mut stream = house.connect(None).await.unwrap();
+    stream.write_all(b"GET /config/large HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    // The request is counted when its connection is given up.
+    let counted = async {
+        let line = "requests_total{pool=\"large\",version=\"2.2.0\",code=\"200\"} 1\n";
+        while !metrics.page(&shelf, tokio::time::Instant::now()).unwrap().contains(line) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, counted).await.unwrap();
+    let answer = rest(&mut stream).await;
+    assert!(answer.len() < 32 << 20, "all of it came");
 }

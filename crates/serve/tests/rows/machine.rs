@@ -78,6 +78,7 @@ struct Machine {
 impl Machine {
     fn new(program: &Path, stub: &Value) -> Machine {
         let machine = Machine { folder: tempfile::tempdir().unwrap(), program: program.to_owned() };
+        inhabit(&machine.root());
         std::fs::create_dir_all(machine.root().join("etc/selinux")).unwrap();
         // At the end it has files labelled, which a folder cannot have: what does that has nothing to do.
         std::fs::write(machine.root().join("etc/selinux/config"), "SELINUXTYPE=none\n").unwrap();
@@ -141,7 +142,7 @@ fn guarded(objects: &[MachineConfig]) -> Endpoint {
     });
     shelf.put(pools.collect::<Pools>());
     let access = Access::Asked(Keys { tokens: vec![Token::new(WORD).unwrap()], secrets: None });
-    Endpoint { shelf, access, rates: Rates::default() }
+    Endpoint { shelf, access, rates: Rates::default(), metrics: Arc::default() }
 }
 
 fn stub(house: &House, pool: &str, word: &str) -> Value {
@@ -151,29 +152,49 @@ fn stub(house: &House, pool: &str, word: &str) -> Value {
     Stub { server: &server, pool, authority, token: Some(&token), version: VERSION }.config().unwrap()
 }
 
-/// Whether a folder without users can take it: users are made with the machine's own programs.
-fn needs_no_users(object: &MachineConfig) -> bool {
-    let config = object.spec.config.as_ref().unwrap();
-    let files = config["storage"]["files"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let is_named = |file: &Value| file["user"].get("name").is_some() || file["group"].get("name").is_some();
-    config.get("passwd").is_none() && !files.iter().any(is_named)
+/// The accounts that the corpus speaks of, as an image has them: name, number, home.
+const USERS: [(&str, u32, &str); 3] =
+    [("root", 0, "/root"), ("core", 1000, "/home/core"), ("admin", 1001, "/home/admin")];
+/// The groups besides those of the accounts.
+const GROUPS: [(&str, u32); 2] = [("wheel", 10), ("sudo", 27)];
+
+/// Gives a folder accounts with homes.
+fn inhabit(root: &Path) {
+    let write = |name: &str, lines: Vec<String>| std::fs::write(root.join("etc").join(name), lines.concat()).unwrap();
+    std::fs::create_dir_all(root.join("etc")).unwrap();
+    let groups = || USERS.iter().map(|(name, id, _)| (*name, *id)).chain(GROUPS);
+    write("passwd", USERS.map(|(name, id, home)| format!("{name}:x:{id}:{id}::{home}:/bin/sh\n")).into());
+    write("shadow", USERS.map(|(name, ..)| format!("{name}:*:1::::::\n")).into());
+    write("group", groups().map(|(name, id)| format!("{name}:x:{id}:\n")).collect());
+    write("gshadow", groups().map(|(name, _)| format!("{name}:*::\n")).collect());
+    for (_, id, home) in USERS {
+        let home = root.join(home.trim_start_matches('/'));
+        std::fs::create_dir_all(&home).unwrap();
+        // Without root nothing is written later either.
+        let _ = std::os::unix::fs::chown(&home, Some(id), Some(id));
+    }
+}
+
+/// The number that an owner or a group of a config has on these machines; root's where there is none.
+fn number(who: &Value, names: &[(&str, u32)]) -> u32 {
+    match (who["id"].as_u64(), who["name"].as_str()) {
+        (Some(id), _) => u32::try_from(id).unwrap(),
+        (None, Some(name)) => names.iter().find(|(known, _)| *known == name).unwrap().1,
+        (None, None) => 0,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn machine_boots_from_the_endpoint() {
+async fn machines_boot_from_the_endpoint_into_what_the_daemon_would_write() {
     let Some(program) = ignition() else { return };
-    let mut objects: Vec<MachineConfig> = corpus().into_iter().filter(needs_no_users).take(4).collect();
-    let mut own = rendered("rendered-worker-1");
-    own.spec.config.as_mut().unwrap().as_object_mut().unwrap().remove("passwd");
-    objects.push(own);
-    assert_eq!(objects.len(), 5);
+    let objects = corpus();
     // Files belong to root unless they say otherwise.
     let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {
         seaworthy_trial::skip("ignition", "the stage files needs root; only the stage fetch was run");
     }
     let house = House::open(guarded(&objects)).await;
-    let mut taken_over = 0;
+    let (mut written, mut taken_over) = (0, 0);
     for object in &objects {
         let name = object.metadata.name.as_deref().unwrap();
         let machine = Machine::new(&program, &stub(&house, name, WORD));
@@ -181,22 +202,34 @@ async fn machine_boots_from_the_endpoint() {
         assert!(fetch.status.success(), "{name}: {}", said(&fetch));
         let served = Dish::new(object, additions()).unwrap().serve(NEWEST).unwrap();
         let served: Value = serde_json::from_slice(&served).unwrap();
-        assert_eq!(machine.fetched()["storage"]["files"], served["storage"]["files"], "{name}");
+        let fetched = machine.fetched();
+        for part in ["storage", "systemd", "passwd"] {
+            assert_eq!(fetched.get(part), served.get(part), "{name}: {part}");
+        }
         if !is_root {
             continue;
         }
         let files = machine.stage("files").await;
         assert!(files.status.success(), "{name}: {}", said(&files));
-        assert_written(&machine.root(), &served, name);
+        written += assert_written(&machine.root(), &served, name);
         taken_over += usize::from(is_taken_over(&machine.root(), object, name));
     }
-    assert!(!is_root || taken_over >= 3, "{taken_over}");
+    if is_root {
+        assert_eq!((objects.len(), taken_over), (61, 49));
+        assert!(written > 400, "{written}");
+    }
 }
 
 /// What Ignition has written is what the daemon wants to find, and what it would have written itself; `false` for what a
 /// daemon does not do, such as files that are appended to.
 fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
     let Ok(target) = Target::parse(name, &object.spec, None) else { return false };
+    // Nor does it make accounts, or give them other numbers.
+    let users = object.spec.config.as_ref().unwrap()["passwd"]["users"].as_array().cloned().unwrap_or_default();
+    let is_its_own = |key: &String| ["name", "passwordHash", "sshAuthorizedKeys"].contains(&key.as_str());
+    if users.iter().any(|user| user["name"] != "core" || !user.as_object().unwrap().keys().all(is_its_own)) {
+        return false;
+    }
     let theirs = FolderHost::open(root).unwrap();
     // As systemd does it at the first boot.
     for unit in target.units.keys() {
@@ -208,6 +241,7 @@ fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
     assert!(findings.is_empty(), "{}", validate::message(&target, &findings));
 
     let folder = tempfile::tempdir().unwrap();
+    inhabit(folder.path());
     let ours = FolderHost::open(folder.path()).unwrap();
     let nothing = Target::parse("nothing", &Default::default(), None).unwrap();
     for step in steps(&nothing, &target, &observe(&ours, &nothing, &target).unwrap()).unwrap() {
@@ -218,6 +252,10 @@ fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
     for path in target.paths.keys() {
         assert_eq!(found(&ours, path).unwrap(), found(&theirs, path).unwrap(), "{name}: {path}");
     }
+    let account = |host: &FolderHost| host.user("core").unwrap().unwrap();
+    assert_eq!(account(&ours), account(&theirs), "{name}");
+    let keys = "/home/core/.ssh/authorized_keys.d/ignition";
+    assert_eq!(found(&ours, keys).unwrap(), found(&theirs, keys).unwrap(), "{name}: {keys}");
     for (unit, wanted) in &target.units {
         if wanted.is_enabled.is_some() {
             assert_eq!(ours.unit_state(unit).unwrap(), theirs.unit_state(unit).unwrap(), "{name}: {unit}");
@@ -226,12 +264,24 @@ fn is_taken_over(root: &Path, object: &MachineConfig, name: &str) -> bool {
     true
 }
 
-/// Every file and unit of a config is on the disk, as it says.
-fn assert_written(root: &Path, config: &Value, name: &str) {
+/// Every file, folder, link and unit of a config is on the disk, as it says; how many files there are.
+fn assert_written(root: &Path, config: &Value, name: &str) -> usize {
     let on_disk = |path: &str| root.join(path.trim_start_matches('/'));
-    for file in config["storage"]["files"].as_array().unwrap() {
+    let users = USERS.map(|(name, id, _)| (name, id));
+    let groups = [&users[..], &GROUPS].concat();
+    let entries = |kind: &str| config["storage"][kind].as_array().cloned().unwrap_or_default();
+    let assert_kept = |entry: &Value| {
+        let path = entry["path"].as_str().unwrap();
+        let found = std::fs::metadata(on_disk(path)).unwrap();
+        let owners = (number(&entry["user"], &users), number(&entry["group"], &groups));
+        assert_eq!((found.uid(), found.gid()), owners, "{name}: {path}");
+        if let Some(mode) = entry["mode"].as_u64() {
+            assert_eq!(u64::from(found.permissions().mode() & 0o7777), mode, "{name}: {path}");
+        }
+    };
+    for file in entries("files") {
         let path = file["path"].as_str().unwrap();
-        let node = Node::from_json(file);
+        let node = Node::from_json(&file);
         let mut wanted = match node.get("contents") {
             Some(_) => body_of(&node, 1 << 20).unwrap().into_owned(),
             None => Vec::new(),
@@ -240,9 +290,13 @@ fn assert_written(root: &Path, config: &Value, name: &str) {
             wanted.extend_from_slice(&seaworthy_ignition::body::bytes_of(body, 1 << 20).unwrap());
         }
         assert_eq!(std::fs::read(on_disk(path)).unwrap(), wanted, "{name}: {path}");
-        if let Some(mode) = file["mode"].as_u64() {
-            let found = std::fs::metadata(on_disk(path)).unwrap().permissions().mode() & 0o7777;
-            assert_eq!(u64::from(found), mode, "{name}: {path}");
+        assert_kept(&file);
+    }
+    entries("directories").iter().for_each(assert_kept);
+    for link in entries("links") {
+        let path = on_disk(link["path"].as_str().unwrap());
+        if link["hard"] != true {
+            assert_eq!(std::fs::read_link(path).unwrap().to_str(), link["target"].as_str(), "{name}");
         }
     }
     for unit in config["systemd"]["units"].as_array().into_iter().flatten() {
@@ -260,6 +314,7 @@ fn assert_written(root: &Path, config: &Value, name: &str) {
             assert!(presets.contains(&line), "{name}: {presets}");
         }
     }
+    entries("files").len()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,11 +15,12 @@ use rustls::{ClientConfig, RootCertStore};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig};
 use seaworthy_apiserver::{Certified, Pki};
 use seaworthy_ignition::{Node, Version, body_of};
-use seaworthy_listen::tls;
+use seaworthy_listen::{Limits, tls};
 use seaworthy_serve::answers::{Answers, Pools};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::content::{Additions, Authorities};
-use seaworthy_serve::listen::Patience;
+use seaworthy_serve::listen::{LIMITS, Patience};
+use seaworthy_serve::parcel::Parcel;
 use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf, Visitor};
 use serde_json::{Value, json};
@@ -126,7 +127,7 @@ pub fn endpoint() -> Endpoint {
     let shelf = Arc::new(Shelf::default());
     let broken = Answers::refused("MachineConfig x: it is broken");
     shelf.put(Pools::from([("master".to_owned(), Arc::new(empty())), ("broken".to_owned(), Arc::new(broken))]));
-    Endpoint { shelf, access: Access::Open, rates: Rates::default() }
+    Endpoint { shelf, access: Access::Open, rates: Rates::default(), metrics: Arc::default() }
 }
 
 /// Somebody without a certificate.
@@ -172,7 +173,7 @@ pub fn ask_as(endpoint: &Endpoint, visitor: Visitor, method: &str, path: &str, h
 }
 
 /// The bytes of a body that is there as a whole.
-fn whole(body: Full<Bytes>) -> Bytes {
+fn whole(body: Parcel) -> Bytes {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     match std::pin::pin!(body.collect()).poll(&mut context) {
         std::task::Poll::Ready(collected) => collected.unwrap().to_bytes(),
@@ -196,16 +197,29 @@ impl House {
     }
 
     pub async fn with(endpoint: Endpoint, patience: Patience) -> House {
+        House::within(endpoint, patience, LIMITS).await
+    }
+
+    pub async fn within(endpoint: Endpoint, patience: Patience, limits: Limits) -> House {
+        House::speaking(endpoint, patience, limits, tls::VERSIONS).await
+    }
+
+    pub async fn speaking(
+        endpoint: Endpoint,
+        patience: Patience,
+        limits: Limits,
+        versions: &'static [&'static rustls::SupportedProtocolVersion],
+    ) -> House {
         let pki = Pki::ephemeral(jiff::Timestamp::now()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let files = Files { certificate: path("tls.crt"), key: path("tls.key"), clients: Some(path("clients.crt")) };
         write_serving(&pki, &files);
         std::fs::write(path("clients.crt"), pki.authority()).unwrap();
-        let certificates = Arc::new(Certificates::load(files.clone(), tls::VERSIONS).unwrap());
+        let certificates = Arc::new(Certificates::load(files.clone(), versions).unwrap());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listening = Listening::bind(Arc::new(endpoint), Arc::clone(&certificates), address).await.unwrap();
-        let listening = listening.with_patience(patience);
+        let listening = listening.with_patience(patience).with_limits(limits);
         let address = listening.address();
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(listening.serve(async move {
@@ -221,6 +235,17 @@ impl House {
 
     pub async fn connect_with(
         &self,
+        own: Option<&Certified>,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+        protocols: &[&str],
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        self.greet(TcpStream::connect(self.address).await?, own, versions, protocols).await
+    }
+
+    /// Shakes hands on a connection that is there.
+    pub async fn greet(
+        &self,
+        stream: TcpStream,
         own: Option<&Certified>,
         versions: &[&'static rustls::SupportedProtocolVersion],
         protocols: &[&str],
@@ -241,7 +266,6 @@ impl House {
             }
         };
         config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let stream = TcpStream::connect(self.address).await?;
         let name = ServerName::try_from("localhost").unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }

@@ -1,6 +1,5 @@
 //! A server that is measured: started, asked until it is ready, weighed, ended.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use hyper::Method;
 
+use super::super::memory::Memory;
 use super::client::Endpoint;
 use crate::kube::binaries::Binaries;
 use crate::kube::control_plane::ControlPlane;
@@ -30,15 +30,6 @@ pub struct Candidate {
 enum Processes {
     Ours(Embedded),
     Real(ControlPlane),
-}
-
-/// Memory in bytes, all processes together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// What is resident now.
-    pub now: u64,
-    /// The most that ever was.
-    pub peak: u64,
 }
 
 impl Candidate {
@@ -87,15 +78,7 @@ impl Candidate {
             Processes::Ours(server) => vec![server.process_id()],
             Processes::Real(plane) => plane.process_ids(),
         };
-        let mut all = Memory::default();
-        for id in ids {
-            let file = format!("/proc/{id}/status");
-            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
-            let memory =
-                Memory::parse(&text).with_context(|| format!("{file} does not say how much memory is used"))?;
-            all = Memory { now: all.now + memory.now, peak: all.peak + memory.peak };
-        }
-        Ok(all)
+        Memory::of(&ids)
     }
 
     /// Ends it in good order.
@@ -126,28 +109,5 @@ impl Processes {
             Processes::Real(plane) => plane.stop(),
             Processes::Ours(server) => server.stop(),
         }
-    }
-}
-
-impl Memory {
-    /// From what the kernel says about a process.
-    fn parse(status: &str) -> Option<Memory> {
-        let bytes = |key: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-            Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
-        };
-        Some(Memory { now: bytes("VmRSS")?, peak: bytes("VmHWM")? })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Memory;
-
-    #[test]
-    fn memory_is_read_from_what_the_kernel_says() {
-        let status = "Name:\tetcd\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n";
-        assert_eq!(Memory::parse(status), Some(Memory { now: 1_048_576, peak: 2_097_152 }));
-        assert_eq!(Memory::parse("Name:\tzombie\n"), None);
     }
 }

@@ -92,6 +92,11 @@ impl Endpoint {
 }
 
 impl Connection {
+    /// Whether the other side has hung up.
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
     /// Sends a request and reads the answer to its end; how long it was.
     pub async fn send(&mut self, request: Prepared) -> Result<usize> {
         let mut body = self.open(request).await?;

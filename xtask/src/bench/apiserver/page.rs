@@ -187,10 +187,11 @@ mod tests {
     use std::time::Duration;
 
     use super::{Circumstances, markdown};
-    use crate::bench::apiserver::candidate::Memory;
+
     use crate::bench::apiserver::load::{Meter, Sample};
     use crate::bench::apiserver::targets::judge;
     use crate::bench::apiserver::workload::{FULL, Growth, MANY, Operation, Results, Timed};
+    use crate::bench::memory::Memory;
 
     fn results(count: usize, megabytes: u64) -> Results {
         let times = vec![Duration::from_micros(1500); count];

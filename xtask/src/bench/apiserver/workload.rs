@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result, bail};
 use hyper::Method;
 use serde_json::Value;
 
-use super::candidate::{Candidate, Memory};
+use super::super::memory::Memory;
+use super::candidate::Candidate;
 use super::client::{Endpoint, Prepared};
 use super::fan_out;
 use super::load::{self, Sample};

@@ -70,6 +70,7 @@ impl Endpoint {
             shelf: Arc::clone(&shelf),
             access: Access::Asked(keys),
             rates: Rates::default(),
+            metrics: Arc::default(),
         };
         let listening = Listening::bind(Arc::new(endpoint), certificates, address).await;
         let listening = listening.map_err(|error| taken(&error, "--ignition-listen"))?;

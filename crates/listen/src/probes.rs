@@ -1,0 +1,87 @@
+//! What others ask a running process, without TLS and with nothing secret in it: its numbers, whether it lives, whether it
+//! is ready.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+
+/// How long somebody who asks may take to say what, and may be silent between two questions.
+const HEADERS: Duration = Duration::from_secs(60);
+
+/// Answers `/metrics`, `/healthz` and `/readyz` for as long as it is polled.
+///
+/// `page` gives all numbers, `is_ready` whether everything is known that has to be.
+pub async fn serve(
+    listener: TcpListener,
+    page: impl Fn() -> Result<String, fmt::Error> + Clone + Send + Sync + 'static,
+    is_ready: impl Fn() -> bool + Clone + Send + Sync + 'static,
+) {
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection for the probes could not be accepted");
+                // It may be that there are no more file descriptors: others have to close theirs first.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (page, is_ready) = (page.clone(), is_ready.clone());
+        tokio::spawn(async move {
+            let answer = service_fn(move |request: Request<Incoming>| {
+                let response = answer(request.uri().path(), &page, &is_ready);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADERS)
+                .serve_connection(TokioIo::new(stream), answer);
+            // Whoever hangs up has seen enough.
+            let _ = connection.await;
+        });
+    }
+}
+
+fn answer(
+    path: &str,
+    page: impl Fn() -> Result<String, fmt::Error>,
+    is_ready: impl Fn() -> bool,
+) -> Response<Full<Bytes>> {
+    let (status, text) = match path {
+        "/metrics" => match page() {
+            Ok(page) => (StatusCode::OK, page),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        },
+        "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
+        "/readyz" if is_ready() => (StatusCode::OK, "ok\n".to_owned()),
+        "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "the caches are not filled yet\n".to_owned()),
+        _ => (StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n".to_owned()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answer;
+
+    #[test]
+    fn readiness_is_that_of_the_caches() {
+        let status = |path: &str, is_ready: bool| answer(path, || Ok(String::new()), || is_ready).status();
+        assert_eq!(status("/readyz", false), 503);
+        assert_eq!(status("/readyz", true), 200);
+        assert_eq!(status("/healthz", false), 200);
+        assert_eq!(status("/metrics", false), 200);
+        assert_eq!(status("/", true), 404);
+    }
+}

@@ -1,0 +1,215 @@
+//! `cargo xtask bench serve`: the Ignition endpoint beside nginx, which serves the same bytes from a file; judged and
+//! reported.
+//!
+//! - [`config`] is what is served, [`candidate`] starts and weighs a server, ours or nginx.
+//! - [`wrk`] drives as many requests as go, [`machines`] boots a fleet and holds connections.
+//! - [`targets`] judges, [`page`] shows.
+
+mod candidate;
+mod config;
+mod machines;
+mod page;
+mod targets;
+mod wrk;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+
+use super::apiserver::{in_release, on_one_thread};
+use super::{binary, machine};
+use crate::tool::{Availability, NGINX, OPENSSL, Tool, Toolbox, WRK};
+use crate::workspace::{Workspace, stdout_of};
+use candidate::{Candidate, Stage};
+use machines::Fleet;
+use page::Circumstances;
+use wrk::{Connections, Load};
+
+/// Where `--write` puts the result, below the workspace's root.
+const PAGE: &str = "docs/bench-serve.md";
+
+/// Connections that wrk holds: more than a server has threads, fewer than would measure the system's queues.
+const CONNECTIONS: usize = 64;
+/// How often each load is driven, in turns; the best round of each server counts, since noise only ever adds.
+const ROUNDS: usize = 5;
+/// How long one round lasts.
+const SECONDS: u64 = 8;
+/// Connections that are held without a word.
+const IDLE: usize = 1000;
+/// Machines that boot, and how many of them at a time.
+const MACHINES: (usize, usize) = (5000, 200);
+
+/// What `cargo xtask bench serve` takes.
+#[derive(Args)]
+pub struct ServeArgs {
+    /// Rewrite docs/bench-serve.md.
+    #[arg(long, conflicts_with_all = ["binary", "quick"])]
+    write: bool,
+    /// One short round, to see that it works; the verdicts then decide nothing.
+    #[arg(long)]
+    quick: bool,
+    /// Install nothing; without nginx and wrk only ours is measured, and not its speed.
+    #[arg(long)]
+    no_install: bool,
+    /// Measure this program instead of a release build of seaworthy.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+}
+
+/// What was measured of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// Requests on connections that stay.
+    pub kept: Option<Load>,
+    /// Requests on a connection each.
+    pub one_shot: Option<Load>,
+    /// What it weighs.
+    pub memory: machines::Weights,
+    /// The machines that booted.
+    pub fleet: Option<Fleet>,
+}
+
+/// Measures and reports; false when a target is missed.
+pub fn run(workspace: &Workspace, args: &ServeArgs) -> Result<bool> {
+    if cfg!(debug_assertions) {
+        return in_release(workspace);
+    }
+    let mut tools = Toolbox::new(!args.no_install);
+    let openssl = found(&mut tools, &OPENSSL)
+        .map_err(|reason| anyhow::anyhow!("{reason}; a certificate for both servers cannot be made without it"))?;
+    let (nginx, wrk) = (found(&mut tools, &NGINX), found(&mut tools, &WRK));
+    for reason in [&nginx, &wrk].into_iter().filter_map(|it| it.as_ref().err()) {
+        if args.write {
+            bail!("{reason}; the page compares with nginx under wrk's load");
+        }
+        println!("SKIPPED {reason}");
+    }
+    let program = binary::product(workspace, args.binary.as_deref())?;
+    let folder = workspace.scratch("bench")?.join("serve");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    let load = machine::load();
+    let stage = Stage::set(&folder, &openssl)?;
+    let (rounds, seconds) = if args.quick { (1, 2) } else { (ROUNDS, SECONDS) };
+
+    eprintln!("seaworthy server: machines and connections");
+    let mut ours = Candidate::ours(&program, &stage)?;
+    let body = on_one_thread(ours.served(&stage))?;
+    config::check(&body)?;
+    let mut measured = on_one_thread(alone(&ours, &stage, &body))?;
+    let mut beside = None;
+    if let (Ok(nginx), Ok(wrk)) = (&nginx, &wrk) {
+        // Fresh ones: what a thousand connections left behind is nothing that the next load should meet.
+        ours.stop()?;
+        eprintln!("nginx: machines and connections");
+        let mut other = Candidate::nginx(nginx, &stage, &body)?;
+        let mut theirs = on_one_thread(alone(&other, &stage, &body))?;
+        other.stop()?;
+        for round in 1..=rounds {
+            eprintln!("round {round} of {rounds}");
+            for connections in [Connections::Kept, Connections::OneShot] {
+                let drive = wrk::Drive { program: wrk, connections, count: CONNECTIONS, seconds };
+                other = Candidate::nginx(nginx, &stage, &body)?;
+                drive.run(&other, &stage)?.into_best(&mut theirs);
+                other.stop()?;
+                ours = Candidate::ours(&program, &stage)?;
+                on_one_thread(ours.served(&stage))?;
+                drive.run(&ours, &stage)?.into_best(&mut measured);
+                ours.stop()?;
+            }
+        }
+        beside = Some(theirs);
+    } else {
+        ours.stop()?;
+    }
+    let circumstances = Circumstances {
+        machine: machine::facts(),
+        load: format!("{load} before, {} after", machine::load()),
+        versions: versions(&program, args.binary.is_some(), nginx.as_deref().ok(), wrk.as_deref().ok(), &openssl)?,
+        bytes: body.len(),
+        rounds,
+        seconds,
+    };
+    let verdicts = targets::judge(&measured, beside.as_ref());
+    println!("{}\nload average {}", circumstances.machine, circumstances.load);
+    println!("{}\n", circumstances.versions);
+    println!("{}", page::speed(&measured, beside.as_ref()).plain());
+    println!("{}", page::fleets(&measured, beside.as_ref()).plain());
+    println!("{}", page::memory(&measured, beside.as_ref()).plain());
+    println!("{}", page::verdicts(&verdicts).plain());
+    if args.write {
+        let text = page::markdown(&measured, beside.as_ref(), &verdicts, &circumstances);
+        let path = workspace.root.join(PAGE);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("wrote {PAGE}");
+    }
+    if args.quick {
+        println!("A quick run decides nothing.");
+    }
+    Ok(args.quick || !verdicts.iter().any(targets::Verdict::is_missed))
+}
+
+/// What is measured with a client of our own.
+async fn alone(candidate: &Candidate, stage: &Stage, body: &[u8]) -> Result<Results> {
+    let client = candidate.client(stage)?;
+    // What an earlier request needed is no part of what connections weigh, and the first answer is made ready by it.
+    let memory = machines::weigh(&client, candidate, IDLE).await?;
+    let fleet = machines::boot(&client, body, MACHINES).await?;
+    let memory = machines::Weights { peak: candidate.memory()?.peak, ..memory };
+    Ok(Results { memory, fleet: Some(fleet), ..Results::default() })
+}
+
+fn found(tools: &mut Toolbox, tool: &'static Tool) -> Result<PathBuf, String> {
+    match tools.ensure(tool) {
+        Availability::At(path) => Ok(path),
+        Availability::Missing(reason) => Err(format!("{}: {reason}", tool.program)),
+    }
+}
+
+/// Threads or workers that each server is given.
+fn workers() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Tries until it works, for a moment: a server that was just started does not listen yet.
+async fn patiently<T, F: Future<Output = Result<T>>>(attempt: impl Fn() -> F) -> Result<T> {
+    let begun = std::time::Instant::now();
+    loop {
+        match attempt().await {
+            Ok(value) => return Ok(value),
+            Err(error) if begun.elapsed() > Duration::from_secs(20) => return Err(error),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+fn versions(
+    program: &Path,
+    is_given: bool,
+    nginx: Option<&Path>,
+    wrk: Option<&Path>,
+    openssl: &Path,
+) -> Result<String> {
+    let built = match is_given {
+        true => "given with --binary, built in an unknown way".to_owned(),
+        false => format!("release build with rustc {}", machine::compiler()?.0),
+    };
+    let own = stdout_of(std::process::Command::new(program).arg("--version"))?;
+    let mut text = format!("Ours: {}, {built}.", String::from_utf8_lossy(&own).trim());
+    if let (Some(nginx), Some(_)) = (nginx, wrk) {
+        // It says so on standard error.
+        let output = std::process::Command::new(nginx).arg("-v").output().context("cannot start nginx")?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let version = said.trim().rsplit_once('/').map_or("of an unknown version", |(_, version)| version);
+        let library = stdout_of(std::process::Command::new(openssl).arg("version"))?;
+        let library = String::from_utf8_lossy(&library).into_owned();
+        let library = library.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+        text += &format!(" Beside it: nginx {version} with {library}; wrk drives both.");
+    }
+    Ok(text)
+}

@@ -1,0 +1,270 @@
+//! A server that is measured, ours or nginx: started, weighed, ended. Both show the same certificate, speak TLS 1.3 only,
+//! have as many workers as the machine has cores, and write a line for each request to a file.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use hyper::Method;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::super::apiserver::client::Endpoint;
+use super::super::memory::Memory;
+use super::{config, patiently, workers};
+use crate::kube::control_plane::{bound_to_this_process, random, write_secret};
+use crate::workspace::stdout_of;
+
+/// How long a server may take to end.
+const STOP: Duration = Duration::from_secs(20);
+/// What is asked for.
+pub const PATH: &str = "/config/master";
+/// In which version.
+pub const ACCEPT: &str = "application/vnd.coreos.ignition+json;version=3.5.0, */*;q=0.1";
+
+/// What both servers share.
+pub struct Stage {
+    folder: PathBuf,
+    /// The certificate, which is its own authority.
+    pub certificate: PathBuf,
+    key: PathBuf,
+    /// What machines show. nginx does not look at it.
+    pub token: String,
+}
+
+/// A server that runs. It ends when this is dropped.
+pub struct Candidate {
+    /// Where it is.
+    pub address: SocketAddr,
+    child: Child,
+    log: PathBuf,
+    /// Kept open: it may have more to say.
+    _stdout: Option<BufReader<ChildStdout>>,
+}
+
+impl Stage {
+    /// Makes a certificate, a token and a config in a folder.
+    pub fn set(folder: &Path, openssl: &Path) -> Result<Stage> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let (certificate, key) = (folder.join("tls.crt"), folder.join("tls.key"));
+        let mut command = Command::new(openssl);
+        command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]);
+        command.args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
+        // Its own authority and a server's certificate in one, which clients that look closely take only like this.
+        command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+        command.arg("-out").arg(&certificate).arg("-keyout").arg(&key);
+        stdout_of(&mut command)?;
+        config::write(&folder.join("base"))?;
+        fs::write(folder.join("kubeconfig"), "apiVersion: v1\nkind: Config\n")?;
+        let token = random()?;
+        write_secret(&folder.join("tokens"), &format!("{token}\n"))?;
+        Ok(Stage { folder: folder.to_path_buf(), certificate, key, token })
+    }
+}
+
+impl Candidate {
+    /// `seaworthy server`, which serves from a folder to whoever shows the token.
+    pub fn ours(program: &Path, stage: &Stage) -> Result<Candidate> {
+        let log = stage.folder.join("seaworthy.log");
+        let mut command = bound_to_this_process(program);
+        command.args(["server", "--listen", "127.0.0.1:0", "--tls-min-version", "VersionTLS13", "--rate-limit", "0"]);
+        command.arg("--cert").arg(&stage.certificate).arg("--key").arg(&stage.key);
+        command.arg("--bootstrap").arg(stage.folder.join("base"));
+        command.arg("--node-kubeconfig").arg(stage.folder.join("kubeconfig"));
+        command.arg("--token-file").arg(stage.folder.join("tokens"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file(&log)?);
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        let mut stdout = BufReader::new(child.stdout.take().context("the server has no stdout")?);
+        let mut line = String::new();
+        stdout.read_line(&mut line)?;
+        let address = line.trim_end().strip_prefix("https://").and_then(|address| address.parse().ok());
+        let Some(address) = address else {
+            let status = child.wait()?;
+            bail!("seaworthy server ended with {status}:\n{}", fs::read_to_string(&log).unwrap_or_default());
+        };
+        Ok(Candidate { address, child, log, _stdout: Some(stdout) })
+    }
+
+    /// nginx, which serves these bytes from a file to anybody.
+    pub fn nginx(program: &Path, stage: &Stage, body: &[u8]) -> Result<Candidate> {
+        let folder = stage.folder.join("nginx");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::write(folder.join("master.json"), body)?;
+        // Somebody else may take it before it is used; then the program says so in its log.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let log = folder.join("error.log");
+        fs::write(folder.join("nginx.conf"), configuration(&folder, stage, port))?;
+        let mut command = bound_to_this_process(program);
+        command.arg("-p").arg(&folder).arg("-c").arg(folder.join("nginx.conf")).arg("-e").arg(&log);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file(&folder.join("stderr.log"))?);
+        let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        let mut candidate = Candidate { address: (Ipv4Addr::LOCALHOST, port).into(), child, log, _stdout: None };
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(candidate.address).is_err() {
+            candidate.check()?;
+            if begun.elapsed() > STOP {
+                bail!("nginx does not listen after {} s", STOP.as_secs());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(candidate)
+    }
+
+    /// A client that asks as a machine does.
+    pub fn client(&self, stage: &Stage) -> Result<Client> {
+        Ok(Client { endpoint: Endpoint::new(self.address, &stage.certificate, &stage.token)? })
+    }
+
+    /// What it serves, as soon as it does.
+    pub async fn served(&self, stage: &Stage) -> Result<Vec<u8>> {
+        let client = self.client(stage)?;
+        patiently(|| async {
+            let mut connection = client.endpoint.connect().await?;
+            Ok(connection.fetch(client.request()?).await?.to_vec())
+        })
+        .await
+    }
+
+    /// What its processes weigh.
+    pub fn memory(&self) -> Result<Memory> {
+        Memory::of(&self.family())
+    }
+
+    /// The time that its processes have worked.
+    pub fn worked(&self) -> Result<Duration> {
+        self.family().into_iter().try_fold(Duration::ZERO, |sum, id| Ok(sum + worked(id)?))
+    }
+
+    /// Ends it in good order.
+    pub fn stop(mut self) -> Result<()> {
+        self.check()?;
+        self.end()
+    }
+
+    /// The process and its children: nginx works in those.
+    fn family(&self) -> Vec<u32> {
+        let id = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        std::iter::once(id).chain(children.split_whitespace().filter_map(|child| child.parse().ok())).collect()
+    }
+
+    fn check(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            let said = fs::read_to_string(&self.log).unwrap_or_default();
+            let last: Vec<&str> = said.lines().rev().take(5).collect();
+            bail!("the server ended with {status}:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if self.child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        kill(Pid::from_raw(i32::try_from(self.child.id())?), Signal::SIGTERM)?;
+        let deadline = Instant::now() + STOP;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                self.child.kill()?;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Candidate {
+    fn drop(&mut self) {
+        // Whoever dropped it without `stop` has an error to report already.
+        let _ = self.end();
+    }
+}
+
+/// Asks as a machine does.
+pub struct Client {
+    /// How to reach the server.
+    pub endpoint: Endpoint,
+}
+
+impl Client {
+    /// The request of a machine that boots.
+    pub fn request(&self) -> Result<super::super::apiserver::client::Prepared> {
+        let mut request = self.endpoint.request(Method::GET, PATH, None)?;
+        request.headers_mut().insert(hyper::header::ACCEPT, hyper::header::HeaderValue::from_static(ACCEPT));
+        Ok(request)
+    }
+}
+
+/// Everything that makes nginx faster at this is on; what it does by default and we do not, tickets, is off.
+fn configuration(folder: &Path, stage: &Stage, port: u16) -> String {
+    let user = if nix::unistd::geteuid().is_root() { "user root;\n" } else { "" };
+    let (folder, workers) = (folder.display(), workers());
+    let (certificate, key) = (stage.certificate.display(), stage.key.display());
+    format!(
+        "{user}daemon off;
+worker_processes {workers};
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections 8192; }}
+http {{
+    access_log {folder}/access.log;
+    sendfile on;
+    tcp_nopush on;
+    open_file_cache max=10;
+    keepalive_timeout 300s;
+    keepalive_requests 1000000000;
+    default_type application/json;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port} ssl backlog=4096;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols TLSv1.3;
+        ssl_session_tickets off;
+        ssl_session_cache off;
+        location = {PATH} {{ alias {folder}/master.json; }}
+    }}
+}}
+"
+    )
+}
+
+fn file(path: &Path) -> Result<File> {
+    File::create(path).with_context(|| format!("cannot make {}", path.display()))
+}
+
+/// The time that a process has worked, for itself and in the kernel.
+fn worked(id: u32) -> Result<Duration> {
+    let file = format!("/proc/{id}/stat");
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
+    let ticks = ticks(&text).with_context(|| format!("{file} does not say how long the process has worked"))?;
+    // The kernel counts in hundredths of a second for everybody outside.
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+/// What the kernel has counted, from its line on a process. The name in brackets may hold anything.
+fn ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ticks;
+
+    #[test]
+    fn time_is_read_from_what_the_kernel_says() {
+        assert_eq!(ticks("7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 120 34 5 6 20 0 1 0"), Some(154));
+        assert_eq!(ticks("7 (a"), None);
+    }
+}
