@@ -438,7 +438,7 @@ fn d39_whatever_becomes_of_a_managed_file_is_drift(
     let found = validate(&node.host, &target).unwrap();
     let found: Vec<_> = found.iter().filter(|finding| finding.subject == path).collect();
     assert_eq!((found.len(), found[0].aspect), (1, aspect), "{found:?}");
-    let report = node.agent.check(&node.order, &mut |_| {});
+    let report = node.agent.check(&node.order, &mut |_| true);
     assert_eq!(report.state, State::Degraded);
     assert_eq!(report.events[0].0, "ConfigDriftDetected");
     assert!(report.reason.starts_with("unexpected on-disk state validating against all: "), "{}", report.reason);
@@ -457,11 +457,11 @@ fn d40_touching_a_file_and_content_of_a_masked_unit_are_no_drift() {
     let mut node = Node::new(FakeHost::new("m"), &config("old", &everything().spec.unwrap()));
     let text = node.host.text("/etc/file").unwrap();
     node.host.put("/etc/file", text.as_bytes(), 0o644);
-    assert_eq!(node.agent.check(&node.order, &mut |_| {}).state, State::Done);
+    assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Done);
     let report = node.obey(&config("masked", &spec(masked)));
     assert_eq!(report.state, State::Done, "{}", report.reason);
     assert!(node.host.is_link_to("/etc/systemd/system/a.service", "/dev/null").unwrap());
-    assert_eq!(node.agent.check(&node.order, &mut |_| {}).state, State::Done);
+    assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Done);
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn drift_is_put_right_where_the_owner_wants_it() {
     node.agent = Agent::new(node.host.clone(), Settings { is_repairing: true });
     node.host.put(POLICY, b"theirs", 0o600);
     node.host.reload("crio.service").unwrap();
-    let report = node.agent.check(&node.order, &mut |_| {});
+    let report = node.agent.check(&node.order, &mut |_| true);
     assert_eq!(report.state, State::Done, "{}", report.reason);
     assert_eq!(report.events[0].0, "ConfigDriftRepaired");
     assert_eq!(node.host.text(POLICY).unwrap(), "ours");
@@ -574,9 +574,9 @@ fn a_revert_while_the_drain_is_under_way_ends_it() {
     let (old, new) = (config("old", &files(vec![])), config("new", &files(vec![file("/etc/random", "")])));
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.order.desired = Some(new);
-    assert_eq!(node.agent.sync(&node.order, &mut |_| {}).ask.as_deref(), Some("drain-new"));
+    assert_eq!(node.agent.sync(&node.order, &mut |_| true).ask.as_deref(), Some("drain-new"));
     node.order.desired_drain = Some("drain-new".to_owned());
-    let report = node.agent.sync(&node.order, &mut |_| {});
+    let report = node.agent.sync(&node.order, &mut |_| true);
     assert_eq!((report.ask, report.state), (None, State::Working));
     let report = node.obey(&old);
     assert_eq!(report.state, State::Done);
@@ -601,7 +601,7 @@ fn the_force_file_skips_the_checks_writes_everything_and_boots_once() {
     let all = everything();
     let mut node = Node::new(FakeHost::new("m"), &all);
     node.host.put("/etc/file", b"drifted", 0o600);
-    assert_eq!(node.agent.check(&node.order, &mut |_| {}).state, State::Degraded);
+    assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Degraded);
     node.host.put(places::FORCE, b"", 0o644);
     let report = node.settle();
     assert_eq!((report.state, node.boots), (State::Done, 1));
@@ -728,7 +728,10 @@ fn a_setting_that_is_not_in_force_afterwards_is_taken_back_and_then_booted_into(
     let mut said = Vec::new();
     node.order.desired =
         Some(config("odd", &files(vec![file("/etc/sysctl.d/90.conf", "vm.swappiness = 20\nvm.unknown = 1\n")])));
-    let report = node.agent.sync(&node.order, &mut |state| said.push(state));
+    let report = node.agent.sync(&node.order, &mut |state| {
+        said.push(state);
+        true
+    });
     assert_eq!(report.state, State::Degraded);
     assert!(report.reason.contains("vm/unknown"), "{}", report.reason);
     assert_eq!(node.host.text("/proc/sys/vm/swappiness").unwrap(), "10\n");

@@ -64,11 +64,11 @@ fn time_of_five_hundred_files_beside_plain_calls() {
         let first = many("first", 0, "");
         let mut agent = Agent::new(FolderHost::open(root.path()).unwrap(), Settings::default());
         let mut order = order(&first, &first);
-        assert_eq!(agent.sync(&order, &mut |_| {}).state, State::Done);
+        assert_eq!(agent.sync(&order, &mut |_| true).state, State::Done);
         order.desired = Some(many("new", COUNT, "new"));
         let start = Instant::now();
         loop {
-            let report = agent.sync(&order, &mut |_| {});
+            let report = agent.sync(&order, &mut |_| true);
             order.state = Some(report.state);
             if report.again != Again::Now {
                 assert_eq!(report.state, State::Done, "{}", report.reason);
