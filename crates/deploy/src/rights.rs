@@ -120,7 +120,7 @@ fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
     }
 }
 
-fn namespaced_rules<'n>(component: Component, namespace: &'n str) -> Vec<(&'n str, Vec<Value>)> {
+fn namespaced_rules(component: Component, namespace: &str) -> Vec<(&str, Vec<Value>)> {
     match component {
         Component::Controllers => vec![(
             namespace,

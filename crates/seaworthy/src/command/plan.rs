@@ -10,6 +10,7 @@ use seaworthy_controllers::preview::{Admission, Applied, Foresight, Means, Objec
 use seaworthy_controllers::snapshots::ClusterSnapshots;
 use seaworthy_controllers::world::World;
 use seaworthy_fetch::Policy;
+use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_plan::duration::short;

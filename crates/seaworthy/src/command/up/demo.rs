@@ -13,7 +13,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{WORKER, node as annotation
 use seaworthy_controllers::making::Remote;
 use seaworthy_controllers::objects;
 use seaworthy_controllers::plane::NAMESPACE;
-use seaworthy_controllers::preview::{Outlook, foresee, outlook, strays};
+use seaworthy_controllers::preview::{Admission, Outlook, foresee, outlook, strays};
 use seaworthy_controllers::snapshots::ClusterSnapshots;
 use seaworthy_controllers::world::World;
 use seaworthy_fetch::Policy;
@@ -181,12 +181,12 @@ impl Story<'_> {
         let client = &self.running.client;
         let before = World::read(client, true).await.map_err(Failure::wrong)?;
         let mut after = before.clone();
-        after.apply(manifest, now).map_err(Failure::wrong)?;
+        let refused = after.apply(manifest, &Admission::of_changes(), now).err().unwrap_or_default();
         let snapshots = ClusterSnapshots::load(client, NAMESPACE).await.map_err(Failure::wrong)?;
         let remote = Remote { policy: Policy::default(), snapshots: Arc::new(snapshots), is_offline: true };
         let mut foresight = foresee(&before, after, &plan::means(remote, Templates::default(), now)).await;
         foresight.pools.retain(|pool| pool.name == WORKER);
-        plan::print_text(&foresight, &[])
+        plan::print_text(&foresight, &refused)
     }
 
     async fn look(&self) -> Result<Option<Moment>, Failure> {
