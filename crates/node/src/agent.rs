@@ -151,7 +151,12 @@ impl<H: Host> Agent<H> {
         }
     }
 
-    fn attempt(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool, is_checking: bool) -> Result<Report, Failure> {
+    fn attempt(
+        &mut self,
+        order: &Order,
+        may_begin: &mut dyn FnMut(State) -> bool,
+        is_checking: bool,
+    ) -> Result<Report, Failure> {
         if let Resumed::Rebooting(why) = self.resume_any()? {
             return Ok(rebooting(why));
         }
