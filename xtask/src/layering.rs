@@ -73,7 +73,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-runtime", &[API, FIELDS]),
     shell("seaworthy-controllers", &[API, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME]),
     shell("seaworthy-serve", &[API, IGNITION, RENDER, LISTEN, RUNTIME]),
-    shell("seaworthy-fleet", &[API, HOST, NODE]),
+    shell("seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-trial", &[]),
     shell("seaworthy-testkit", EVERYTHING),

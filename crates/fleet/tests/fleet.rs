@@ -16,7 +16,10 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_fleet::{Fleet, Pace, Setup, Workload};
+use seaworthy_host::Host as _;
+use seaworthy_node::places;
 use seaworthy_testkit::{Cluster, Embedded};
+use serde_json::json;
 use support::{World, file, is_degraded, pace, said};
 
 fn boot_id(node: &Node) -> String {
@@ -43,6 +46,44 @@ async fn node_looks_as_its_kubelet_makes_it_and_boots_into_its_order() {
     assert_ne!(boot_id(&before), boot_id(&after));
     let conditions = after.status.unwrap().conditions.unwrap();
     assert!(conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_machine_is_given_its_configuration_by_the_endpoint_and_boots_into_it() {
+    let cluster = Cluster::start().await;
+    let world = World::start(cluster.client(), pace()).await;
+    world.until("worker", |pool: &MachineConfigPool| support::target(pool).is_some()).await;
+    let mut spec = file("/etc/motd", "hello");
+    spec["kernelArguments"] = json!(["nosmt"]);
+    world.apply("50-motd", spec).await;
+    // Nobody has proven anything yet, so what the pool has reached is what it targets.
+    let is_reached = |pool: &MachineConfigPool| {
+        let reached = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
+        reached.is_some() && reached == support::target(pool)
+    };
+    let pool = world.until("worker", is_reached).await;
+    let harbour = world.harbour.as_ref().unwrap();
+
+    // Whoever cannot show the token is given nothing, and never becomes a node.
+    let stubs = Some(harbour.stubs("abcdef.ffffffffffffffff"));
+    let setup = Setup { stubs, patience: Duration::from_secs(2), ..Setup::new(world.client.clone()) };
+    let refused = Fleet::start(world.client.clone(), setup).add("w9", "worker").await.unwrap_err().to_string();
+    assert!(refused.contains("/config/worker") && refused.contains("401"), "{refused}");
+    assert!(world.api::<Node>().get_opt("w9").await.unwrap().is_none());
+
+    let wanted = support::target(&pool).unwrap();
+    world.fleet.add("w1", "worker").await.unwrap();
+    world.settled(1).await;
+    let (node, host) = (world.node("w1").await, world.fleet.host("w1").unwrap());
+    assert_eq!(said(&node, annotation::CURRENT_CONFIG), wanted);
+    assert_eq!(said(&node, annotation::FIRST_PIVOT_CONFIG), wanted);
+    assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
+    assert!(host.boot().unwrap().arguments.contains(&"nosmt".to_owned()));
+    // What only the endpoint adds; and it was all there before the node was.
+    assert!(host.text("/etc/kubernetes/kubeconfig").unwrap().contains("https://api.example:6443"));
+    assert!(!host.exists(places::ENCAPSULATED).unwrap());
+    assert_eq!(world.fleet.boots("w1"), 0);
+    assert_eq!(said(&node, annotation::DESIRED_DRAIN), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,7 +203,7 @@ async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
 async fn boots_take_the_time_that_they_are_given() {
     let cluster = Embedded::start().await;
     let boot = Duration::from_secs(600);
-    let world = World::with_workers(cluster.client(), Pace { boot, ..pace() }, 3).await;
+    let world = World::without_sockets(cluster.client(), Pace { boot, ..pace() }).await.and_workers(3).await;
     let start = tokio::time::Instant::now();
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(3).await;
@@ -172,7 +213,7 @@ async fn boots_take_the_time_that_they_are_given() {
 #[tokio::test(start_paused = true)]
 async fn node_gives_signs_of_life_as_often_as_it_should() {
     let cluster = Embedded::start().await;
-    let mut world = World::start(cluster.client(), pace()).await;
+    let mut world = World::without_sockets(cluster.client(), pace()).await;
     let (start, day): (_, Timestamp) = (tokio::time::Instant::now(), "2026-01-01T00:00:00Z".parse().unwrap());
     let clock = Arc::new(move || day + start.elapsed());
     let pace = Pace { heartbeat: Some(Duration::from_secs(10)), ..pace() };
