@@ -4,22 +4,27 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
-use kube::api::ListParams;
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use kube::{Api, Client};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_controllers::objects;
+use seaworthy_controllers::plane::NAMESPACE;
+use seaworthy_deploy::policy::own_node;
+use seaworthy_deploy::{Component, rights};
 use seaworthy_fleet::{Fleet, Pace, Setup, Workload};
 use seaworthy_host::Host as _;
 use seaworthy_node::places;
 use seaworthy_testkit::{Cluster, Embedded};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{World, file, is_degraded, pace, said};
 
 fn boot_id(node: &Node) -> String {
@@ -196,6 +201,79 @@ async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
     let now = names().await;
     assert!(first.iter().all(|name| !now.contains(name)), "{first:?} {now:?}");
     assert!(world.fleet.hosts("worker").keys().all(|name| world.fleet.boots(name) == 1));
+}
+
+/// What a kubelet does here beside its daemon; a real one has it from Kubernetes.
+fn kubelet() -> [Value; 2] {
+    let rule = |resource: &str, verb: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": [verb]});
+    let group = "rbac.authorization.k8s.io";
+    [
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "kubelets"},
+            "rules": [rule("nodes", "create"), rule("nodes/status", "patch")],
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "kubelets"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "kubelets"},
+            "subjects": [{"apiGroup": group, "kind": "Group", "name": "system:nodes"}],
+        }),
+    ]
+}
+
+fn is_refused<T: std::fmt::Debug>(answer: Result<T, kube::Error>) {
+    match answer {
+        Err(kube::Error::Api(status)) if status.code == 403 || status.code == 422 => {}
+        answer => panic!("{answer:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing_else() {
+    let cluster = Cluster::start().await;
+    let mut world = World::start(cluster.client(), pace()).await;
+    let deployed = rights::of(Component::Daemon, NAMESPACE).into_iter().chain(own_node::objects());
+    for object in deployed.chain(kubelet()) {
+        objects::create(&world.client, &object).await.unwrap();
+    }
+    let own = |name: &str| cluster.client_as(&format!("system:node:{name}"), &["system:nodes"]);
+    let clients: BTreeMap<String, Client> = ["w1", "w2"].map(|name| (name.to_owned(), own(name))).into();
+    let (first, second) = (clients["w1"].clone(), clients["w2"].clone());
+    let setup = Setup {
+        pace: pace(),
+        stubs: Some(world.harbour.as_ref().unwrap().stubs(support::TOKEN)),
+        client_of: Arc::new(move |name| clients[name].clone()),
+        ..Setup::new(world.client.clone())
+    };
+    world.fleet = Fleet::start(world.client.clone(), setup);
+    let world = world.and_workers(2).await;
+
+    // From the first boot over a drain and a boot to what the ControllerConfig wants kept right.
+    world.apply("50-motd", file("/etc/motd", "hello")).await;
+    world.settled(2).await;
+    let renewed = json!({"spec": {"internalRegistryPullSecret": "e30="}});
+    let configs: Api<ControllerConfig> = world.api();
+    configs.patch("machine-config-controller", &PatchParams::default(), &Patch::Merge(&renewed)).await.unwrap();
+    for host in world.fleet.hosts("worker").values() {
+        assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
+        while host.text(places::PULL_SECRET).as_deref() != Some("{}") {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    let (params, note) = (PatchParams::default(), json!({"metadata": {"annotations": {"a": "b"}}}));
+    let nodes: Api<Node> = Api::all(first.clone());
+    nodes.patch("w1", &params, &Patch::Merge(&note)).await.unwrap();
+    is_refused(nodes.patch("w2", &params, &Patch::Merge(&note)).await);
+    is_refused(nodes.patch_status("w2", &params, &Patch::Merge(&json!({"status": {"phase": "a"}}))).await);
+    is_refused(Api::<Node>::all(second).patch("w1", &params, &Patch::Merge(&note)).await);
+    is_refused(nodes.delete("w1", &Default::default()).await);
+    let rendered: Api<MachineConfig> = Api::all(first.clone());
+    is_refused(rendered.list(&ListParams::default()).await);
+    is_refused(rendered.patch("50-motd", &params, &Patch::Merge(&note)).await);
+    is_refused(Api::<MachineConfigPool>::all(first.clone()).get("worker").await);
+    is_refused(Api::<ControllerConfig>::all(first.clone()).list(&ListParams::default()).await);
+    is_refused(Api::<Secret>::namespaced(first.clone(), "kube-system").list(&ListParams::default()).await);
+    is_refused(Api::<Pod>::all(first).list(&ListParams::default()).await);
 }
 
 /// Hours pass in no time.

@@ -66,6 +66,12 @@ impl<'p> Up<'p> {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    fn refuses(&self, line: &str, why: &str) {
+        let output = self.shell(line).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{line}: {output:?}");
+    }
+
     /// Every node with its state, and whether it runs what it should.
     fn nodes(&self) -> Vec<String> {
         let it = r".metadata.annotations.machineconfiguration\.openshift\.io";
@@ -117,6 +123,13 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
         "kubectl get node w1 -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/currentConfig}'";
     let before = up.must(config);
 
+    // A node does what it has to, and no more.
+    let as_node = "kubectl --as system:node:w1 --as-group system:nodes";
+    up.must(&format!("{as_node} annotate node w1 tried=yes"));
+    up.refuses(&format!("{as_node} annotate node w2 tried=yes"), "system:node:w1 may write no Node but its own");
+    up.refuses(&format!("{as_node} get secrets -A"), "Forbidden");
+    up.refuses(&format!("{as_node} delete node w1"), "Forbidden");
+
     // Others come too late, and are told by whom.
     let number = up.process.id();
     program
@@ -126,9 +139,14 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     let address = up.said("API server").trim_start_matches("https://").to_owned();
     let late = program.run(["up", "--data", "other", "--listen", &address]).expect(2);
     late.says(&[&address, &format!("it is in use by process {number} (seaworthy)"), "--listen"]);
+    assert!(!program.path("other").exists(), "a folder is made for something that cannot run");
 
     // New machines find their configuration, with the token that the folder has.
     let endpoint = up.said("Ignition endpoint").trim_start_matches("https://").to_owned();
+    let free = ["--listen", "127.0.0.1:0"];
+    let late = program.run(["up", "--data", "other", "--ignition-listen", &endpoint].into_iter().chain(free)).expect(2);
+    late.says(&[&endpoint, &format!("it is in use by process {number} (seaworthy)"), "--ignition-listen"]);
+    assert!(!program.path("other").exists());
     let stub = up.must(&format!(
         "seaworthy ignition stub --pool worker --server {endpoint} --ca data/pki/ca.crt --token-file data/bootstrap-token/token"
     ));
