@@ -18,8 +18,8 @@ use seaworthy_node::{Daemon, Settings};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::kubelet::Kubelet;
 use crate::ignition::{Stubs, fetched};
+use crate::kubelet::Kubelet;
 use crate::machine::{MachineError, ignited, made};
 use crate::{Clock, Pace, Workload, pods, workload};
 

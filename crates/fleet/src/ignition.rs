@@ -41,9 +41,8 @@ pub async fn fetched(stub: &Value, patience: Duration) -> Result<Value, String> 
         }
     };
     match tokio::time::timeout(patience, asking).await {
-        Ok(found) => {
-            serde_json::from_slice(found.bytes()).map_err(|error| format!("{}: not an Ignition config: {error}", request.url))
-        }
+        Ok(found) => serde_json::from_slice(found.bytes())
+            .map_err(|error| format!("{}: not an Ignition config: {error}", request.url)),
         Err(_) => Err(refusal),
     }
 }

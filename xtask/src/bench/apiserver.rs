@@ -6,7 +6,7 @@
 //! - [`targets`] judges, [`page`] shows.
 
 mod candidate;
-mod client;
+pub(super) mod client;
 mod fan_out;
 mod load;
 mod objects;

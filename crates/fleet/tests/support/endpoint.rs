@@ -47,9 +47,12 @@ impl Harbour {
         let now = jiff::Timestamp::now();
         let pki = Pki::ephemeral(now).unwrap();
         let serving = pki.serving(&[IpAddr::V4(Ipv4Addr::LOCALHOST)], &["localhost"], now).unwrap();
-        for (name, text) in
-            [("tls.crt", &*serving.certificate), ("tls.key", &*serving.key), ("token", TOKEN), ("ca.crt", pki.authority())]
-        {
+        for (name, text) in [
+            ("tls.crt", &*serving.certificate),
+            ("tls.key", &*serving.key),
+            ("token", TOKEN),
+            ("ca.crt", pki.authority()),
+        ] {
             std::fs::write(path(name), text).unwrap();
         }
         let files = Files { certificate: path("tls.crt"), key: path("tls.key"), clients: None };
