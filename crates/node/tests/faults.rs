@@ -268,3 +268,22 @@ fn hostile_paths_are_refused_before_anything_is_touched() {
     assert!(!root.path().parent().unwrap().join("outside").exists());
     machine.recovers(&config("good", &files(vec![file(&format!("{QUIET}/a"), "x")])));
 }
+
+/// The page of faults names tests; each of them is there, under that name, in the file beside it.
+#[test]
+fn every_test_that_the_page_of_faults_names_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/faults-daemon.md")).unwrap();
+    let mut found = 0;
+    for row in page.lines().filter(|line| line.starts_with('|')) {
+        let words: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        let Some(place) = words.iter().find(|word| word.ends_with(".rs")) else { continue };
+        let text =
+            std::fs::read_to_string(root.join("crates").join(place)).unwrap_or_else(|_| panic!("{place} is not there"));
+        for name in words.iter().filter(|word| word.matches('_').count() > 2) {
+            assert!(text.contains(&format!("fn {name}(")), "{place} has no test {name}");
+            found += 1;
+        }
+    }
+    assert!(found >= 30, "the page names {found} tests");
+}

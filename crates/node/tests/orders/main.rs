@@ -21,6 +21,7 @@ use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_host::FakeHost;
 use seaworthy_node::{Daemon, Rhythm, Settings, places};
 use seaworthy_testkit::Cluster;
+use serde_json::json;
 
 use crate::between::Between;
 use crate::fleet::{Fleet, PATIENCE, file, is_updated, machine, target};
@@ -123,15 +124,27 @@ async fn a_malformed_file_of_first_annotations_is_named_on_the_node() {
     let cluster = Cluster::start().await;
     let client = cluster.client();
     install::install(&client, NAMESPACE).await.unwrap();
-    let nodes: Api<Node> = Api::all(client.clone());
+    let (nodes, configs): (Api<Node>, Api<MachineConfig>) = (Api::all(client.clone()), Api::all(client.clone()));
     let node: Node = serde_json::from_value(seaworthy_testkit::node("w0", "worker", None)).unwrap();
     nodes.create(&PostParams::default(), &node).await.unwrap();
     let host = FakeHost::new("w0");
     host.put(places::INITIAL_ANNOTATIONS, b"{\"a\": ", 0o644);
-    let mut daemon = Daemon::new(client, "w0", host, Settings::default(), Rhythm::default());
+    let mut daemon = Daemon::new(client, "w0", host.clone(), Settings::default(), Rhythm::default());
     let error = daemon.attempt(false).await.unwrap_err().to_string();
     let node = nodes.get("w0").await.unwrap();
     assert_eq!(annotation::STATE.of(&node.metadata), Some("Degraded"));
     assert_eq!(annotation::REASON.of(&node.metadata), Some(error.as_str()));
     assert!(error.contains(places::INITIAL_ANNOTATIONS), "{error}");
+
+    // Put right, it is all that was missing.
+    let first = json!({"metadata": {"name": "first"}, "spec": {"config": {"ignition": {"version": "3.5.0"}}}});
+    let first: MachineConfig = serde_json::from_value(first).unwrap();
+    configs.create(&PostParams::default(), &first).await.unwrap();
+    let annotations =
+        json!({annotation::CURRENT_CONFIG.as_str(): "first", annotation::DESIRED_CONFIG.as_str(): "first"});
+    host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
+    daemon.attempt(false).await.unwrap();
+    let node = nodes.get("w0").await.unwrap();
+    assert_eq!(annotation::STATE.of(&node.metadata), Some("Done"));
+    assert_eq!(annotation::REASON.of(&node.metadata), Some(""));
 }
