@@ -106,7 +106,7 @@ const SETTLED: [&str; 4] = ["m1 Done true", "w1 Done true", "w2 Done true", "w3 
 #[test]
 fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let program = Program::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/50-worker-motd.yaml");
@@ -170,7 +170,7 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
 #[test]
 fn cluster_without_machines_is_a_cluster() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let program = Program::new();
     let up = Up::start(&program, &["--nodes", "0"]);
@@ -208,7 +208,7 @@ fn the_story_comes_out_as_told_and_leaves_nothing_behind() {
 #[test]
 fn the_tour_of_up_in_the_readme_works_as_printed() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = Page::fenced(&root.join("README.md"), "```console up");

@@ -80,8 +80,8 @@ pub fn run(workspace: &Workspace, args: &DaemonArgs) -> Result<bool> {
     let times: Times = serde_json::from_slice(&stdout_of(&mut command)?).context("what the updates reported")?;
     eprintln!("a daemon, and {} s of nothing to do", args.idle);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let measured = process::measure(&program, &folder.join("process"), FILES, Duration::from_secs(args.idle));
-    let process = runtime.block_on(measured)?;
+    let (place, idle) = (folder.join("process"), Duration::from_secs(args.idle));
+    let process = runtime.block_on(process::measure(&program, &place, FILES, idle))?;
     fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
 
     let verdicts = judge(&times, &process);

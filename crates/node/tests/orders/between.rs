@@ -10,13 +10,14 @@ use kube::Client;
 use kube::client::Body;
 
 type Doing = Pin<Box<dyn Future<Output = bool> + Send>>;
+type Hands = dyn Fn(&Request<Body>) -> Doing + Send + Sync;
 type Answer = Result<Response<Body>, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The way to the server through somebody's hands.
 #[derive(Clone)]
 pub struct Between {
     client: Client,
-    does: Arc<dyn Fn(&Request<Body>) -> Doing + Send + Sync>,
+    does: Arc<Hands>,
 }
 
 impl Between {
