@@ -22,6 +22,7 @@ enum Refusal {
     #[zbus(error)]
     ZBus(zbus::Error),
     NoSuchUnit(String),
+    AlreadySubscribed(String),
 }
 
 struct Systemd(Calls);
@@ -51,7 +52,14 @@ impl Systemd {
 
 #[interface(name = "org.freedesktop.systemd1.Manager")]
 impl Systemd {
-    fn subscribe(&self) {}
+    fn subscribe(&self) -> Result<(), Refusal> {
+        let mut calls = self.0.lock().unwrap();
+        if calls.iter().any(|call| call == "subscribe") {
+            return Err(Refusal::AlreadySubscribed("Client is already subscribed.".to_owned()));
+        }
+        calls.push("subscribe".to_owned());
+        Ok(())
+    }
 
     fn reload(&self) {
         self.note("reload-all".to_owned());
@@ -248,6 +256,7 @@ fn units_are_asked_for_over_the_bus_and_no_program_is_run() {
         "preset a.service false false",
         "reload-all",
         "reload-all",
+        "subscribe",
         "restart a.service",
         "reload a.service",
         "reboot false",
@@ -316,5 +325,5 @@ fn a_thread_of_an_asynchronous_program_may_ask_as_well() {
         move || host.restart("a.service")
     }));
     done.unwrap().unwrap();
-    assert_eq!(*it.calls.lock().unwrap(), ["restart a.service"]);
+    assert_eq!(*it.calls.lock().unwrap(), ["subscribe", "restart a.service"]);
 }

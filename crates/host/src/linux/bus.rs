@@ -149,7 +149,11 @@ impl Bus {
         let what = format!("{} {unit}", job.verb());
         let result = self.ask(&what, self.limit, async |connection| {
             let manager = ManagerProxy::new(connection).await?;
-            manager.subscribe().await?;
+            // Systemd counts it once for each connection, and refuses what it has granted already.
+            match manager.subscribe().await {
+                Err(error) if is_named(&error, "AlreadySubscribed") => {}
+                other => other?,
+            }
             // Before the job: one that ends at once is heard of as well.
             let mut ends = manager.receive_job_removed().await?;
             let path = match job {

@@ -56,7 +56,12 @@ pub(super) fn reboot(host: &LinuxHost, reason: &str) -> Result<(), HostError> {
     // A unit of its own, so that the end of our own service does not end it.
     let description = format!("--description=seaworthy: {reason}");
     let unit = "--unit=machine-config-daemon-reboot";
-    host.must("systemd-run", &[unit, "--collect", &description, "systemctl", "reboot"]).map(drop)
+    let asked = host.must("systemd-run", &[unit, "--collect", &description, "systemctl", "reboot"]);
+    // The bus may have ended with logind's answer still on it: then the machine is on its way, and takes no second order.
+    match asked {
+        Err(_) if host.run("systemctl", &["is-system-running"])?.stdout.trim() == "stopping" => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 /// What came back over the bus; `None` if another way has to be tried.
