@@ -38,8 +38,14 @@ impl DaemonError {
     }
 }
 
-/// An error with its causes, each said once: the outermost names neither the address nor what is wrong with it.
+/// An error with its causes, each said once: the outermost names neither the address nor what is wrong with it. Of an answer
+/// the message says it all.
 fn causes(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error
+        && !status.message.is_empty()
+    {
+        return status.message.clone();
+    }
     let mut said = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(next) = cause {

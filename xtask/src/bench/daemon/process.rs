@@ -21,6 +21,8 @@ const MERGE: &str = "application/merge-patch+json";
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(20);
+/// What follows an order, such as a last look at the machine, is over by then.
+const SETTLED: Duration = Duration::from_secs(5);
 /// As the kernel counts processor time for everybody to see, on all platforms that there are.
 const TICKS_A_SECOND: f64 = 100.0;
 
@@ -58,6 +60,7 @@ pub async fn measure(program: &Path, folder: &Path, count: usize, idle: Duration
         bail!("the daemon says that it is done, and {} is not there", last.display());
     }
 
+    tokio::time::sleep(SETTLED).await;
     let before = daemon.ticks()?;
     tokio::time::sleep(idle).await;
     let used = (daemon.ticks()? - before) / TICKS_A_SECOND;
