@@ -37,7 +37,8 @@ use crate::places;
 
 /// What a control plane of one node says of itself.
 const SINGLE: &str = "SingleReplica";
-/// A MachineConfig is read again when it is asked for after this many others.
+/// A MachineConfig is read again when it is asked for after this many others: one that is deleted while it is applied is still
+/// at hand.
 const REMEMBERED: usize = 4;
 /// What is tried when the node says how it stands.
 const WRITE: &str = "write the node's annotations";
@@ -141,7 +142,12 @@ impl<H: Host + 'static> Daemon<H> {
                     Ok(report) if report.is_rebooting => return,
                     Ok(report) => {
                         self.listen(&mut monitor, &report, &drifted).await;
-                        (report.again, report.state == State::Done)
+                        let is_well = report.state == State::Done;
+                        if is_well && report.again == Again::OnChange {
+                            // What the machine is in stands on its disk; the next order is read anew.
+                            self.specs = Vec::new();
+                        }
+                        (report.again, is_well)
                     }
                     Err(error) => {
                         tracing::warn!(node = self.name, "{error}");
