@@ -114,6 +114,9 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     assert_eq!(up.said("simulated machines"), "1 master, 3 workers");
     assert_eq!(up.said("kubeconfig"), program.path("data/admin.kubeconfig").display().to_string());
     up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
+    // Only the endpoint tells a machine which configuration it booted with first.
+    let pivot = r"jsonpath='{.metadata.annotations.machineconfiguration\.openshift\.io/firstPivotConfig}'";
+    assert!(up.must(&format!("kubectl get node w1 -o {pivot}")).starts_with("rendered-worker-"));
     up.must(&format!("kubectl apply -f {}", example.display()));
     up.must("kubectl wait mcp/worker --for=condition=Updating --timeout=120s");
     up.must("seaworthy rollout status worker --watch");
