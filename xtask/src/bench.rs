@@ -1,9 +1,10 @@
-//! Measures release builds: time and memory of `render`, of `apiserver`, of the Ignition endpoint and of a roll-out, and
-//! instruction counts of the hot paths.
+//! Measures release builds: time and memory of `render`, of `apiserver`, of the Ignition endpoint, of `daemon` and of a
+//! roll-out, and instruction counts of the hot paths.
 
 mod apiserver;
 mod baseline;
 pub mod binary;
+mod daemon;
 mod input;
 pub mod instructions;
 mod limits;
@@ -33,6 +34,8 @@ pub enum BenchCommand {
     Apiserver(apiserver::ApiserverArgs),
     /// Speed and memory of `seaworthy server`, against nginx with the same bytes.
     Serve(serve::ServeArgs),
+    /// Time, memory and idle processor time of `seaworthy daemon`, against plain writes of the same files.
+    Daemon(daemon::DaemonArgs),
     /// What rolling a change out to a fleet costs: decisions, writes, CPU time, memory.
     Rollout(rollout::RolloutArgs),
     /// Instruction counts under callgrind, against the recorded ones.
@@ -58,6 +61,7 @@ pub fn run(command: BenchCommand) -> Result<bool> {
         BenchCommand::Render(args) => render::run(&Workspace::load()?, &args),
         BenchCommand::Apiserver(args) => apiserver::run(&Workspace::load()?, &args),
         BenchCommand::Serve(args) => serve::run(&Workspace::load()?, &args),
+        BenchCommand::Daemon(args) => daemon::run(&Workspace::load()?, &args),
         BenchCommand::Rollout(args) => rollout::run(&Workspace::load()?, &args),
         BenchCommand::Instructions(args) => instructions::run(&Workspace::load()?, &args),
         BenchCommand::ParseValue { file } => {

@@ -76,7 +76,7 @@ const LAYERS: &[Layer] = &[
         &[API, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, LISTEN, RUNTIME],
     ),
     shell("seaworthy-serve", &[API, IGNITION, RENDER, LISTEN, RUNTIME]),
-    shell("seaworthy-fleet", &[API, HOST, NODE]),
+    shell("seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-trial", &[]),
     shell("seaworthy-testkit", EVERYTHING),

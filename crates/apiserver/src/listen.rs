@@ -70,7 +70,15 @@ pub struct Listening {
 impl Listening {
     /// Takes the address, with a certificate for every name under which clients may reach it.
     pub async fn bind(server: Server, pki: &Pki, address: SocketAddr) -> Result<Listening, ListenError> {
-        let door = Door::open(address).await?;
+        Listening::through(server, pki, Door::open(address).await?)
+    }
+
+    /// Listens where somebody has taken the address already.
+    ///
+    /// # Errors
+    ///
+    /// If there is no certificate for it.
+    pub fn through(server: Server, pki: &Pki, door: Door) -> Result<Listening, ListenError> {
         let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         let own = door.address().ip();
         if !own.is_unspecified() && !addresses.contains(&own) {

@@ -18,12 +18,11 @@ use seaworthy_node::{Daemon, Settings};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
+use crate::ignition::{Stubs, fetched};
 use crate::kubelet::Kubelet;
-use crate::machine::{MachineError, made};
+use crate::machine::{MachineError, ignited, made};
 use crate::{Clock, Pace, Workload, pods, workload};
 
-/// How long a new machine waits for the configuration of its pool.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Where the operating system of a machine cannot be written, as on machines that run an image.
 const READ_ONLY: [&str; 6] = ["/usr/bin/", "/usr/lib", "/usr/libexec/", "/usr/sbin/", "/usr/share/", "/usr/etc/"];
 
@@ -38,6 +37,11 @@ pub struct Setup {
     pub clock: Clock,
     /// How many daemons may touch their machine at a time; each needs a thread for that long.
     pub at_once: u32,
+    /// How long a new machine waits for its configuration, and to be heard by the API.
+    pub patience: Duration,
+    /// Leads new machines to the endpoint that gives them their configuration. Without it they read it from the API, which
+    /// needs no socket: in a test that has stopped the time there is none.
+    pub stubs: Option<Stubs>,
     /// The client of a node's kubelet and daemon, by the node's name.
     pub client_of: Arc<dyn Fn(&str) -> Client + Send + Sync>,
 }
@@ -50,6 +54,8 @@ impl Setup {
             settings: Settings::default(),
             clock: Arc::new(Timestamp::now),
             at_once: 8,
+            patience: Duration::from_secs(60),
+            stubs: None,
             client_of: Arc::new(move |_| client.clone()),
         }
     }
@@ -96,8 +102,7 @@ impl Fleet {
         if self.machines().contains_key(name) {
             return Ok(());
         }
-        let config = self.first_config(name, role).await?;
-        let host = made(name, &config.name_any(), &config.spec)?;
+        let host = self.machine(name, role).await?;
         // A machine that comes back is in another boot than before.
         let now = (self.setup.clock)().as_millisecond();
         host.change_boot(|boot| boot.id = format!("{name}-{now:x}-1"));
@@ -106,7 +111,7 @@ impl Fleet {
         }
         let client = (self.setup.client_of)(name);
         let mut kubelet = Kubelet::new(Api::all(client.clone()), name, role, Arc::clone(&self.setup.clock));
-        let heard = tokio::time::timeout(PATIENCE, kubelet.say(true, &boot_id(&host))).await;
+        let heard = tokio::time::timeout(self.setup.patience, kubelet.say(true, &boot_id(&host))).await;
         heard.map_err(|_| MachineError::Silent { node: name.to_owned() })?;
         let (boots, reset) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let life = Life {
@@ -124,8 +129,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// What a machine begins with: what its node says that it runs, or else what its pool gives to new ones.
-    async fn first_config(&self, name: &str, role: &str) -> Result<MachineConfig, MachineError> {
+    /// A machine as it is after its first boot. One whose node is in the cluster already has what that says that it runs.
+    async fn machine(&self, name: &str, role: &str) -> Result<FakeHost, MachineError> {
         let failed = |what: &str| {
             let (node, what) = (name.to_owned(), what.to_owned());
             move |source: kube::Error| MachineError::Api { node, what, source: Box::new(source) }
@@ -136,15 +141,21 @@ impl Fleet {
         if let Some(current) = node.as_ref().and_then(|node| annotation::CURRENT_CONFIG.of(&node.metadata))
             && let Some(found) = configs.get_opt(current).await.map_err(failed("read its MachineConfig"))?
         {
-            return Ok(found);
+            return made(name, current, &found.spec);
+        }
+        if let Some(stubs) = &self.setup.stubs {
+            let given = fetched(&stubs(role), self.setup.patience).await;
+            let given = given.map_err(|why| MachineError::Endpoint { node: name.to_owned(), why })?;
+            return ignited(name, &given);
         }
         let pools: Api<MachineConfigPool> = Api::all(self.client.clone());
         let has_target = |pool: Option<&MachineConfigPool>| pool.is_some_and(|pool| target(pool).is_some());
-        let waited = tokio::time::timeout(PATIENCE, await_condition(pools, role, has_target)).await;
+        let waited = tokio::time::timeout(self.setup.patience, await_condition(pools, role, has_target)).await;
         let none = || MachineError::NoConfig { node: name.to_owned(), pool: role.to_owned() };
         let pool = waited.ok().and_then(Result::ok).flatten().ok_or_else(none)?;
         let config = target(&pool).ok_or_else(none)?;
-        configs.get(config).await.map_err(failed(&format!("read MachineConfig {config}")))
+        let found = configs.get(config).await.map_err(failed(&format!("read MachineConfig {config}")))?;
+        made(name, config, &found.spec)
     }
 
     /// The machines of this fleet that are in the cluster already, by name, with their roles.

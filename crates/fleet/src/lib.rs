@@ -1,6 +1,7 @@
 //! Nodes without machines: each runs the real node daemon on a machine in memory, and hundreds fit into one process.
 //!
-//! What is real: the daemon, from its order to the last byte and back, and everything that it says to the API. What is
+//! What is real: the daemon, from its first boot over its orders to the last byte and back, and everything that it says to the
+//! API; also the request for its first configuration, where there is an endpoint. What is
 //! played: the machine ([`FakeHost`]), the kubelet (its Node, its pods), and the part of a cluster that counts
 //! PodDisruptionBudgets. Time is tokio's, so a test can stop it and let it jump; the date comes from a clock that is given.
 //! A node costs about 200 KiB and no thread of its own (`tests/many.rs` prints it).
@@ -8,19 +9,21 @@
 //! | question | module |
 //! |---|---|
 //! | which machines are there, and what becomes of them? | [`fleet`] |
-//! | how does a machine come into the world? | [`machine`] |
+//! | how does a machine come into the world? | [`ignition`], [`machine`] |
 //! | what does the API see of it beside the daemon? | [`kubelet`], [`pods`] |
 //! | how many pods may go? | [`budgets`] |
 //! | what runs on the machines? | [`workload`] |
 
 pub mod budgets;
 pub mod fleet;
+pub mod ignition;
 pub mod kubelet;
 pub mod machine;
 pub mod pods;
 pub mod workload;
 
 pub use fleet::{Fleet, Setup};
+pub use ignition::Stubs;
 pub use machine::MachineError;
 pub use seaworthy_host::FakeHost;
 pub use workload::Workload;

@@ -1,4 +1,4 @@
-//! How a machine comes into the world: Ignition has written it, and its first boot is complete.
+//! How a machine comes into the world: Ignition writes it, and its first boot is completed by the daemon.
 
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
@@ -8,7 +8,7 @@ use seaworthy_node::observed::observe;
 use seaworthy_node::perform::perform;
 use seaworthy_node::target::TargetError;
 use seaworthy_node::{Step, Target, places, steps};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// More boots than that are no help.
 const BOOTS: usize = 8;
@@ -42,6 +42,14 @@ pub enum MachineError {
         /// What it said.
         source: HostError,
     },
+    /// It is given no configuration.
+    #[error("node {node}: it is given no configuration: {why}")]
+    Endpoint {
+        /// Whose.
+        node: String,
+        /// What the endpoint said, or what is wrong with what it was told.
+        why: String,
+    },
     /// There is nothing that it could run.
     #[error("node {node}: pool {pool} has no configuration; is there a ControllerConfig, and do the controllers run?")]
     NoConfig {
@@ -66,15 +74,48 @@ pub enum MachineError {
     },
 }
 
-/// A machine that Ignition has written with a configuration, and that has booted into it.
+/// A machine that was given a config by the endpoint: Ignition has written it, and it has booted into it.
+///
+/// # Errors
+///
+/// If it cannot be written, or does not boot into it.
+pub fn ignited(node: &str, config: &Value) -> Result<FakeHost, MachineError> {
+    let spec = MachineConfigSpec { config: Some(config.clone()), ..MachineConfigSpec::default() };
+    let target = Target::parse("what the endpoint gave", &spec, None)
+        .map_err(|source| MachineError::Target { node: node.to_owned(), source })?;
+    let host = written(node, &target)?;
+    booted(node, &target.name, host)
+}
+
+/// A machine that had a configuration before: as [`ignited`] would have left it, with what the endpoint adds that matters here.
+///
+/// # Errors
+///
+/// If it cannot be written, or does not boot into it.
 pub fn made(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHost, MachineError> {
+    let target =
+        Target::parse(config, spec, None).map_err(|source| MachineError::Target { node: node.to_owned(), source })?;
+    let host = written(node, &target)?;
+    let annotations = json!({
+        annotation::CURRENT_CONFIG.as_str(): config,
+        annotation::DESIRED_CONFIG.as_str(): config,
+        annotation::STATE.as_str(): "Done",
+    });
+    host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
+    let whole =
+        json!({"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": {"name": config}, "spec": target.spec});
+    host.put(places::ENCAPSULATED, whole.to_string().as_bytes(), 0o600);
+    booted(node, config, host)
+}
+
+/// A machine with everything that Ignition writes.
+fn written(node: &str, target: &Target) -> Result<FakeHost, MachineError> {
     let failed = |source: HostError| MachineError::Host { node: node.to_owned(), source };
     let wrong = |source: TargetError| MachineError::Target { node: node.to_owned(), source };
     let host = FakeHost::new(node);
-    let target = Target::parse(config, spec, None).map_err(wrong)?;
     let empty = Target::parse("nothing", &MachineConfigSpec::default(), None).map_err(wrong)?;
-    let observed = observe(&host, &empty, &target).map_err(failed)?;
-    for step in steps(&empty, &target, &observed).map_err(wrong)? {
+    let observed = observe(&host, &empty, target).map_err(failed)?;
+    for step in steps(&empty, target, &observed).map_err(wrong)? {
         let is_daemons =
             matches!(step, Step::KeepOriginal { .. } | Step::NoteNoOriginal { .. } | Step::ForgetOriginal { .. });
         // Originals are the daemon's affair, and what is booted that of the first boot.
@@ -86,19 +127,15 @@ pub fn made(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHo
         host.symlink(path, to).map_err(failed)?;
     }
     host.sync().map_err(failed)?;
-    let annotations = json!({
-        annotation::CURRENT_CONFIG.as_str(): config,
-        annotation::DESIRED_CONFIG.as_str(): config,
-        annotation::STATE.as_str(): "Done",
-    });
-    host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
-    let whole =
-        json!({"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": {"name": config}, "spec": target.spec});
-    host.put(places::ENCAPSULATED, whole.to_string().as_bytes(), 0o600);
+    Ok(host)
+}
+
+/// The machine when its first boot is complete.
+fn booted(node: &str, config: &str, host: FakeHost) -> Result<FakeHost, MachineError> {
     for _ in 0..BOOTS {
         let result = first_boot(&host).map_err(|error| match error {
-            FirstBootError::Host(source) => failed(source),
-            FirstBootError::Target(source) => wrong(source),
+            FirstBootError::Host(source) => MachineError::Host { node: node.to_owned(), source },
+            FirstBootError::Target(source) => MachineError::Target { node: node.to_owned(), source },
         });
         match result? {
             FirstBoot::Complete => {

@@ -4,19 +4,27 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
-use kube::api::ListParams;
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use kube::{Api, Client};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_controllers::objects;
+use seaworthy_controllers::plane::NAMESPACE;
+use seaworthy_deploy::policy::own_node;
+use seaworthy_deploy::{Component, rights};
 use seaworthy_fleet::{Fleet, Pace, Setup, Workload};
+use seaworthy_host::Host as _;
+use seaworthy_node::places;
 use seaworthy_testkit::{Cluster, Embedded};
+use serde_json::{Value, json};
 use support::{World, file, is_degraded, pace, said};
 
 fn boot_id(node: &Node) -> String {
@@ -43,6 +51,44 @@ async fn node_looks_as_its_kubelet_makes_it_and_boots_into_its_order() {
     assert_ne!(boot_id(&before), boot_id(&after));
     let conditions = after.status.unwrap().conditions.unwrap();
     assert!(conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_machine_is_given_its_configuration_by_the_endpoint_and_boots_into_it() {
+    let cluster = Cluster::start().await;
+    let world = World::start(cluster.client(), pace()).await;
+    world.until("worker", |pool: &MachineConfigPool| support::target(pool).is_some()).await;
+    let mut spec = file("/etc/motd", "hello");
+    spec["kernelArguments"] = json!(["nosmt"]);
+    world.apply("50-motd", spec).await;
+    // Nobody has proven anything yet, so what the pool has reached is what it targets.
+    let is_reached = |pool: &MachineConfigPool| {
+        let reached = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
+        reached.is_some() && reached == support::target(pool)
+    };
+    let pool = world.until("worker", is_reached).await;
+    let harbour = world.harbour.as_ref().unwrap();
+
+    // Whoever cannot show the token is given nothing, and never becomes a node.
+    let stubs = Some(harbour.stubs("abcdef.ffffffffffffffff"));
+    let setup = Setup { stubs, patience: Duration::from_secs(2), ..Setup::new(world.client.clone()) };
+    let refused = Fleet::start(world.client.clone(), setup).add("w9", "worker").await.unwrap_err().to_string();
+    assert!(refused.contains("/config/worker") && refused.contains("401"), "{refused}");
+    assert!(world.api::<Node>().get_opt("w9").await.unwrap().is_none());
+
+    let wanted = support::target(&pool).unwrap();
+    world.fleet.add("w1", "worker").await.unwrap();
+    world.settled(1).await;
+    let (node, host) = (world.node("w1").await, world.fleet.host("w1").unwrap());
+    assert_eq!(said(&node, annotation::CURRENT_CONFIG), wanted);
+    assert_eq!(said(&node, annotation::FIRST_PIVOT_CONFIG), wanted);
+    assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
+    assert!(host.boot().unwrap().arguments.contains(&"nosmt".to_owned()));
+    // What only the endpoint adds; and it was all there before the node was.
+    assert!(host.text("/etc/kubernetes/kubeconfig").unwrap().contains("https://api.example:6443"));
+    assert!(!host.exists(places::ENCAPSULATED).unwrap());
+    assert_eq!(world.fleet.boots("w1"), 0);
+    assert_eq!(said(&node, annotation::DESIRED_DRAIN), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,12 +203,85 @@ async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
     assert!(world.fleet.hosts("worker").keys().all(|name| world.fleet.boots(name) == 1));
 }
 
+/// What a kubelet does here beside its daemon; a real one has it from Kubernetes.
+fn kubelet() -> [Value; 2] {
+    let rule = |resource: &str, verb: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": [verb]});
+    let group = "rbac.authorization.k8s.io";
+    [
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "kubelets"},
+            "rules": [rule("nodes", "create"), rule("nodes/status", "patch")],
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "kubelets"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "kubelets"},
+            "subjects": [{"apiGroup": group, "kind": "Group", "name": "system:nodes"}],
+        }),
+    ]
+}
+
+fn is_refused<T: std::fmt::Debug>(answer: Result<T, kube::Error>) {
+    match answer {
+        Err(kube::Error::Api(status)) if status.code == 403 || status.code == 422 => {}
+        answer => panic!("{answer:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing_else() {
+    let cluster = Cluster::start().await;
+    let mut world = World::start(cluster.client(), pace()).await;
+    let deployed = rights::of(Component::Daemon, NAMESPACE).into_iter().chain(own_node::objects());
+    for object in deployed.chain(kubelet()) {
+        objects::create(&world.client, &object).await.unwrap();
+    }
+    let own = |name: &str| cluster.client_as(&format!("system:node:{name}"), &["system:nodes"]);
+    let clients: BTreeMap<String, Client> = ["w1", "w2"].map(|name| (name.to_owned(), own(name))).into();
+    let (first, second) = (clients["w1"].clone(), clients["w2"].clone());
+    let setup = Setup {
+        pace: pace(),
+        stubs: Some(world.harbour.as_ref().unwrap().stubs(support::TOKEN)),
+        client_of: Arc::new(move |name| clients[name].clone()),
+        ..Setup::new(world.client.clone())
+    };
+    world.fleet = Fleet::start(world.client.clone(), setup);
+    let world = world.and_workers(2).await;
+
+    // From the first boot over a drain and a boot to what the ControllerConfig wants kept right.
+    world.apply("50-motd", file("/etc/motd", "hello")).await;
+    world.settled(2).await;
+    let renewed = json!({"spec": {"internalRegistryPullSecret": "e30="}});
+    let configs: Api<ControllerConfig> = world.api();
+    configs.patch("machine-config-controller", &PatchParams::default(), &Patch::Merge(&renewed)).await.unwrap();
+    for host in world.fleet.hosts("worker").values() {
+        assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
+        while host.text(places::PULL_SECRET).as_deref() != Some("{}") {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    let (params, note) = (PatchParams::default(), json!({"metadata": {"annotations": {"a": "b"}}}));
+    let nodes: Api<Node> = Api::all(first.clone());
+    nodes.patch("w1", &params, &Patch::Merge(&note)).await.unwrap();
+    is_refused(nodes.patch("w2", &params, &Patch::Merge(&note)).await);
+    is_refused(nodes.patch_status("w2", &params, &Patch::Merge(&json!({"status": {"phase": "a"}}))).await);
+    is_refused(Api::<Node>::all(second).patch("w1", &params, &Patch::Merge(&note)).await);
+    is_refused(nodes.delete("w1", &Default::default()).await);
+    let rendered: Api<MachineConfig> = Api::all(first.clone());
+    is_refused(rendered.list(&ListParams::default()).await);
+    is_refused(rendered.patch("50-motd", &params, &Patch::Merge(&note)).await);
+    is_refused(Api::<MachineConfigPool>::all(first.clone()).get("worker").await);
+    is_refused(Api::<ControllerConfig>::all(first.clone()).list(&ListParams::default()).await);
+    is_refused(Api::<Secret>::namespaced(first.clone(), "kube-system").list(&ListParams::default()).await);
+    is_refused(Api::<Pod>::all(first).list(&ListParams::default()).await);
+}
+
 /// Hours pass in no time.
 #[tokio::test(start_paused = true)]
 async fn boots_take_the_time_that_they_are_given() {
     let cluster = Embedded::start().await;
     let boot = Duration::from_secs(600);
-    let world = World::with_workers(cluster.client(), Pace { boot, ..pace() }, 3).await;
+    let world = World::without_sockets(cluster.client(), Pace { boot, ..pace() }).await.and_workers(3).await;
     let start = tokio::time::Instant::now();
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     world.settled(3).await;
@@ -172,7 +291,7 @@ async fn boots_take_the_time_that_they_are_given() {
 #[tokio::test(start_paused = true)]
 async fn node_gives_signs_of_life_as_often_as_it_should() {
     let cluster = Embedded::start().await;
-    let mut world = World::start(cluster.client(), pace()).await;
+    let mut world = World::without_sockets(cluster.client(), pace()).await;
     let (start, day): (_, Timestamp) = (tokio::time::Instant::now(), "2026-01-01T00:00:00Z".parse().unwrap());
     let clock = Arc::new(move || day + start.elapsed());
     let pace = Pace { heartbeat: Some(Duration::from_secs(10)), ..pace() };

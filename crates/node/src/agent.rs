@@ -79,15 +79,17 @@ impl<H: Host> Agent<H> {
         &self.host
     }
 
-    /// Does what an order asks for as far as it can be done now. It never waits for others; `say` hears what is worth saying
-    /// before the end.
-    pub fn sync(&mut self, order: &Order, say: &mut dyn FnMut(State)) -> Report {
-        self.report(order, say, false)
+    /// Does what an order asks for as far as it can be done now. It never waits for others.
+    ///
+    /// `may_begin` is asked before anything is done for the order, with what the node says from then on. It answers whether the
+    /// order is still the one that was read; if not, nothing is done.
+    pub fn sync(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool) -> Report {
+        self.report(order, may_begin, false)
     }
 
     /// The same, and looks whether somebody has changed the machine.
-    pub fn check(&mut self, order: &Order, say: &mut dyn FnMut(State)) -> Report {
-        self.report(order, say, true)
+    pub fn check(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool) -> Report {
+        self.report(order, may_begin, true)
     }
 
     /// Puts away what only a first boot needs (server-and-daemon.md, B6).
@@ -130,8 +132,8 @@ impl<H: Host> Agent<H> {
         }
     }
 
-    fn report(&mut self, order: &Order, say: &mut dyn FnMut(State), is_checking: bool) -> Report {
-        match self.attempt(order, say, is_checking) {
+    fn report(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool, is_checking: bool) -> Report {
+        match self.attempt(order, may_begin, is_checking) {
             Ok(report) => report,
             Err(failure) => {
                 let on_disk = self.on_disk().ok().flatten();
@@ -149,7 +151,12 @@ impl<H: Host> Agent<H> {
         }
     }
 
-    fn attempt(&mut self, order: &Order, say: &mut dyn FnMut(State), is_checking: bool) -> Result<Report, Failure> {
+    fn attempt(
+        &mut self,
+        order: &Order,
+        may_begin: &mut dyn FnMut(State) -> bool,
+        is_checking: bool,
+    ) -> Result<Report, Failure> {
         if let Resumed::Rebooting(why) = self.resume_any()? {
             return Ok(rebooting(why));
         }
@@ -215,7 +222,9 @@ impl<H: Host> Agent<H> {
             }
             Move::Wait(_) => report.state = working(order),
             Move::Update => {
-                say(working(order));
+                if !may_begin(working(order)) {
+                    return Ok(Report { state: working(order), again: Again::Now, ..report });
+                }
                 return self.update(&disk, &to, report);
             }
         }

@@ -2,45 +2,48 @@
 //!
 //! - It needs its own node's credentials and no more: it reads its Node, the MachineConfigs that it names, the disruption
 //!   policies and the ControllerConfig, and writes annotations of its Node and events about it.
-//! - The order is read anew before every attempt, so whatever was ordered meanwhile counts. A node on which all is well asks
+//! - The order is read anew before every attempt, so whatever was ordered meanwhile counts. Before anything is done for an
+//!   order, the node says so at the revision at which it was read: an order that was taken back meanwhile is not carried out. A node on which all is well asks
 //!   nobody: its watches tell it of orders, and whether the machine is right is seen on the machine.
 //! - An API that is away changes nothing on the machine: what a cut has interrupted is brought to its end before anybody is
 //!   asked, what is under way goes on, and what is to be said is said later.
 //! - The node's MachineConfigNode is derived from these annotations by the roll-out controller: one writer for each object.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
-use std::sync::{Arc, Mutex as Plain, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client, Resource as _};
-use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigSpec};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::Annotation;
-use seaworthy_api::vocabulary::machineconfiguration::{
-    CONTROLLER_CONFIG, MACHINE_CONFIGURATION, State, node as annotation,
-};
+use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
 use seaworthy_host::{Host, HostError};
 use seaworthy_plan::policy::of_cluster;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::agent::{Agent, Settings};
-use crate::certificates;
+pub use crate::error::DaemonError;
 use crate::monitor::Monitor;
+use crate::news::{Kept, follow, watch};
 use crate::order::{Again, Config, Order, Report};
 use crate::places;
 
 /// What a control plane of one node says of itself.
 const SINGLE: &str = "SingleReplica";
-/// A MachineConfig is read again when it is asked for after this many others.
+/// A MachineConfig is read again when it is asked for after this many others: one that is deleted while it is applied is still
+/// at hand.
 const REMEMBERED: usize = 4;
+/// What is tried when the node says how it stands.
+const WRITE: &str = "write the node's annotations";
+/// How long the machine is kept waiting for the answer that its order still counts.
+const CLAIM: Duration = Duration::from_secs(10);
 
 /// When the daemon looks again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,30 +67,6 @@ impl Default for Rhythm {
     }
 }
 
-/// Why an order could not be read or a report written. It is tried again.
-#[derive(Debug, thiserror::Error)]
-pub enum DaemonError {
-    /// The API did not answer as it should.
-    #[error("{what}: {}", causes(source))]
-    Api {
-        /// What was tried.
-        what: String,
-        /// What came back.
-        source: Box<kube::Error>,
-    },
-    /// The machine did not do what it was asked.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// A file on the machine is not what it should be.
-    #[error("{path} cannot be read: {why}; put it right, or remove it if the node has its annotations")]
-    Unreadable {
-        /// The file.
-        path: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
-}
-
 /// The daemon of one node.
 pub struct Daemon<H> {
     nodes: Api<Node>,
@@ -101,9 +80,6 @@ pub struct Daemon<H> {
     kept: Kept,
     turns: Option<Arc<Semaphore>>,
 }
-
-/// Files with their permissions, as the ControllerConfig wants them.
-type Kept = Arc<Plain<Arc<BTreeMap<String, (Vec<u8>, u32)>>>>;
 
 impl<H: Host + 'static> Daemon<H> {
     /// The daemon of a node, over its machine.
@@ -166,7 +142,12 @@ impl<H: Host + 'static> Daemon<H> {
                     Ok(report) if report.is_rebooting => return,
                     Ok(report) => {
                         self.listen(&mut monitor, &report, &drifted).await;
-                        (report.again, report.state == State::Done)
+                        let is_well = report.state == State::Done;
+                        if is_well && report.again == Again::OnChange {
+                            // What the machine is in stands on its disk; the next order is read anew.
+                            self.specs = Vec::new();
+                        }
+                        (report.again, is_well)
                     }
                     Err(error) => {
                         tracing::warn!(node = self.name, "{error}");
@@ -254,8 +235,8 @@ impl<H: Host + 'static> Daemon<H> {
 
     /// Reads the order, follows it as far as it goes now, and writes down how the node stands.
     pub async fn attempt(&mut self, is_checking: bool) -> Result<Report, DaemonError> {
-        let api = |what: &str, error: kube::Error| DaemonError::Api { what: what.to_owned(), source: Box::new(error) };
-        let node = self.nodes.get(&self.name).await.map_err(|error| api(&format!("read node {}", self.name), error))?;
+        let node = self.nodes.get(&self.name).await;
+        let node = node.map_err(|error| DaemonError::api(&format!("read node {}", self.name), error))?;
         let node = match self.introduce(&node).await {
             Ok(node) => node,
             Err(error) => {
@@ -263,30 +244,38 @@ impl<H: Host + 'static> Daemon<H> {
                     annotation::STATE.as_str(): State::Degraded.as_str(),
                     annotation::REASON.as_str(): shorten(&error.to_string()),
                 });
-                self.write(said).await.map_err(|error| api("write the node's annotations", error))?;
+                self.write(said).await.map_err(|error| DaemonError::api(WRITE, error))?;
                 return Err(error);
             }
         };
         let order = self.order(&node).await?;
         let agent = Arc::clone(&self.agent);
         let runtime = tokio::runtime::Handle::current();
-        let (nodes, name) = (self.nodes.clone(), self.name.clone());
+        let (nodes, read) = (self.nodes.clone(), node.clone());
         let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let mut agent = agent.lock_owned().await;
         let turn = self.turn().await;
         let task = tokio::task::spawn_blocking(move || {
             // It ends with the work, also if nobody waits for that any longer.
             let _turn = turn;
-            let mut say = |state: State| {
-                let patch = json!({"metadata": {"annotations": {annotation::STATE.as_str(): state.as_str()}}});
-                // An API that is away must not hold the machine up: the state is said again at the end.
-                let write = async {
-                    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-                    let _ = tokio::time::timeout(Duration::from_secs(10), nodes.patch(&name, &params, &patch)).await;
-                };
-                runtime.block_on(write);
+            let mut unheard = None;
+            let mut may_begin = |state: State| {
+                let said = json!({annotation::STATE.as_str(): state.as_str()});
+                match runtime.block_on(claim(&nodes, &read, said)) {
+                    Ok(is_ours) => is_ours,
+                    Err(error) => {
+                        unheard = Some(error);
+                        false
+                    }
+                }
             };
-            let mut report = if is_checking { agent.check(&order, &mut say) } else { agent.sync(&order, &mut say) };
+            let mut report = match is_checking {
+                true => agent.check(&order, &mut may_begin),
+                false => agent.sync(&order, &mut may_begin),
+            };
+            if let Some(error) = unheard {
+                return Err(error);
+            }
             if report.state == State::Done && !report.is_rebooting && report.again != Again::Now {
                 match agent.keep_right(&kept) {
                     Ok(written) => written.iter().for_each(|path| tracing::info!(path, "written")),
@@ -296,16 +285,18 @@ impl<H: Host + 'static> Daemon<H> {
                     }
                 }
             }
-            report
+            Ok(report)
         });
-        let report = match task.await {
-            Ok(report) => report,
+        let mut report = match task.await {
+            Ok(report) => report?,
             Err(error) => {
                 let why = HostError::Unable { what: "follow its order".to_owned(), why: error.to_string() };
                 return Err(why.into());
             }
         };
-        self.say(&node, &report).await.map_err(|error| api("write the node's annotations", error))?;
+        if !self.say(&node, &report).await? {
+            report.again = Again::Now;
+        }
         Ok(report)
     }
 
@@ -338,10 +329,7 @@ impl<H: Host + 'static> Daemon<H> {
             .filter(|key| !has(key.as_str()))
             .filter_map(|key| Some((key.as_str().to_owned(), json!(given.get(key.as_str())?))))
             .collect();
-        self.write(Value::Object(new)).await.map_err(|error| DaemonError::Api {
-            what: "write the first annotations".to_owned(),
-            source: Box::new(error),
-        })
+        self.write(Value::Object(new)).await.map_err(|error| DaemonError::api("write the first annotations", error))
     }
 
     async fn order(&mut self, node: &Node) -> Result<Order, DaemonError> {
@@ -354,11 +342,9 @@ impl<H: Host + 'static> Daemon<H> {
             Some(name) => Some(self.config(name, text(annotation::CURRENT_IMAGE)).await?),
             None => None,
         };
-        let settings: Option<MachineConfiguration> =
-            Api::all(self.client.clone()).get_opt(MACHINE_CONFIGURATION).await.map_err(|error| DaemonError::Api {
-                what: "read the disruption policies".to_owned(),
-                source: Box::new(error),
-            })?;
+        let settings: Result<Option<MachineConfiguration>, _> =
+            Api::all(self.client.clone()).get_opt(MACHINE_CONFIGURATION).await;
+        let settings = settings.map_err(|error| DaemonError::api("read the disruption policies", error))?;
         let spec = settings.map(|settings| settings.spec).unwrap_or_default();
         // Differs: the policies are worked out from what the user wrote, because upstream waits for another controller to copy
         // them into a status, and fails every update of a cluster that has no such object.
@@ -388,10 +374,8 @@ impl<H: Host + 'static> Daemon<H> {
             Some(spec) => Some(spec),
             None => {
                 let configs: Api<MachineConfig> = Api::all(self.client.clone());
-                let found = configs.get_opt(&name).await.map_err(|error| DaemonError::Api {
-                    what: format!("read MachineConfig {name}"),
-                    source: Box::new(error),
-                })?;
+                let found = configs.get_opt(&name).await;
+                let found = found.map_err(|error| DaemonError::api(&format!("read MachineConfig {name}"), error))?;
                 found.map(|found| {
                     let spec = Arc::new(found.spec);
                     self.specs.insert(0, (name.clone(), Arc::clone(&spec)));
@@ -403,8 +387,8 @@ impl<H: Host + 'static> Daemon<H> {
         Ok(Config { name, spec, image })
     }
 
-    /// Writes how the node stands, as far as that is new.
-    async fn say(&self, node: &Node, report: &Report) -> Result<(), kube::Error> {
+    /// Writes how the node stands, as far as that is new; says whether what it asks for could still be asked.
+    async fn say(&self, node: &Node, report: &Report) -> Result<bool, DaemonError> {
         let mut said = Map::new();
         let mut set = |key: Annotation, value: Option<&str>| {
             if key.of(&node.metadata) != value {
@@ -449,9 +433,14 @@ impl<H: Host + 'static> Daemon<H> {
             let _ = self.recorder.publish(&event, &node.object_ref(&())).await;
         }
         if said.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
-        self.write(Value::Object(said)).await.map(drop)
+        // A drain is the first thing that is done for an order.
+        if report.ask.is_some() {
+            return claim(&self.nodes, node, Value::Object(said)).await;
+        }
+        let written = self.write(Value::Object(said)).await;
+        written.map(|_| true).map_err(|error| DaemonError::api(WRITE, error))
     }
 
     async fn write(&self, annotations: Value) -> Result<Node, kube::Error> {
@@ -460,63 +449,18 @@ impl<H: Host + 'static> Daemon<H> {
     }
 }
 
-async fn watch(nodes: Api<Node>, config: watcher::Config, changed: Arc<Notify>) {
-    let mut changes = pin!(watcher(nodes, config).default_backoff().applied_objects());
-    let mut last: Option<BTreeMap<String, String>> = None;
-    while let Some(change) = changes.next().await {
-        // A watch that breaks off begins anew by itself.
-        let Ok(node) = change else { continue };
-        // The kubelet writes its node all the time; only orders are of interest.
-        let order = order_of(&node);
-        if last.as_ref() != Some(&order) {
-            last = Some(order);
-            changed.notify_one();
-        }
+/// Says on a Node that an order is begun, unless the Node is another than the one that the order was read from: then the answer
+/// is no, and the order is read again.
+async fn claim(nodes: &Api<Node>, read: &Node, said: Value) -> Result<bool, DaemonError> {
+    let mut patch = json!({"metadata": {"annotations": said}});
+    patch["metadata"]["resourceVersion"] = json!(read.metadata.resource_version);
+    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    match tokio::time::timeout(CLAIM, nodes.patch(&read.name_any(), &params, &patch)).await {
+        Ok(Ok(_)) => Ok(true),
+        Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Ok(false),
+        Ok(Err(error)) => Err(DaemonError::api(WRITE, error)),
+        Err(_) => Err(DaemonError::Silent { seconds: CLAIM.as_secs() }),
     }
-}
-
-/// Keeps what the ControllerConfig wants at hand. A cluster without one wants nothing.
-async fn follow(configs: Api<ControllerConfig>, kept: Kept, changed: Arc<Notify>) {
-    let config = watcher::Config::default().fields(&format!("metadata.name={CONTROLLER_CONFIG}"));
-    let mut changes = pin!(watcher(configs, config).default_backoff().applied_objects());
-    while let Some(change) = changes.next().await {
-        let Ok(config) = change else { continue };
-        let wanted = Arc::new(certificates::wanted(&config.spec));
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Its status changes more often than anything that is of interest.
-        if *kept != wanted {
-            *kept = wanted;
-            changed.notify_one();
-        }
-    }
-}
-
-/// The annotations that others write.
-fn order_of(node: &Node) -> BTreeMap<String, String> {
-    let ours = [
-        annotation::DESIRED_CONFIG,
-        annotation::DESIRED_IMAGE,
-        annotation::LAST_APPLIED_DRAIN,
-        annotation::DESIRED_DRAIN,
-        annotation::CONTROL_PLANE_TOPOLOGY,
-        annotation::CURRENT_CONFIG,
-    ];
-    let text = |key: &Annotation| Some((key.as_str().to_owned(), key.of(&node.metadata)?.to_owned()));
-    ours.iter().filter_map(text).collect()
-}
-
-/// An error with its causes, each said once: the outermost names neither the address nor what is wrong with it.
-fn causes(error: &kube::Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        let text = next.to_string();
-        if !said.contains(&text) {
-            said = format!("{said}: {text}");
-        }
-        cause = next.source();
-    }
-    said
 }
 
 /// A reason as long as an annotation may be.

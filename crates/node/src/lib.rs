@@ -12,6 +12,7 @@
 //! | what is on the machine? | [`observed`] |
 //! | what is to be done? | [`mod@steps`], [`kernel_arguments`], [`extensions`], [`flags`] |
 //! | what is done next, and what is said? | [`decide`], [`order`], [`agent`] |
+//! | who is asked, and who is told? | [`daemon`] |
 //! | what is kept right beside a configuration? | [`certificates`] |
 //! | is the machine what it should be? | [`validate`], [`proof`], [`monitor`] |
 //! | what does a new machine do first? | [`first_boot`] |
@@ -20,12 +21,14 @@ pub mod agent;
 pub mod certificates;
 pub mod daemon;
 pub mod decide;
+mod error;
 pub mod extensions;
 pub mod first_boot;
 pub mod flags;
 pub mod journal;
 pub mod kernel_arguments;
 pub mod monitor;
+mod news;
 pub mod observed;
 pub mod order;
 pub mod perform;

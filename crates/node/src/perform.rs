@@ -1,6 +1,6 @@
 //! Doing steps, and taking them back.
 
-use seaworthy_host::{Attributes, Host, HostError, UnitState};
+use seaworthy_host::{Attributes, Entry, Host, HostError, Kind, UnitState};
 use seaworthy_plan::disruption::Action;
 
 use crate::journal::{Before, Journal};
@@ -54,23 +54,17 @@ pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
             _ => {}
         }
     }
+    // What cannot be taken back must not keep the rest from it.
+    let mut failure = None;
     for before in journal.before.iter().rev() {
-        match before {
-            Before::Nothing { path } => {
-                if host.exists(path)? {
-                    host.remove(path)?;
-                }
-            }
-            Before::Kept { path, name } => host.keep(&format!("{}/{name}", places::JOURNAL), path)?,
-            Before::NoDirectory { path } => {
-                if host.exists(path)? && host.names(path)?.is_empty() {
-                    host.remove_directory(path)?;
-                }
-            }
-            Before::Directory { path, mode, uid, gid } => {
-                host.set_attributes(path, Attributes { mode: *mode, uid: *uid, gid: *gid })?;
-            }
+        match put_back(host, before) {
+            Ok(()) => {}
+            Err(HostError::Off) => return Err(HostError::Off),
+            Err(error) => failure = failure.or(Some(error)),
         }
+    }
+    if let Some(error) = failure {
+        return Err(error);
     }
     for (unit, was_enabled) in &journal.units {
         if *was_enabled {
@@ -82,6 +76,35 @@ pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     }
     host.unstage(&journal.boot)?;
     host.sync()
+}
+
+/// Puts one thing back. What is as it was is left alone: perhaps nobody may touch it, and that is why it is taken back.
+fn put_back(host: &dyn Host, before: &Before) -> Result<(), HostError> {
+    match before {
+        Before::Nothing { path } if host.exists(path)? => host.remove(path),
+        Before::Nothing { .. } => Ok(()),
+        Before::Kept { path, name } => {
+            let kept = format!("{}/{name}", places::JOURNAL);
+            if is_same(host, path, &kept)? { Ok(()) } else { host.keep(&kept, path) }
+        }
+        Before::NoDirectory { path } if host.exists(path)? && host.names(path)?.is_empty() => {
+            host.remove_directory(path)
+        }
+        Before::NoDirectory { .. } => Ok(()),
+        Before::Directory { path, mode, uid, gid } => {
+            let wanted = Entry { kind: Kind::Directory, mode: *mode, uid: *uid, gid: *gid };
+            if host.entry(path)?.as_ref() == Some(&wanted) {
+                return Ok(());
+            }
+            host.set_attributes(path, Attributes { mode: *mode, uid: *uid, gid: *gid })
+        }
+    }
+}
+
+/// Whether the same stands at two paths.
+fn is_same(host: &dyn Host, path: &str, other: &str) -> Result<bool, HostError> {
+    let (Some(one), Some(two)) = (host.entry(path)?, host.entry(other)?) else { return Ok(false) };
+    Ok(one == two && (one.kind != Kind::File || host.read(path)? == host.read(other)?))
 }
 
 /// Does what brings a change into force. A drain has been done, and a reboot is not done here.

@@ -64,7 +64,7 @@ impl Machine {
     fn obey(&mut self, desired: &Config) -> Report {
         self.order.desired = Some(desired.clone());
         loop {
-            let report = self.agent.sync(&self.order, &mut |_| {});
+            let report = self.agent.sync(&self.order, &mut |_| true);
             self.order.state = Some(report.state);
             if report.again != Again::Now {
                 return report;

@@ -1,4 +1,17 @@
-//! The rows of server-and-daemon.md, part E, that are about the daemon on its machine. The number is in the name.
+//! The rows of server-and-daemon.md, part E, about the daemon. The number is in the name of the test, here or where the table
+//! says; `every_row_is_a_test_or_left_out_with_a_reason` reads the names.
+//!
+//! | rows | where |
+//! |---|---|
+//! | D-12 to D-16, D-33 | `src/kernel_arguments.rs` |
+//! | D-27, D-28 | `src/extensions.rs` |
+//! | D-25 | `tests/disruption.rs` of `plan` |
+//! | D-42 to D-44 | `tests/drain.rs` of `plan`, and as a whole in the suite `plane` of `controllers` |
+//! | D-45, D-46 | `tests/node_status.rs` of `plan` |
+//! | all others | here |
+//!
+//! Left out: D-47, the forms of a path for once-from. There is no such mode: a machine without a cluster is configured by
+//! Ignition itself, and `seaworthy daemon --first-boot` completes that.
 
 #![allow(clippy::unwrap_used)]
 
@@ -312,6 +325,52 @@ fn d21_d22_d23_container_files_reload_or_restart_crio() {
     let both = mirror("a") + &mirror("b");
     let new = files(vec![file(REGISTRIES, &both), file("/var/lib/kubelet/config.json", "new")]);
     assert_eq!(least_disruption(&old, &new, None).actions, reload());
+    // One that goes is read again too.
+    let gone = least_disruption(&files(vec![file(REGISTRIES, &mirror("a"))]), &files(vec![]), None);
+    assert!(gone.actions.contains(&reload()[0]) && gone.level != Level::Reboot, "{gone:?}");
+}
+
+/// What a change of registries.conf asks of a node.
+fn asked_for(old: &str, new: &str) -> Vec<String> {
+    let of = |text: &str| files(vec![file(REGISTRIES, text)]);
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &of(old)));
+    node.host.add_service("crio.service", &[REGISTRIES]);
+    let report = node.obey(&config("new", &of(new)));
+    assert_eq!((report.state, report.reason.as_str(), node.boots), (State::Done, "", 0));
+    assert_eq!(node.host.loaded("crio.service", REGISTRIES).as_deref(), Some(new));
+    node.drains
+}
+
+const BY_DIGEST: &str =
+    "[[registry]]\nlocation=\"a\"\n[[registry.mirror]]\nlocation=\"m\"\npull-from-mirror=\"digest-only\"\n";
+const ONLY_BY_DIGEST: &str = "[[registry]]\nlocation=\"a\"\nmirror-by-digest-only=true\n";
+
+#[rstest]
+#[case::nothing(BY_DIGEST, "# only a remark\n{old}")]
+#[case::registry(
+    BY_DIGEST,
+    "{old}[[registry]]\nlocation=\"b\"\n[[registry.mirror]]\nlocation=\"n\"\npull-from-mirror=\"digest-only\"\n"
+)]
+#[case::mirror(BY_DIGEST, "{old}[[registry.mirror]]\nlocation=\"n\"\npull-from-mirror=\"digest-only\"\n")]
+#[case::search("unqualified-search-registries=[\"a\"]\n", "unqualified-search-registries=[\"a\", \"b\"]\n")]
+#[case::mirror_by_digest_only(ONLY_BY_DIGEST, "{old}[[registry.mirror]]\nlocation=\"n\"\n")]
+fn d30_registries_that_change_safely_need_no_drain(#[case] old: &str, #[case] new: &str) {
+    assert_eq!(asked_for(old, &new.replace("{old}", old)), Vec::<String>::new());
+}
+
+#[rstest]
+#[case::without_mirror(BY_DIGEST, "{old}[[registry]]\nlocation=\"b\"\n")]
+#[case::registry_removed(BY_DIGEST, "")]
+#[case::mirror_removed(BY_DIGEST, "[[registry]]\nlocation=\"a\"\n")]
+#[case::search_removed("unqualified-search-registries=[\"a\", \"b\"]\n", "unqualified-search-registries=[\"a\"]\n")]
+#[case::search_reordered(
+    "unqualified-search-registries=[\"a\", \"b\"]\n",
+    "unqualified-search-registries=[\"b\", \"a\"]\n"
+)]
+#[case::prefix(ONLY_BY_DIGEST, "{old}prefix=\"c\"\n")]
+#[case::blocked(ONLY_BY_DIGEST, "{old}blocked=true\n")]
+fn d31_registries_that_could_bring_other_images_need_a_drain(#[case] old: &str, #[case] new: &str) {
+    assert_eq!(asked_for(old, &new.replace("{old}", old)), ["drain-new", "uncordon-new"]);
 }
 
 #[test]
@@ -428,7 +487,6 @@ fn d39_whatever_becomes_of_a_managed_file_is_drift(
             node.host.put(path, text.as_bytes(), 0o4755);
             Aspect::Mode
         }
-        // D-51.
         _ => {
             node.host.put_of(path, text.as_bytes(), Attributes { mode, uid: 99, gid: 0 });
             Aspect::Owner
@@ -438,7 +496,7 @@ fn d39_whatever_becomes_of_a_managed_file_is_drift(
     let found = validate(&node.host, &target).unwrap();
     let found: Vec<_> = found.iter().filter(|finding| finding.subject == path).collect();
     assert_eq!((found.len(), found[0].aspect), (1, aspect), "{found:?}");
-    let report = node.agent.check(&node.order, &mut |_| {});
+    let report = node.agent.check(&node.order, &mut |_| true);
     assert_eq!(report.state, State::Degraded);
     assert_eq!(report.events[0].0, "ConfigDriftDetected");
     assert!(report.reason.starts_with("unexpected on-disk state validating against all: "), "{}", report.reason);
@@ -452,16 +510,27 @@ fn d39_whatever_becomes_of_a_managed_file_is_drift(
 }
 
 #[test]
+fn d51_an_owner_that_changed_is_drift_and_is_named() {
+    let mut node = Node::new(FakeHost::new("m"), &config("one", &files(vec![file("/etc/a", "a")])));
+    node.host.put_of("/etc/a", b"a", Attributes { mode: 0o644, uid: 0, gid: 7 });
+    let report = node.agent.check(&node.order, &mut |_| true);
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains("/etc/a") && report.reason.contains("0:7"), "{}", report.reason);
+    node.host.put("/etc/a", b"a", 0o644);
+    assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Done);
+}
+
+#[test]
 fn d40_touching_a_file_and_content_of_a_masked_unit_are_no_drift() {
     let masked = with(json!({"systemd": {"units": [{"name": "a.service", "mask": true, "contents": "[Service]\n"}]}}));
     let mut node = Node::new(FakeHost::new("m"), &config("old", &everything().spec.unwrap()));
     let text = node.host.text("/etc/file").unwrap();
     node.host.put("/etc/file", text.as_bytes(), 0o644);
-    assert_eq!(node.agent.check(&node.order, &mut |_| {}).state, State::Done);
+    assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Done);
     let report = node.obey(&config("masked", &spec(masked)));
     assert_eq!(report.state, State::Done, "{}", report.reason);
     assert!(node.host.is_link_to("/etc/systemd/system/a.service", "/dev/null").unwrap());
-    assert_eq!(node.agent.check(&node.order, &mut |_| {}).state, State::Done);
+    assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Done);
 }
 
 #[test]
@@ -471,7 +540,7 @@ fn drift_is_put_right_where_the_owner_wants_it() {
     node.agent = Agent::new(node.host.clone(), Settings { is_repairing: true });
     node.host.put(POLICY, b"theirs", 0o600);
     node.host.reload("crio.service").unwrap();
-    let report = node.agent.check(&node.order, &mut |_| {});
+    let report = node.agent.check(&node.order, &mut |_| true);
     assert_eq!(report.state, State::Done, "{}", report.reason);
     assert_eq!(report.events[0].0, "ConfigDriftRepaired");
     assert_eq!(node.host.text(POLICY).unwrap(), "ours");
@@ -574,9 +643,9 @@ fn a_revert_while_the_drain_is_under_way_ends_it() {
     let (old, new) = (config("old", &files(vec![])), config("new", &files(vec![file("/etc/random", "")])));
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.order.desired = Some(new);
-    assert_eq!(node.agent.sync(&node.order, &mut |_| {}).ask.as_deref(), Some("drain-new"));
+    assert_eq!(node.agent.sync(&node.order, &mut |_| true).ask.as_deref(), Some("drain-new"));
     node.order.desired_drain = Some("drain-new".to_owned());
-    let report = node.agent.sync(&node.order, &mut |_| {});
+    let report = node.agent.sync(&node.order, &mut |_| true);
     assert_eq!((report.ask, report.state), (None, State::Working));
     let report = node.obey(&old);
     assert_eq!(report.state, State::Done);
@@ -601,7 +670,7 @@ fn the_force_file_skips_the_checks_writes_everything_and_boots_once() {
     let all = everything();
     let mut node = Node::new(FakeHost::new("m"), &all);
     node.host.put("/etc/file", b"drifted", 0o600);
-    assert_eq!(node.agent.check(&node.order, &mut |_| {}).state, State::Degraded);
+    assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Degraded);
     node.host.put(places::FORCE, b"", 0o644);
     let report = node.settle();
     assert_eq!((report.state, node.boots), (State::Done, 1));
@@ -728,7 +797,10 @@ fn a_setting_that_is_not_in_force_afterwards_is_taken_back_and_then_booted_into(
     let mut said = Vec::new();
     node.order.desired =
         Some(config("odd", &files(vec![file("/etc/sysctl.d/90.conf", "vm.swappiness = 20\nvm.unknown = 1\n")])));
-    let report = node.agent.sync(&node.order, &mut |state| said.push(state));
+    let report = node.agent.sync(&node.order, &mut |state| {
+        said.push(state);
+        true
+    });
     assert_eq!(report.state, State::Degraded);
     assert!(report.reason.contains("vm/unknown"), "{}", report.reason);
     assert_eq!(node.host.text("/proc/sys/vm/swappiness").unwrap(), "10\n");
@@ -932,4 +1004,30 @@ fn d41_a_monitor_that_is_started_twice_listens_once_and_stops_when_it_is_told_to
     assert_eq!((node.host.watches(), monitor.is_running()), (0, false));
     node.host.put("/etc/file", b"y", 0o644);
     assert_eq!(heard.load(Ordering::SeqCst), 1);
+}
+
+/// What is not offered, with the reason at the head of this file.
+const LEFT_OUT: [u32; 1] = [47];
+
+#[test]
+fn every_row_is_a_test_or_left_out_with_a_reason() {
+    let sources = [
+        include_str!("rows.rs"),
+        include_str!("../src/kernel_arguments.rs"),
+        include_str!("../src/extensions.rs"),
+        include_str!("../../plan/tests/disruption.rs"),
+        include_str!("../../plan/tests/drain.rs"),
+        include_str!("../../plan/tests/node_status.rs"),
+    ];
+    // `fn d21_d22_d23_…` is the test of three rows.
+    let names = sources.iter().flat_map(|source| source.lines()).filter_map(|line| line.trim().strip_prefix("fn "));
+    let rows: std::collections::BTreeSet<u32> = names
+        .filter(|name| name.starts_with('d') || name.starts_with("row"))
+        .flat_map(|name| name.split('_'))
+        .filter_map(|word| word.strip_prefix('d')?.parse().ok())
+        .collect();
+    let wanted = (1..=52).filter(|row| !LEFT_OUT.contains(row));
+    let missing: Vec<u32> = wanted.filter(|row| !rows.contains(row)).collect();
+    assert!(missing.is_empty(), "rows without a test: {missing:?}");
+    assert!(LEFT_OUT.iter().all(|row| !rows.contains(row)), "a row that is left out has a test");
 }

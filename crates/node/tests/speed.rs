@@ -1,19 +1,14 @@
-//! What an update costs that changes many files.
+//! What an update costs that changes many files; how long it takes is measured by `cargo xtask bench daemon`.
 
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use std::fs::File;
-use std::io::Write as _;
-use std::time::{Duration, Instant};
-
 use seaworthy_api::vocabulary::machineconfiguration::State;
-use seaworthy_host::{FakeHost, FolderHost};
-use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Config, Settings};
+use seaworthy_host::FakeHost;
+use seaworthy_node::Config;
 use serde_json::Value;
-use support::{Node, config, file, files, order};
+use support::{Node, config, file, files};
 
 const QUIET: &str = "/etc/nmstate/openshift";
 
@@ -36,47 +31,4 @@ fn waits(count: usize) -> usize {
 #[test]
 fn five_hundred_files_wait_for_the_disk_as_often_as_one() {
     assert_eq!(waits(500), waits(1));
-}
-
-/// `cargo test --release -p seaworthy-node --test speed -- --ignored --nocapture`
-#[test]
-#[ignore = "it measures, and judges nothing"]
-fn time_of_five_hundred_files_beside_plain_calls() {
-    const COUNT: usize = 500;
-    let median = |mut all: Vec<Duration>| {
-        all.sort();
-        all[all.len() / 2]
-    };
-    let (mut plain, mut ours) = (Vec::new(), Vec::new());
-    // In the folder of the build: what stands below /tmp may be in memory only.
-    let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    for _ in 0..5 {
-        let root = tempfile::tempdir_in(place).unwrap();
-        let start = Instant::now();
-        for nth in 0..COUNT {
-            let mut file = File::create(root.path().join(nth.to_string())).unwrap();
-            file.write_all("new".repeat(400).as_bytes()).unwrap();
-            file.sync_all().unwrap();
-        }
-        plain.push(start.elapsed());
-
-        let root = tempfile::tempdir_in(place).unwrap();
-        let first = many("first", 0, "");
-        let mut agent = Agent::new(FolderHost::open(root.path()).unwrap(), Settings::default());
-        let mut order = order(&first, &first);
-        assert_eq!(agent.sync(&order, &mut |_| {}).state, State::Done);
-        order.desired = Some(many("new", COUNT, "new"));
-        let start = Instant::now();
-        loop {
-            let report = agent.sync(&order, &mut |_| {});
-            order.state = Some(report.state);
-            if report.again != Again::Now {
-                assert_eq!(report.state, State::Done, "{}", report.reason);
-                break;
-            }
-        }
-        ours.push(start.elapsed());
-    }
-    let (plain, ours) = (median(plain), median(ours));
-    println!("plain {plain:?}, ours {ours:?}, {:.2} times", ours.as_secs_f64() / plain.as_secs_f64());
 }

@@ -66,6 +66,12 @@ impl<'p> Up<'p> {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    fn refuses(&self, line: &str, why: &str) {
+        let output = self.shell(line).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{line}: {output:?}");
+    }
+
     /// Every node with its state, and whether it runs what it should.
     fn nodes(&self) -> Vec<String> {
         let it = r".metadata.annotations.machineconfiguration\.openshift\.io";
@@ -100,7 +106,7 @@ const SETTLED: [&str; 4] = ["m1 Done true", "w1 Done true", "w2 Done true", "w3 
 #[test]
 fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let program = Program::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/50-worker-motd.yaml");
@@ -108,6 +114,9 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     assert_eq!(up.said("simulated machines"), "1 master, 3 workers");
     assert_eq!(up.said("kubeconfig"), program.path("data/admin.kubeconfig").display().to_string());
     up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
+    // Only the endpoint tells a machine which configuration it booted with first.
+    let pivot = r"jsonpath='{.metadata.annotations.machineconfiguration\.openshift\.io/firstPivotConfig}'";
+    assert!(up.must(&format!("kubectl get node w1 -o {pivot}")).starts_with("rendered-worker-"));
     up.must(&format!("kubectl apply -f {}", example.display()));
     up.must("kubectl wait mcp/worker --for=condition=Updating --timeout=120s");
     up.must("seaworthy rollout status worker --watch");
@@ -116,6 +125,13 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     let config =
         "kubectl get node w1 -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/currentConfig}'";
     let before = up.must(config);
+
+    // A node does what it has to, and no more.
+    let as_node = "kubectl --as system:node:w1 --as-group system:nodes";
+    up.must(&format!("{as_node} annotate node w1 tried=yes"));
+    up.refuses(&format!("{as_node} annotate node w2 tried=yes"), "system:node:w1 may write no Node but its own");
+    up.refuses(&format!("{as_node} get secrets -A"), "Forbidden");
+    up.refuses(&format!("{as_node} delete node w1"), "Forbidden");
 
     // Others come too late, and are told by whom.
     let number = up.process.id();
@@ -126,9 +142,14 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
     let address = up.said("API server").trim_start_matches("https://").to_owned();
     let late = program.run(["up", "--data", "other", "--listen", &address]).expect(2);
     late.says(&[&address, &format!("it is in use by process {number} (seaworthy)"), "--listen"]);
+    assert!(!program.path("other").exists(), "a folder is made for something that cannot run");
 
     // New machines find their configuration, with the token that the folder has.
     let endpoint = up.said("Ignition endpoint").trim_start_matches("https://").to_owned();
+    let free = ["--listen", "127.0.0.1:0"];
+    let late = program.run(["up", "--data", "other", "--ignition-listen", &endpoint].into_iter().chain(free)).expect(2);
+    late.says(&[&endpoint, &format!("it is in use by process {number} (seaworthy)"), "--ignition-listen"]);
+    assert!(!program.path("other").exists());
     let stub = up.must(&format!(
         "seaworthy ignition stub --pool worker --server {endpoint} --ca data/pki/ca.crt --token-file data/bootstrap-token/token"
     ));
@@ -152,7 +173,7 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
 #[test]
 fn cluster_without_machines_is_a_cluster() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let program = Program::new();
     let up = Up::start(&program, &["--nodes", "0"]);
@@ -190,7 +211,7 @@ fn the_story_comes_out_as_told_and_leaves_nothing_behind() {
 #[test]
 fn the_tour_of_up_in_the_readme_works_as_printed() {
     if !has_kubectl() {
-        return eprintln!("SKIPPED kubectl: not found");
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = Page::fenced(&root.join("README.md"), "```console up");

@@ -64,8 +64,12 @@ impl Listening {
         certificates: Arc<Certificates>,
         address: SocketAddr,
     ) -> Result<Listening, BindError> {
-        let door = Door::open(address).await?;
-        Ok(Listening { door, endpoint, certificates, patience: Patience::default(), limits: LIMITS })
+        Ok(Listening::through(endpoint, certificates, Door::open(address).await?))
+    }
+
+    /// Listens where somebody has taken the address already.
+    pub fn through(endpoint: Arc<Endpoint>, certificates: Arc<Certificates>, door: Door) -> Listening {
+        Listening { door, endpoint, certificates, patience: Patience::default(), limits: LIMITS }
     }
 
     /// Waits this long for clients.

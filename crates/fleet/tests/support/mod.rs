@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each suite uses its part")]
 
+mod endpoint;
+
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -19,12 +21,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+pub use endpoint::{Harbour, TOKEN};
+
 /// How long anything may take before a test gives up. Nothing waits for it to pass.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 pub struct World {
     pub fleet: Fleet,
     pub client: Client,
+    /// Where new machines are given their configuration.
+    pub harbour: Option<Harbour>,
     plane: JoinHandle<()>,
 }
 
@@ -45,24 +51,37 @@ pub fn pace() -> Pace {
 }
 
 impl World {
+    /// A world without an endpoint, for time that the test has stopped: it would not wait for a socket.
+    pub async fn without_sockets(client: Client, pace: Pace) -> World {
+        World::new(client, pace, false).await
+    }
+
     pub async fn start(client: Client, pace: Pace) -> World {
+        World::new(client, pace, true).await
+    }
+
+    async fn new(client: Client, pace: Pace, has_endpoint: bool) -> World {
         install::install(&client, NAMESPACE).await.unwrap();
         let context = Context::new(client.clone());
         let plane = tokio::spawn(async move { plane::run(context, Options::default()).await.unwrap() });
-        let fleet = Fleet::start(client.clone(), Setup { pace, ..Setup::new(client.clone()) });
-        let world = World { fleet, client, plane };
         let object: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
-        world.api().create(&PostParams::default(), &object).await.unwrap();
-        world
+        Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        let harbour = if has_endpoint { Some(Harbour::open(&client).await) } else { None };
+        let stubs = harbour.as_ref().map(|harbour| harbour.stubs(TOKEN));
+        let fleet = Fleet::start(client.clone(), Setup { pace, stubs, ..Setup::new(client.clone()) });
+        World { fleet, client, harbour, plane }
     }
 
     pub async fn with_workers(client: Client, pace: Pace, workers: usize) -> World {
-        let world = World::start(client, pace).await;
+        World::start(client, pace).await.and_workers(workers).await
+    }
+
+    pub async fn and_workers(self, workers: usize) -> World {
         for nth in 1..=workers {
-            world.fleet.add(&format!("w{nth}"), "worker").await.unwrap();
+            self.fleet.add(&format!("w{nth}"), "worker").await.unwrap();
         }
-        world.settled(workers).await;
-        world
+        self.settled(workers).await;
+        self
     }
 
     pub fn api<K: Resource<DynamicType = ()>>(&self) -> Api<K> {

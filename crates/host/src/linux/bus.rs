@@ -104,11 +104,17 @@ pub(super) struct Bus {
     /// Another bus than the system's.
     address: Option<String>,
     connection: Mutex<Option<Connection>>,
+    /// How long a service may take to restart or to reload.
+    limit: Duration,
 }
 
 impl Bus {
     pub(super) fn new(address: Option<&str>) -> Self {
-        Bus { address: address.map(str::to_owned), connection: Mutex::new(None) }
+        Bus { address: address.map(str::to_owned), connection: Mutex::new(None), limit: LIMIT }
+    }
+
+    pub(super) fn with_limit(self, limit: Duration) -> Self {
+        Bus { limit, ..self }
     }
 
     pub(super) fn unit_state(&self, unit: &str) -> Result<UnitState, BusError> {
@@ -143,7 +149,7 @@ impl Bus {
     /// Has a service restarted or reloaded, and waits for the end.
     pub(super) fn job(&self, job: Job, unit: &str) -> Result<(), BusError> {
         let what = format!("{} {unit}", job.verb());
-        let result = self.ask(&what, LIMIT, async |connection| {
+        let result = self.ask(&what, self.limit, async |connection| {
             let manager = ManagerProxy::new(connection).await?;
             // Systemd counts it once for each connection, and refuses what it has granted already.
             match manager.subscribe().await {

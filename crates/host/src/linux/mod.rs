@@ -11,6 +11,7 @@ mod users;
 mod watch;
 
 use std::path::Path;
+use std::time::Duration;
 
 pub use folder::FolderHost;
 pub use programs::{Machine, Programs};
@@ -43,6 +44,11 @@ impl LinuxHost {
     pub fn with_bus(root: &Path, programs: Box<dyn Programs>, address: &str) -> Result<Self, HostError> {
         let host = Self::with_programs(root, programs)?;
         Ok(LinuxHost { bus: Some(Bus::new(Some(address))), ..host })
+    }
+
+    /// The same, with another limit for services that restart or reload over the bus.
+    pub fn with_limit(self, limit: Duration) -> Self {
+        LinuxHost { bus: self.bus.map(|bus| bus.with_limit(limit)), ..self }
     }
 
     /// Runs a program that must end well.

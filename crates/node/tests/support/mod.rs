@@ -106,7 +106,10 @@ impl Node {
     /// One attempt, with what it reports written to the cluster.
     pub fn step(&mut self) -> Report {
         let mut said = Vec::new();
-        let report = self.agent.sync(&self.order, &mut |state| said.push(state));
+        let report = self.agent.sync(&self.order, &mut |state| {
+            said.push(state);
+            true
+        });
         self.said.extend(said);
         self.note(&report);
         report

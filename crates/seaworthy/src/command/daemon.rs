@@ -39,7 +39,12 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
     }
     // Never an administrator's: a node that is taken over is worth no more than itself.
     let credentials = options.kubeconfig.clone().unwrap_or_else(|| options.root.join(CREDENTIALS));
-    let runtime = super::outlook::runtime()?;
+    // One thread beside the one that touches the machine: it waits nearly always, and a thread for each core would be memory that
+    // the node is not there for.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
     let result = runtime.block_on(async {
         let mut known = cluster::written(&credentials);
         let client = cluster::connect(Some(&credentials), None).await.map_err(Failure::unreadable)?;

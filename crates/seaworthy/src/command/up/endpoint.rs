@@ -8,16 +8,17 @@ use seaworthy_apiserver::{Pki, Server};
 use seaworthy_controllers::cluster::Client;
 use seaworthy_controllers::objects;
 use seaworthy_controllers::plane::NAMESPACE;
-use seaworthy_listen::tls;
+use seaworthy_fleet::Stubs;
+use seaworthy_listen::{Door, tls};
 use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{Cluster, Settings};
 use seaworthy_serve::rate::Rates;
-use seaworthy_serve::{Access, Certificates, Listening, Shelf};
+use seaworthy_serve::stub::{self, Stub};
+use seaworthy_serve::{Access, Certificates, Listening, Shelf, Token};
 use serde_json::json;
 
 use super::super::apiserver::write_private;
-use super::running::taken;
 use crate::failure::Failure;
 
 /// The folder with the token and the authority, in the data folder.
@@ -28,19 +29,20 @@ pub struct Endpoint {
     listening: Listening,
     cluster: Arc<Cluster>,
     shelf: Arc<Shelf>,
-    secret: serde_json::Value,
+    authority: String,
+    token: String,
 }
 
 impl Endpoint {
-    /// Takes the address, and prepares what machines show and are shown.
-    pub async fn prepare(
+    /// Prepares what machines show and are shown at a door that is open.
+    pub fn prepare(
         server: &Server,
         pki: &Pki,
         data: &Path,
-        address: SocketAddr,
+        door: Door,
         apiserver: SocketAddr,
     ) -> Result<Endpoint, Failure> {
-        let now = server.world().now();
+        let (now, address) = (server.world().now(), door.address());
         let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         if !address.ip().is_unspecified() && !addresses.contains(&address.ip()) {
             addresses.push(address.ip());
@@ -72,9 +74,23 @@ impl Endpoint {
             rates: Rates::default(),
             metrics: Arc::default(),
         };
-        let listening = Listening::bind(Arc::new(endpoint), certificates, address).await;
-        let listening = listening.map_err(|error| taken(&error, "--ignition-listen"))?;
-        Ok(Endpoint { listening, cluster, shelf, secret: secret(&token) })
+        let listening = Listening::through(Arc::new(endpoint), certificates, door);
+        Ok(Endpoint { listening, cluster, shelf, authority: pki.authority().to_owned(), token })
+    }
+
+    /// What new machines are given to find their configuration.
+    pub fn stubs(&self) -> Stubs {
+        let (mut address, authority) = (self.address(), self.authority.clone());
+        if address.ip().is_unspecified() {
+            address.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        let (server, token) = (address.to_string(), Token::new(&self.token));
+        Arc::new(move |pool: &str| {
+            let (authority, token) = (Some(authority.as_bytes()), token.as_ref());
+            let stub = Stub { server: &server, pool, authority, token, version: stub::VERSION };
+            // A pool without a proper name has no machines; one that asks all the same is told that its stub leads nowhere.
+            stub.config().unwrap_or_default()
+        })
     }
 
     /// Where it listens.
@@ -84,7 +100,7 @@ impl Endpoint {
 
     /// Serves until `stop` is done.
     pub async fn serve(self, client: Client, stop: impl Future<Output = ()>) {
-        if let Err(error) = objects::create(&client, &self.secret).await {
+        if let Err(error) = objects::create(&client, &secret(&self.token)).await {
             tracing::warn!("new machines cannot show their token: {error}");
         }
         tokio::select! {

@@ -3,14 +3,21 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
+use seaworthy_controllers::plane::NAMESPACE;
+use seaworthy_deploy::policy::own_node;
+use seaworthy_deploy::{Component, rights};
 use serde_json::{Value, json};
 
-/// The role of a simulated node's kubelet and daemon.
-const ROLE: &str = "seaworthy-simulated-node";
+/// The role of a simulated node's kubelet.
+const KUBELET: &str = "seaworthy-simulated-kubelet";
 
 /// All of it; what is there already stays as it is.
-pub fn all(authority: &str) -> [Value; 3] {
-    [controller_config(authority), role(), binding()]
+pub fn all(authority: &str) -> Vec<Value> {
+    let mut all = vec![controller_config(authority), kubelet(), binding()];
+    // Daemons have here what they have in every cluster, and no node writes another's.
+    all.extend(rights::of(Component::Daemon, NAMESPACE));
+    all.extend(own_node::objects());
+    all
 }
 
 /// The platform that the base is made for: none in particular.
@@ -37,22 +44,14 @@ fn controller_config(authority: &str) -> Value {
     })
 }
 
-/// What a kubelet and a node daemon need, and no more.
-fn role() -> Value {
-    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+/// What a kubelet needs beside what its node's daemon may do: it makes its Node and says how it stands.
+fn kubelet() -> Value {
+    let rule = |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
-        "metadata": {"name": ROLE},
-        "rules": [
-            rule("", &["nodes"], &["create", "get", "list", "patch", "watch"]),
-            rule("", &["nodes/status"], &["patch"]),
-            rule("", &["events"], &["create", "patch"]),
-            rule("events.k8s.io", &["events"], &["create", "patch"]),
-            rule("machineconfiguration.openshift.io", &["machineconfigs"], &["get"]),
-            rule("machineconfiguration.openshift.io", &["controllerconfigs"], &["get", "list", "watch"]),
-            rule("operator.openshift.io", &["machineconfigurations"], &["get"]),
-        ],
+        "metadata": {"name": KUBELET},
+        "rules": [rule("nodes", &["create"]), rule("nodes/status", &["patch"])],
     })
 }
 
@@ -60,8 +59,8 @@ fn binding() -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
-        "metadata": {"name": ROLE},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ROLE},
+        "metadata": {"name": KUBELET},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": KUBELET},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}],
     })
 }

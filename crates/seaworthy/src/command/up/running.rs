@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seaworthy_apiserver::{
-    Folder, Housekeeping, Identity, ListenError, Listening, Machine, Pki, Place, Server, Settings, StaticTokens,
-    World as _,
+    Folder, Housekeeping, Identity, Listening, Machine, Pki, Place, Server, Settings, StaticTokens, World as _,
 };
 use seaworthy_controllers::cluster::Client;
 use seaworthy_controllers::plane::Options;
 use seaworthy_controllers::{context, objects, process};
 use seaworthy_fleet::{Fleet, Pace, Setup};
-use seaworthy_listen::BindError;
+use seaworthy_listen::{BindError, Door};
 use seaworthy_node::Rhythm;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -34,7 +33,7 @@ const FAREWELL: Duration = Duration::from_millis(800);
 pub struct Places {
     data: PathBuf,
     listen: SocketAddr,
-    pub(super) ignition: SocketAddr,
+    ignition: SocketAddr,
 }
 
 impl Places {
@@ -73,18 +72,22 @@ impl Running {
     pub async fn start(places: &Places, is_fast: bool) -> Result<Running, Failure> {
         let world = Arc::new(Machine);
         let now = world.now();
-        // Before anything is written there: the folder may be somebody else's.
-        let folder = Folder::open(&places.data).map_err(Failure::unreadable)?;
+        // A folder that is there may be somebody else's. One that is not there is made when nothing can be in the way any more.
+        let open = || Folder::open(&places.data).map_err(Failure::unreadable);
+        let known = if places.data.exists() { Some(open()?) } else { None };
+        let door = Door::open(places.listen).await.map_err(|error| taken(&error, "--listen"))?;
+        let ignition = Door::open(places.ignition).await.map_err(|error| taken(&error, "--ignition-listen"))?;
+        let folder = match known {
+            Some(folder) => folder,
+            None => open()?,
+        };
         super::log(&places.data.join(LOG))?;
         let pki = Pki::load(&places.data.join("pki"), now).map_err(Failure::unreadable)?;
         let keys = Arc::clone(&pki.keys);
         let settings = Settings { place: Place::Folder(folder), world, tokens: StaticTokens::default(), keys };
         let server = Server::open(settings).map_err(Failure::unreadable)?;
         server.prepare().await.map_err(Failure::unreadable)?;
-        let listening = Listening::bind(server.clone(), &pki, places.listen).await.map_err(|error| match error {
-            ListenError::Bind(error) => taken(&error, "--listen"),
-            error => Failure::unreadable(error),
-        })?;
+        let listening = Listening::through(server.clone(), &pki, door).map_err(Failure::unreadable)?;
         let address = listening.address();
         let file = places.data.join("admin.kubeconfig");
         write_kubeconfig(&file, &kubeconfig(&pki, address, now)?)?;
@@ -99,13 +102,14 @@ impl Running {
         for object in super::objects::all(pki.authority()) {
             objects::create(&client, &object).await.map_err(Failure::wrong)?;
         }
-        let endpoint = endpoint::Endpoint::prepare(&server, &pki, &places.data, places.ignition, address).await?;
-        let ignition = endpoint.address();
+        let endpoint = endpoint::Endpoint::prepare(&server, &pki, &places.data, ignition, address)?;
+        let (ignition, stubs) = (endpoint.address(), endpoint.stubs());
         tasks.spawn(endpoint.serve(inside(&server, "seaworthy-server", MASTERS), ended(&stop)));
         let nodes = server.clone();
         let client_of = move |name: &str| inside(&nodes, &format!("system:node:{name}"), "system:nodes");
         let pace = if is_fast { hurried() } else { Pace::default() };
-        let setup = Setup { pace, client_of: Arc::new(client_of), ..Setup::new(client.clone()) };
+        let client_of = Arc::new(client_of);
+        let setup = Setup { pace, client_of, stubs: Some(stubs), ..Setup::new(client.clone()) };
         let fleet = Fleet::start(client.clone(), setup);
         let failures = tokio::sync::Mutex::new(failures);
         Ok(Running { address, ignition, kubeconfig: file, client, fleet, server, housekeeping, stop, failures, tasks })
@@ -176,7 +180,7 @@ fn hurried() -> Pace {
 }
 
 /// What is said when an address cannot be had.
-pub(super) fn taken(error: &BindError, option: &str) -> Failure {
+fn taken(error: &BindError, option: &str) -> Failure {
     let BindError { address, cause } = error;
     let who = match cause.kind() {
         std::io::ErrorKind::AddrInUse => match holder::of(address.port()) {

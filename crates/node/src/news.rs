@@ -1,0 +1,65 @@
+//! What a daemon hears of without asking: new orders, and what the ControllerConfig wants kept right.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use seaworthy_api::machineconfiguration::ControllerConfig;
+use seaworthy_api::vocabulary::Annotation;
+use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, node as annotation};
+use tokio::sync::Notify;
+
+use crate::certificates;
+
+/// Files with their permissions, as the ControllerConfig wants them.
+pub(crate) type Kept = Arc<Mutex<Arc<BTreeMap<String, (Vec<u8>, u32)>>>>;
+
+/// Tells of every order that is new.
+pub(crate) async fn watch(nodes: Api<Node>, config: watcher::Config, changed: Arc<Notify>) {
+    let mut changes = pin!(watcher(nodes, config).default_backoff().applied_objects());
+    let mut last: Option<BTreeMap<String, String>> = None;
+    while let Some(change) = changes.next().await {
+        // A watch that breaks off begins anew by itself.
+        let Ok(node) = change else { continue };
+        // The kubelet writes its node all the time; only orders are of interest.
+        let order = order_of(&node);
+        if last.as_ref() != Some(&order) {
+            last = Some(order);
+            changed.notify_one();
+        }
+    }
+}
+
+/// Keeps what the ControllerConfig wants at hand. A cluster without one wants nothing.
+pub(crate) async fn follow(configs: Api<ControllerConfig>, kept: Kept, changed: Arc<Notify>) {
+    let config = watcher::Config::default().fields(&format!("metadata.name={CONTROLLER_CONFIG}"));
+    let mut changes = pin!(watcher(configs, config).default_backoff().applied_objects());
+    while let Some(change) = changes.next().await {
+        let Ok(config) = change else { continue };
+        let wanted = Arc::new(certificates::wanted(&config.spec));
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its status changes more often than anything that is of interest.
+        if *kept != wanted {
+            *kept = wanted;
+            changed.notify_one();
+        }
+    }
+}
+
+/// The annotations that others write.
+fn order_of(node: &Node) -> BTreeMap<String, String> {
+    let ours = [
+        annotation::DESIRED_CONFIG,
+        annotation::DESIRED_IMAGE,
+        annotation::LAST_APPLIED_DRAIN,
+        annotation::DESIRED_DRAIN,
+        annotation::CONTROL_PLANE_TOPOLOGY,
+        annotation::CURRENT_CONFIG,
+    ];
+    let text = |key: &Annotation| Some((key.as_str().to_owned(), key.of(&node.metadata)?.to_owned()));
+    ours.iter().filter_map(text).collect()
+}

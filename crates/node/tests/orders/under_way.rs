@@ -1,0 +1,263 @@
+//! What becomes of an order that changes, disappears or cannot be asked about while it is being followed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::Method;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client};
+use rstest::rstest;
+use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_api::vocabulary::Annotation;
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_controllers::install;
+use seaworthy_controllers::plane::NAMESPACE;
+use seaworthy_host::FakeHost;
+use seaworthy_node::order::Again;
+use seaworthy_node::{Daemon, Rhythm, Settings};
+use seaworthy_testkit::{Cluster, Embedded};
+use serde_json::{Value, json};
+
+use crate::between::Between;
+use crate::fleet::{PATIENCE, file, machine};
+
+/// A file that needs neither a drain nor a boot, and one that needs both.
+const QUIET: &str = "/etc/nmstate/openshift/a";
+const LOUD: &str = "/etc/random";
+
+/// One node that runs `old`, in a cluster that has `old` and `new`, and in which only the test gives orders.
+struct Berth {
+    client: Client,
+    host: FakeHost,
+}
+
+impl Berth {
+    async fn new(client: Client, path: &str) -> Berth {
+        install::install(&client, NAMESPACE).await.unwrap();
+        let node: Node = serde_json::from_value(seaworthy_testkit::node("w0", "worker", Some("old"))).unwrap();
+        Api::all(client.clone()).create(&PostParams::default(), &node).await.unwrap();
+        let old = config("old", json!({"config": {"ignition": {"version": "3.5.0"}}}));
+        let berth = Berth { client, host: machine("w0", &old) };
+        berth.configs().create(&PostParams::default(), &old).await.unwrap();
+        berth.configs().create(&PostParams::default(), &config("new", file(path, "x"))).await.unwrap();
+        let report = berth.daemon(berth.client.clone()).attempt(false).await.unwrap();
+        assert_eq!(report.reason, "");
+        berth
+    }
+
+    fn configs(&self) -> Api<MachineConfig> {
+        Api::all(self.client.clone())
+    }
+
+    fn daemon(&self, client: Client) -> Daemon<FakeHost> {
+        Daemon::new(client, "w0", self.host.clone(), Settings::default(), Rhythm::default())
+    }
+
+    async fn order(&self, config: &str) {
+        order(&self.client, config).await;
+    }
+
+    async fn said(&self, key: Annotation) -> String {
+        let node: Node = Api::all(self.client.clone()).get("w0").await.unwrap();
+        key.of(&node.metadata).unwrap_or_default().to_owned()
+    }
+
+    async fn until(&self, key: Annotation, value: &str) {
+        let is_so = |node: Option<&Node>| node.is_some_and(|node| key.of(&node.metadata) == Some(value));
+        let waited = await_condition(Api::<Node>::all(self.client.clone()), "w0", is_so);
+        if tokio::time::timeout(PATIENCE, waited).await.is_err() {
+            panic!("{} is {:?}, and not {value:?}", key.as_str(), self.said(key).await);
+        }
+    }
+}
+
+async fn order(client: &Client, config: &str) {
+    let patch = json!({"metadata": {"annotations": {annotation::DESIRED_CONFIG.as_str(): config}}});
+    let nodes: Api<Node> = Api::all(client.clone());
+    nodes.patch("w0", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+}
+
+fn config(name: &str, spec: Value) -> MachineConfig {
+    let object = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": name},
+        "spec": spec,
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+#[rstest]
+#[case::without_a_drain(QUIET)]
+#[case::with_a_drain(LOUD)]
+#[tokio::test(flavor = "multi_thread")]
+async fn order_that_is_taken_back_before_it_is_begun_is_not_carried_out(#[case] path: &str) {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), path).await;
+    berth.order("new").await;
+    // Taken back as soon as the daemon has read it: what it asks for next is what is in the configuration.
+    let (client, is_taken_back) = (berth.client.clone(), Arc::new(AtomicBool::new(false)));
+    let hands = Between::client(&berth.client, move |request| {
+        let is_it = request.uri().path().ends_with("/machineconfigs/new");
+        let (client, is_first) = (client.clone(), is_it && !is_taken_back.swap(true, Ordering::SeqCst));
+        Box::pin(async move {
+            if is_first {
+                order(&client, "old").await;
+            }
+            true
+        })
+    });
+    let mut daemon = berth.daemon(hands);
+    let report = daemon.attempt(false).await.unwrap();
+    assert_eq!(report.again, Again::Now, "{report:?}");
+    assert_eq!(berth.said(annotation::STATE).await, "Done");
+    assert_eq!(berth.said(annotation::DESIRED_DRAIN).await, "");
+    let report = daemon.attempt(false).await.unwrap();
+    assert_eq!((report.again, report.reason.as_str()), (Again::OnChange, ""));
+    assert_eq!(berth.said(annotation::STATE).await, "Done");
+    assert_eq!(berth.host.text(path), None);
+
+    // Given again, it is carried out, and said before that.
+    berth.order("new").await;
+    daemon.attempt(false).await.unwrap();
+    assert_eq!(berth.said(annotation::STATE).await, "Working");
+    assert_eq!(berth.said(annotation::DESIRED_DRAIN).await, if path == LOUD { "drain-new" } else { "" });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_of_others_do_not_keep_an_order_from_being_begun() {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), QUIET).await;
+    berth.order("new").await;
+    // A kubelet that writes between each reading and the writing that follows it, five times.
+    let (client, written) = (berth.client.clone(), Arc::new(AtomicUsize::new(0)));
+    let hands = Between::client(&berth.client, move |request| {
+        let is_write = request.method() == Method::PATCH;
+        let (client, nth) =
+            (client.clone(), if is_write { written.fetch_add(1, Ordering::SeqCst) } else { usize::MAX });
+        Box::pin(async move {
+            if nth < 5 {
+                let patch = json!({"metadata": {"labels": {"beat": nth.to_string()}}});
+                let nodes: Api<Node> = Api::all(client);
+                nodes.patch("w0", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+            }
+            true
+        })
+    });
+    let mut daemon = berth.daemon(hands);
+    let running = tokio::spawn(async move { daemon.run().await });
+    berth.until(annotation::CURRENT_CONFIG, "new").await;
+    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn order_is_not_begun_as_long_as_nobody_can_be_told() {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), QUIET).await;
+    berth.order("new").await;
+    let is_away = Arc::new(AtomicBool::new(true));
+    let away = Arc::clone(&is_away);
+    let hands = Between::client(&berth.client, move |request| {
+        let arrives = request.method() == Method::GET || !away.load(Ordering::SeqCst);
+        Box::pin(std::future::ready(arrives))
+    });
+    let mut daemon = berth.daemon(hands);
+    let error = daemon.attempt(false).await.unwrap_err().to_string();
+    assert!(error.starts_with("write the node's annotations: "), "{error}");
+    assert_eq!(berth.host.text(QUIET), None);
+    is_away.store(false, Ordering::SeqCst);
+    daemon.attempt(false).await.unwrap();
+    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+}
+
+/// Time is the test's: an hour passes in no time.
+#[tokio::test(start_paused = true)]
+async fn hour_without_the_api_changes_nothing_and_ends_by_itself() {
+    let cluster = Embedded::start().await;
+    let berth = Berth::new(cluster.client(), QUIET).await;
+    let (is_away, refused) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (away, count) = (Arc::clone(&is_away), Arc::clone(&refused));
+    let hands = Between::client(&berth.client, move |request| {
+        let is_refused = away.load(Ordering::SeqCst);
+        let is_attempt = request.uri().path().ends_with("/nodes/w0");
+        count.fetch_add(usize::from(is_refused && is_attempt), Ordering::SeqCst);
+        Box::pin(std::future::ready(!is_refused))
+    });
+    let mut daemon = berth.daemon(hands);
+    let running = tokio::spawn(async move { daemon.run().await });
+    berth.order("new").await;
+    berth.until(annotation::CURRENT_CONFIG, "new").await;
+
+    is_away.store(true, Ordering::SeqCst);
+    berth.order("old").await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+    assert_eq!(berth.said(annotation::CURRENT_CONFIG).await, "new");
+    // It has tried all the time, once a minute in the end.
+    let tried = refused.load(Ordering::SeqCst);
+    assert!((55..75).contains(&tried), "{tried} times");
+
+    let back = tokio::time::Instant::now();
+    is_away.store(false, Ordering::SeqCst);
+    berth.until(annotation::CURRENT_CONFIG, "old").await;
+    assert!(back.elapsed() <= Rhythm::default().last_retry, "{:?}", back.elapsed());
+    assert_eq!(berth.host.text(QUIET), None);
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configuration_that_is_deleted_while_it_is_applied_is_applied() {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), QUIET).await;
+    berth.order("new").await;
+    // Deleted in the moment in which the daemon says that it begins.
+    let (client, is_deleted) = (berth.client.clone(), Arc::new(AtomicBool::new(false)));
+    let hands = Between::client(&berth.client, move |request| {
+        let is_first = request.method() == Method::PATCH && !is_deleted.swap(true, Ordering::SeqCst);
+        let configs: Api<MachineConfig> = Api::all(client.clone());
+        Box::pin(async move {
+            if is_first {
+                configs.delete("new", &DeleteParams::default()).await.unwrap();
+            }
+            true
+        })
+    });
+    let mut daemon = berth.daemon(hands);
+    daemon.attempt(false).await.unwrap();
+    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+    daemon.attempt(false).await.unwrap();
+    assert_eq!(berth.said(annotation::CURRENT_CONFIG).await, "new");
+    // One that starts now has only the disk to look at, which is enough.
+    let report = berth.daemon(berth.client.clone()).attempt(true).await.unwrap();
+    assert_eq!((report.again, report.reason.as_str()), (Again::OnChange, ""));
+    assert_eq!(berth.said(annotation::STATE).await, "Done");
+    berth.order("old").await;
+    let mut daemon = berth.daemon(berth.client.clone());
+    daemon.attempt(false).await.unwrap();
+    assert_eq!(berth.host.text(QUIET), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configuration_that_is_deleted_before_it_is_applied_is_named_and_waited_for() {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), QUIET).await;
+    let new = berth.configs().get("new").await.unwrap();
+    berth.configs().delete("new", &DeleteParams::default()).await.unwrap();
+    berth.order("new").await;
+    let rhythm =
+        Rhythm { first_retry: Duration::from_millis(20), last_retry: Duration::from_millis(100), ..Rhythm::default() };
+    let mut daemon = Daemon::new(berth.client.clone(), "w0", berth.host.clone(), Settings::default(), rhythm);
+    let running = tokio::spawn(async move { daemon.run().await });
+    berth.until(annotation::STATE, "Degraded").await;
+    assert!(berth.said(annotation::REASON).await.contains("MachineConfig new does not exist"));
+    assert_eq!(berth.host.text(QUIET), None);
+    berth.configs().create(&PostParams::default(), &config("new", json!(new.spec))).await.unwrap();
+    berth.until(annotation::CURRENT_CONFIG, "new").await;
+    assert_eq!(berth.said(annotation::REASON).await, "");
+    assert_eq!(berth.host.text(QUIET).as_deref(), Some("x"));
+    running.abort();
+}
