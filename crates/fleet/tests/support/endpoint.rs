@@ -64,7 +64,8 @@ impl Harbour {
         });
         let shelf = Arc::new(Shelf::default());
         let access = Access::Asked(Keys { tokens: Vec::new(), secrets: Some(cluster.secrets()) });
-        let endpoint = Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default() };
+        let endpoint =
+            Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default(), metrics: Default::default() };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listening = Listening::bind(Arc::new(endpoint), certificates, address).await.unwrap();
         let address = listening.address();
