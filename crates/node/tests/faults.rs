@@ -36,7 +36,7 @@ enum Service {
 struct Behaving(Arc<Mutex<Service>>);
 
 impl Programs for Behaving {
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, HostError> {
+    fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         let is_job = matches!(arguments.first(), Some(&("restart" | "reload")));
         let now = if is_job { *self.0.lock().unwrap() } else { Service::Well };
         let machine = Real::default().with_limit(Duration::from_millis(50));
