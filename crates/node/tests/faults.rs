@@ -39,18 +39,21 @@ impl Programs for Behaving {
     fn feed(&self, program: &str, arguments: &[&str], _: &[u8]) -> Result<Output, HostError> {
         let is_job = matches!(arguments.first(), Some(&("restart" | "reload")));
         let now = if is_job { *self.0.lock().unwrap() } else { Service::Well };
-        let machine = Real::default().with_limit(Duration::from_millis(50));
+        let machine = Real::default();
         match now {
             Service::Well if arguments.first() == Some(&"is-enabled") => machine.run("echo", &["disabled"]),
             Service::Well => machine.run("true", &[]),
             Service::Fails => machine.run("false", &[]),
             // It is the real end of a real process that is waited for; only its name is another.
-            Service::NeverEnds => machine.run("sleep", &["600"]).map_err(|error| match error {
-                HostError::Timeout { seconds, .. } => {
-                    HostError::Timeout { line: format!("{program} {}", arguments.join(" ")), seconds }
-                }
-                error => error,
-            }),
+            Service::NeverEnds => {
+                let machine = machine.with_limit(Duration::from_millis(50));
+                machine.run("sleep", &["600"]).map_err(|error| match error {
+                    HostError::Timeout { seconds, .. } => {
+                        HostError::Timeout { line: format!("{program} {}", arguments.join(" ")), seconds }
+                    }
+                    error => error,
+                })
+            }
         }
     }
 }
