@@ -240,6 +240,8 @@ fn apiserver_flags(etcd_port: u16, port: u16, certificates: &Path, tokens: &Path
         "--authorization-mode=RBAC".to_owned(),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        // As every cluster that people have: the daemon manages its machine, and network plugins do.
+        "--allow-privileged=true".to_owned(),
         // As clusters have it, and as ours does.
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
         format!("--service-account-key-file={}", key.display()),
