@@ -23,8 +23,10 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// Follows orders until it is told to stop.
 pub fn run(options: &Daemon) -> Result<u8, Failure> {
-    let host = open(&options.root)?;
     super::controllers::log(options.log_format);
+    // It is at rest nearly always, and a huge page has resident what nobody uses. Where the kernel does not know it, nothing is lost.
+    let _ = nix::sys::prctl::set_thp_disable(true);
+    let host = open(&options.root)?;
     let Some(name) = options.node_name.as_deref().filter(|_| !options.first_boot) else {
         return complete(&*host);
     };
