@@ -33,10 +33,12 @@ async fn node_takes_the_configuration_of_its_custom_pool_and_goes_back() {
     let worker = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     fleet.create::<MachineConfigPool>(custom("infra")).await;
     fleet.create::<MachineConfig>(file("50-infra", "infra", "/etc/infra", "a")).await;
-    let pool = fleet.pool_is("infra", |pool| target(pool).is_some() && counted(pool, 0)).await;
-    let sources = pool.spec.configuration.as_ref().unwrap().source.clone().unwrap();
-    let has = |name: &str| sources.iter().any(|source| source.name.as_deref() == Some(name));
-    assert!(has("00-worker"), "a custom pool adds to the worker's: {sources:?}");
+    let has = |pool: &MachineConfigPool, name: &str| {
+        let sources = pool.spec.configuration.as_ref().and_then(|configuration| configuration.source.clone());
+        sources.unwrap_or_default().iter().any(|source| source.name.as_deref() == Some(name))
+    };
+    let pool = fleet.pool_is("infra", |pool| has(pool, "50-infra") && counted(pool, 0)).await;
+    assert!(has(&pool, "00-worker"), "a custom pool adds to the worker's");
     let runs = |node: &Node, config: &str| {
         annotation::CURRENT_CONFIG.of(&node.metadata) == Some(config)
             && annotation::STATE.of(&node.metadata) == Some("Done")
@@ -58,7 +60,8 @@ async fn node_takes_the_configuration_of_its_custom_pool_and_goes_back() {
     let torn = fleet.until("w1", |found| waits(found, "SeveralPools")).await.unwrap();
     let message = &progress(Some(&torn), "Updated").unwrap().message;
     assert!(message.contains("edge") && message.contains("infra"), "{message}");
-    assert!(runs(&fleet.get::<Node>("w1").await, &infra));
+    let node = fleet.get::<Node>("w1").await;
+    assert!(runs(&node, &infra), "{infra}: {:#?}", node.metadata.annotations);
     fleet.patch::<Node>("w1", json!({"metadata": {"labels": {"node-role.kubernetes.io/edge": null}}})).await;
     fleet.until("w1", |found| waits(found, "Updated")).await;
 
