@@ -31,8 +31,7 @@ pub const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux", vari
 pub const SYSTEMCTL: Tool = Tool { program: "systemctl", package: "systemd", variable: "SEAWORTHY_SYSTEMCTL" };
 
 /// A bus for the tests of units.
-pub const DBUS_DAEMON: Tool =
-    Tool { program: "dbus-daemon", package: "dbus-daemon", variable: "SEAWORTHY_DBUS_DAEMON" };
+pub const DBUS_DAEMON: Tool = Tool { program: "dbus-daemon", package: "dbus", variable: "SEAWORTHY_DBUS_DAEMON" };
 
 /// Serves files, for comparison with our endpoint.
 pub const NGINX: Tool = Tool { program: "nginx", package: "nginx", variable: "SEAWORTHY_NGINX" };

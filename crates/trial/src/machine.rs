@@ -19,6 +19,8 @@ use crate::skip;
 const SCRIPT: &str = include_str!("machine.sh");
 /// Where Debian and its kin have it.
 const SYSTEMD: &str = "/lib/systemd/systemd";
+/// The bus as a unit, which comes in another package than its program.
+const BUS: &str = "/lib/systemd/system/dbus.socket";
 /// A machine that is not up by then will not be, nor off.
 const BOOT: Duration = Duration::from_secs(120);
 /// No machine lasts longer than this many seconds, even when the test that made it was killed.
@@ -45,6 +47,10 @@ impl Machine {
         if !Path::new(SYSTEMD).exists() {
             let missing = env::var("SEAWORTHY_SYSTEMCTL_MISSING");
             reason(missing.as_deref().unwrap_or("no systemd; install Debian's package systemd"));
+            return None;
+        }
+        if !Path::new(BUS).exists() {
+            reason("systemd has no bus to start; install Debian's package dbus");
             return None;
         }
         let made = made();
