@@ -23,6 +23,8 @@ const SYSTEMD: &str = "/lib/systemd/systemd";
 const BUS: &str = "/lib/systemd/system/dbus.socket";
 /// A machine that is not up by then will not be, nor off.
 const BOOT: Duration = Duration::from_secs(120);
+/// How often a machine that does not come up is switched on.
+const SWITCHES: u32 = 4;
 /// No machine lasts longer than this many seconds, even when the test that made it was killed.
 const LIFE: &str = "900";
 
@@ -91,12 +93,19 @@ impl Machine {
         // Both ends, so that it can be opened before anybody writes, and is not at its end when they are done.
         let pipe = File::options().read(true).write(true).open(&told);
         let Ok(pipe) = pipe else { panic!("{}: {pipe:?}", told.display()) };
-        let child = self.script(SYSTEMD).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let Ok(child) = child else { panic!("{child:?}") };
-        self.running = Some(child);
         let (up, is_up) = mpsc::channel();
         std::thread::spawn(move || up.send(BufReader::new(pipe).lines().next().is_some()));
-        assert!(is_up.recv_timeout(BOOT) == Ok(true), "the machine does not come up within {BOOT:?}");
+        // Of machines that boot beside each other one in some dozens hangs, why is not known: it is switched off and on again.
+        for _ in 0..SWITCHES {
+            let child = self.script(SYSTEMD).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+            let Ok(child) = child else { panic!("{child:?}") };
+            self.running = Some(child);
+            if is_up.recv_timeout(BOOT / SWITCHES) == Ok(true) {
+                return;
+            }
+            self.end();
+        }
+        panic!("the machine does not come up within {BOOT:?}");
     }
 
     /// Waits until it has switched itself off, which is also what a reboot begins with.
