@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 pub use kube::Client;
 use kube::api::ListParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Config, ResourceExt as _};
 use seaworthy_api::{machineconfiguration, operator};
 
@@ -35,16 +35,26 @@ pub async fn connect(file: Option<&Path>, context: Option<&str>) -> Result<Clien
         }
         None => match Kubeconfig::read() {
             Ok(read) => of(read, &options, "the kubeconfig").await?,
-            Err(error) => Config::incluster().map_err(|_| {
-                let why = said(&error);
-                Blocked(format!(
-                    "there is no kubeconfig to find a cluster with ({why}); give one with --kubeconfig FILE, or set KUBECONFIG"
-                ))
-            })?,
+            Err(error) => Config::incluster().map_err(|_| nothing_found(&error))?,
         },
     };
     config.connect_timeout = Some(PATIENCE);
     Client::try_from(config).map_err(|error| Blocked(format!("the kubeconfig cannot be used: {}", said(&error))))
+}
+
+/// Why no kubeconfig was found where it is looked for. A file that is there and no kubeconfig is another matter than none.
+fn nothing_found(error: &KubeconfigError) -> Blocked {
+    let why = said(error);
+    let place = match std::env::var("KUBECONFIG") {
+        Ok(files) if !files.is_empty() => format!("KUBECONFIG={files}"),
+        _ => "the kubeconfig in your home folder".to_owned(),
+    };
+    Blocked(match error {
+        KubeconfigError::ReadConfig(..) | KubeconfigError::FindPath => format!(
+            "there is no kubeconfig to find a cluster with ({why}); give one with --kubeconfig FILE, or set KUBECONFIG"
+        ),
+        _ => format!("{place} cannot be used: {why}; name another file with --kubeconfig FILE"),
+    })
 }
 
 /// When a kubeconfig and the files that it names were written last: whoever holds a client from it compares.

@@ -65,6 +65,16 @@ pub fn config(
     Ok(config)
 }
 
+/// How many certificates a PEM file has.
+///
+/// # Errors
+///
+/// If it is damaged.
+pub fn count_certificates(pem: &[u8]) -> Result<usize, String> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    found.map(|found| found.len()).map_err(|error| error.to_string())
+}
+
 fn certificates(pem: &str, what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match found {

@@ -13,6 +13,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotatio
 use seaworthy_api::{machineconfiguration, operator};
 use seaworthy_deploy::policy::protection::NAME;
 use seaworthy_ignition::path::{Path, Step};
+use seaworthy_ignition::spelling;
 use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, apply_defaults, names};
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ impl fmt::Display for Objection {
             Effect::PutBack => {
                 "the API takes it, as no policy is in force there, and the controllers put it back at once"
             }
-            Effect::Dropped => "the API drops it",
+            Effect::Dropped => "kubectl refuses it, and for others the API drops it",
         };
         write!(f, "{object}{place}: {message}; {what}")
     }
@@ -135,8 +136,11 @@ impl Admission {
         let mut objections: Vec<Objection> = dropped
             .iter()
             .map(|path| {
-                let message = "the kind has no such field; check its spelling and its place".to_owned();
-                objection(path, message, Effect::Dropped)
+                let hint = match nearest(&form.schema, path) {
+                    Some(near) => format!(" (did you mean {near:?}?)"),
+                    None => "; check its spelling and its place".to_owned(),
+                };
+                objection(path, format!("the kind has no such field{hint}"), Effect::Dropped)
             })
             .collect();
         apply_defaults(schema, object);
@@ -166,6 +170,14 @@ impl Admission {
         objections
     }
 
+    /// What the API would say of a deletion.
+    pub fn judge_deletion(&self, kind: &str, old: &Value) -> Option<Objection> {
+        let name = old.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let message = self.protection(&Value::Null, Some(old), name).filter(|_| kind == "MachineConfig")?;
+        let effect = if self.has_policy { Effect::Refused } else { Effect::PutBack };
+        Some(Objection { object: format!("{kind} {name}"), path: String::new(), message, effect })
+    }
+
     /// Why nobody but the controllers may write this MachineConfig, in the words of the policy that they install.
     fn protection(&self, object: &Value, old: Option<&Value>, name: &str) -> Option<String> {
         let subject = old.unwrap_or(object);
@@ -193,6 +205,18 @@ impl Admission {
         };
         Some(format!("it is kept by Seaworthy: {instead}"))
     }
+}
+
+/// The field beside an unknown one that was probably meant.
+fn nearest(schema: &Value, unknown: &str) -> Option<String> {
+    let path = Path::parse(unknown);
+    let (Step::Key(key), parents) = path.0.split_last()? else { return None };
+    let parent = parents.iter().try_fold(schema, |schema, step| match step {
+        Step::Key(key) => schema.get("properties")?.get(key.as_str()),
+        Step::Index(_) => schema.get("items"),
+    })?;
+    let known = parent.get("properties")?.as_object()?;
+    spelling::nearest(key, known.keys().map(String::as_str)).map(str::to_owned)
 }
 
 /// A longer value is not repeated in a message.
@@ -262,6 +286,7 @@ mod tests {
         let found = Admission::of_changes().judge(&mut pool, None);
         assert_eq!(found.len(), 1, "{found:#?}");
         assert_eq!((found[0].path.as_str(), found[0].effect), ("spec.maxUnavailabel", Effect::Dropped));
+        assert!(found[0].message.ends_with("(did you mean \"maxUnavailable\"?)"), "{found:#?}");
         assert!(pool["spec"].get("maxUnavailabel").is_none());
     }
 

@@ -21,6 +21,8 @@ pub enum Applied {
     Changed,
     /// It changes nothing.
     Same,
+    /// The object that it names is gone.
+    Deleted,
     /// Nothing here looks at objects of its kind.
     Ignored,
 }
@@ -35,6 +37,41 @@ pub struct Application {
 }
 
 impl World {
+    /// Deletes the object that a manifest names, in thought. What was made from it goes when the controllers decide.
+    ///
+    /// # Errors
+    ///
+    /// If the API would refuse it, or there is no such object; then nothing is changed.
+    pub fn delete(&mut self, manifest: &Value, admission: &Admission) -> Result<Applied, Vec<Objection>> {
+        let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
+        let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+        match (group, text("kind")) {
+            ("machineconfiguration.openshift.io", "MachineConfigPool") => {
+                remove(&mut self.pools, manifest, admission)
+            }
+            ("machineconfiguration.openshift.io", "MachineConfig") => {
+                remove(&mut self.machine_configs, manifest, admission)
+            }
+            ("machineconfiguration.openshift.io", "KubeletConfig") => {
+                remove(&mut self.kubelet_configs, manifest, admission)
+            }
+            ("machineconfiguration.openshift.io", "ContainerRuntimeConfig") => {
+                remove(&mut self.container_runtime_configs, manifest, admission)
+            }
+            ("machineconfiguration.openshift.io", "ControllerConfig") => {
+                remove(&mut self.controller_configs, manifest, admission)
+            }
+            ("machineconfiguration.openshift.io", "MachineConfigNode") => {
+                remove(&mut self.progress, manifest, admission)
+            }
+            ("operator.openshift.io", "MachineConfiguration") => remove(&mut self.policies, manifest, admission),
+            ("", "Node") => remove(&mut self.nodes, manifest, admission),
+            ("", "Pod") => remove(self.pods.get_or_insert_default(), manifest, admission),
+            ("policy", "PodDisruptionBudget") => remove(&mut self.budgets, manifest, admission),
+            _ => Ok(Applied::Ignored),
+        }
+    }
+
     /// Applies a manifest, in thought.
     ///
     /// # Errors
@@ -69,6 +106,39 @@ impl World {
     }
 }
 
+/// Takes away the object that a manifest names.
+fn remove<K>(
+    objects: &mut Vec<Arc<K>>,
+    manifest: &Value,
+    admission: &Admission,
+) -> Result<Applied, Vec<Objection>>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    let Some(at) = position(objects, manifest) else {
+        let name = manifest.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let object = format!("{} {name}", K::kind(&()));
+        let message = "the cluster has none of this name, so there is nothing to delete".to_owned();
+        return Err(vec![Objection { object, path: String::new(), message, effect: Effect::Refused }]);
+    };
+    let old = serde_json::to_value(&*objects[at]).unwrap_or_default();
+    if let Some(objection) = admission.judge_deletion(&K::kind(&()), &old) {
+        return Err(vec![objection]);
+    }
+    objects.remove(at);
+    Ok(Applied::Deleted)
+}
+
+/// Where the object is that a manifest names.
+fn position<K: Resource>(objects: &[Arc<K>], manifest: &Value) -> Option<usize> {
+    let name = manifest.pointer("/metadata/name").and_then(Value::as_str);
+    let namespace = manifest.pointer("/metadata/namespace").and_then(Value::as_str);
+    objects.iter().position(|object| {
+        object.meta().name.as_deref() == name
+            && (namespace.is_none() || object.meta().namespace.as_deref() == namespace)
+    })
+}
+
 /// What applying changes: labels and annotations are added, the rest of the manifest takes the place of what was there. What
 /// the API itself or a controller writes stays.
 fn merge<K>(
@@ -88,12 +158,7 @@ where
     if name.is_empty() {
         return Err(refusal("metadata.name", "Required value; give it one".to_owned()));
     }
-    let namespace = manifest.pointer("/metadata/namespace").and_then(Value::as_str);
-    let is_it = |object: &&Arc<K>| {
-        object.meta().name.as_deref() == Some(name)
-            && (namespace.is_none() || object.meta().namespace.as_deref() == namespace)
-    };
-    let old = objects.iter().position(|object| is_it(&object));
+    let old = position(objects, manifest);
     let before = old.map(|at| serde_json::to_value(&*objects[at]).unwrap_or_default());
     let mut new = manifest.clone();
     match &before {

@@ -18,11 +18,19 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, condition, file, has_reached, target};
 
 async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
+    foreseen_after(fleet, |world| {
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let applied = world.apply(manifest, &Admission::of_changes(), now).unwrap();
+        assert!(applied.outcome != Applied::Ignored && applied.dropped.is_empty(), "{applied:?}");
+    })
+    .await
+}
+
+async fn foreseen_after(fleet: &Fleet, change: impl FnOnce(&mut World)) -> Foresight {
     let now = k8s_openapi::jiff::Timestamp::now();
     let before = World::read(&fleet.client, true).await.unwrap();
     let mut after = before.clone();
-    let applied = after.apply(manifest, &Admission::of_changes(), now).unwrap();
-    assert!(applied.outcome != Applied::Ignored && applied.dropped.is_empty(), "{applied:?}");
+    change(&mut after);
     let remote =
         Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
     let build = seaworthy_controllers::Context::new(fleet.client.clone()).build.to_string();
@@ -77,8 +85,35 @@ async fn settings_are_foreseen_as_they_are_made() {
     assert!(worker.failure.is_none() && foresight.problems.is_empty(), "{:?} {:?}", worker.failure, foresight.problems);
     assert_ne!(worker.before, worker.after);
     let after = worker.after.as_ref().unwrap().metadata.name.clone().unwrap();
-    fleet.create::<ContainerRuntimeConfig>(manifest).await;
+    let first = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.create::<ContainerRuntimeConfig>(manifest.clone()).await;
     fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
+
+    // And as they are taken back.
+    let foresight = foreseen_after(&fleet, |world| {
+        assert_eq!(world.delete(&manifest, &Admission::of_changes()), Ok(Applied::Deleted));
+    });
+    let foresight = foresight.await;
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert_eq!(worker.after.as_ref().unwrap().metadata.name.as_deref(), Some(first.as_str()));
+    fleet.api::<ContainerRuntimeConfig>().delete("set-pids-limit", &Default::default()).await.unwrap();
+    fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletion_that_the_api_refuses_changes_nothing_in_thought_either() {
+    let fleet = Fleet::with_workers(1).await;
+    let named = |name: &str| {
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}})
+    };
+    let rendered = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    let mut world = World::read(&fleet.client, true).await.unwrap();
+    let count = world.machine_configs.len();
+    for (name, why) in [("00-worker", "part of the platform"), (&*rendered, "rendered"), ("50-none", "none of this name")] {
+        let refused = world.delete(&named(name), &Admission::of_changes()).unwrap_err();
+        assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
+    }
+    assert_eq!(world.machine_configs.len(), count);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

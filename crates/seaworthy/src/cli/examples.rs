@@ -67,9 +67,14 @@ Examples:
   # What would this change do to the cluster?
   seaworthy plan -f 50-worker-time.yaml
 
-  # The same without a cluster: everything is in the files
+  # What would come of taking it back?
+  seaworthy plan --delete -f 50-worker-time.yaml
+
+  # The same without a cluster: everything is in the files, policies and budgets too
   kubectl get mc,mcp,machineconfignode,kubeletconfig,ctrcfg,controllerconfig,no -o json > all.json
-  seaworthy plan --server-less -f all.json -f 50-worker-time.yaml -o json";
+  kubectl get machineconfigurations.operator.openshift.io -o json > policies.json
+  kubectl get po,pdb -A -o json > pods.json
+  seaworthy plan --server-less -f all.json -f policies.json -f pods.json -f 50-worker-time.yaml -o json";
 
 pub(super) const CONTROLLERS_EXAMPLES: &str = "\
 Examples:

@@ -20,6 +20,9 @@ pub struct Plan {
     /// Ask no cluster: the manifests are all there is
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     pub server_less: bool,
+    /// Tell what would happen if these objects were deleted, as `kubectl delete -f` does
+    #[arg(long, conflicts_with = "server_less")]
+    pub delete: bool,
     /// Templates for the base that take the place of the built-in ones, as for `controllers`
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub templates: Option<PathBuf>,

@@ -72,6 +72,22 @@ fn writable(text: &str) -> Option<Version> {
     Version::parse(&full).ok().filter(|version| Version::WRITABLE.contains(version))
 }
 
+/// The certificates in a file. What is printed is no secret, so a file with a key in it is refused as a whole: it is the wrong one.
+fn authority(path: &Path, pem: &[u8]) -> Result<Vec<u8>, Failure> {
+    let refused = |why: &str| {
+        let place = path.display();
+        Failure::unreadable(format!("--ca {place}: {why}; --ca takes the PEM file with the certificates of the authority"))
+    };
+    if pem.windows(12).any(|text| text == b"PRIVATE KEY-") {
+        return Err(refused("there is a private key in it, which must not leave this machine"));
+    }
+    match seaworthy_listen::tls::count_certificates(pem) {
+        Ok(0) => Err(refused("there is no certificate in it")),
+        Ok(_) => Ok(pem.to_owned()),
+        Err(error) => Err(refused(&error)),
+    }
+}
+
 /// Prints the config that leads a machine to the endpoint.
 fn stub(options: &Stub) -> Result<u8, Failure> {
     let accepted = || stub::versions().map(Version::as_str).collect::<Vec<_>>().join(", ");
@@ -82,14 +98,10 @@ fn stub(options: &Stub) -> Result<u8, Failure> {
     let read = |path: &Path| {
         std::fs::read(path).map_err(|error| Failure::unreadable(format!("{}: cannot be read: {error}", path.display())))
     };
-    let authority = options.ca.as_deref().map(read).transpose()?;
-    if authority.as_ref().is_some_and(|pem| !pem.windows(10).any(|text| text == b"-----BEGIN")) {
-        let why = "there is no certificate in it; --ca takes a PEM file";
-        return Err(Failure::unreadable(format!(
-            "{}: {why}",
-            options.ca.as_deref().unwrap_or(Path::new("")).display()
-        )));
-    }
+    let authority = match options.ca.as_deref() {
+        Some(path) => Some(authority(path, &read(path)?)?),
+        None => None,
+    };
     let tokens = match options.token_file.as_deref() {
         None => Vec::new(),
         Some(path) if path == Path::new("-") => {
@@ -233,4 +245,23 @@ fn problem_json(problem: &Problem, text: &Text, budget: &Cell<usize>) -> serde_j
         json["column"] = column.into();
     }
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::authority;
+
+    #[test]
+    fn key_beside_the_certificate_is_never_printed() {
+        let key = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n";
+        let certificate = "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n";
+        assert_eq!(authority(Path::new("ca.crt"), certificate.as_bytes()).unwrap(), certificate.as_bytes());
+        for wrong in [key.to_owned(), format!("{certificate}{}", key.replace("PRIVATE", "EC PRIVATE"))] {
+            let error = authority(Path::new("ca.key"), wrong.as_bytes()).unwrap_err().messages().join("\n");
+            assert!(error.contains("ca.key") && error.contains("private key"), "{error}");
+            assert!(!error.contains("c2VjcmV0"), "{error}");
+        }
+    }
 }
