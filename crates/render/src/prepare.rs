@@ -98,6 +98,7 @@ pub fn prepare<'t>(source: &'t MachineConfig<'t>) -> Prepared<'t> {
 /// Checks what is asked of a config beyond the rules of Ignition, wherever the config comes from.
 pub(crate) fn check_config(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
     check_modes(config, found);
+    check_paths(config, found);
     check_sources(config, found);
     check_keys(config, found);
 }
@@ -123,6 +124,33 @@ fn check_modes(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'s
             found(Severity::Error, mode, "file-mode", message);
         }
     }
+}
+
+/// Places that a machine cannot write. Warned of, not refused: where `/usr` is no image, it can be written.
+fn check_paths(config: &Node<'_>, found: &mut dyn FnMut(Severity, &Node<'_>, &'static str, String)) {
+    let Some(storage) = config.get("storage") else { return };
+    for list in ["files", "directories", "links"] {
+        for entry in storage.list_of(list) {
+            let Some(path) = entry.get("path") else { continue };
+            let Some(top) = path.as_str().and_then(unwritable) else { continue };
+            let message = format!(
+                "{} is below {top}, which a machine that runs an image cannot write: its node would be degraded; write below \
+                 /etc, /var or /usr/local",
+                quote(entry.text_of("path"))
+            );
+            found(Severity::Warning, path, "read-only-path", message);
+        }
+    }
+}
+
+/// The folder above a path that is part of the image, or of the kernel.
+fn unwritable(path: &str) -> Option<&'static str> {
+    let is_below = |top: &&str| path.strip_prefix(*top).is_some_and(|rest| rest.starts_with('/'));
+    // Images lead it to /var.
+    if path == "/usr/local" || is_below(&"/usr/local") {
+        return None;
+    }
+    ["/usr", "/proc", "/sys"].into_iter().find(is_below)
 }
 
 /// Takes out what Ignition says of a mode that is refused here, where less is accepted.

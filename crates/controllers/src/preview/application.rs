@@ -46,9 +46,7 @@ impl World {
         let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
         let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
         match (group, text("kind")) {
-            ("machineconfiguration.openshift.io", "MachineConfigPool") => {
-                remove(&mut self.pools, manifest, admission)
-            }
+            ("machineconfiguration.openshift.io", "MachineConfigPool") => remove(&mut self.pools, manifest, admission),
             ("machineconfiguration.openshift.io", "MachineConfig") => {
                 remove(&mut self.machine_configs, manifest, admission)
             }
@@ -107,11 +105,7 @@ impl World {
 }
 
 /// Takes away the object that a manifest names.
-fn remove<K>(
-    objects: &mut Vec<Arc<K>>,
-    manifest: &Value,
-    admission: &Admission,
-) -> Result<Applied, Vec<Objection>>
+fn remove<K>(objects: &mut Vec<Arc<K>>, manifest: &Value, admission: &Admission) -> Result<Applied, Vec<Objection>>
 where
     K: Resource<DynamicType = ()> + Serialize,
 {

@@ -103,13 +103,13 @@ async fn settings_are_foreseen_as_they_are_made() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletion_that_the_api_refuses_changes_nothing_in_thought_either() {
     let fleet = Fleet::with_workers(1).await;
-    let named = |name: &str| {
-        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}})
-    };
+    let named = |name: &str| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}});
     let rendered = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     let mut world = World::read(&fleet.client, true).await.unwrap();
     let count = world.machine_configs.len();
-    for (name, why) in [("00-worker", "part of the platform"), (&*rendered, "rendered"), ("50-none", "none of this name")] {
+    for (name, why) in
+        [("00-worker", "part of the platform"), (&*rendered, "rendered"), ("50-none", "none of this name")]
+    {
         let refused = world.delete(&named(name), &Admission::of_changes()).unwrap_err();
         assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
     }

@@ -176,6 +176,29 @@ fn a_plain_http_source_without_a_hash_is_a_warning() {
 }
 
 #[test]
+fn a_path_that_machines_of_an_image_cannot_write_is_a_warning() {
+    let sections = json!({"storage": {
+        "files": [file("/usr/share/banner", "data:,"), file("/usr/local/bin/a", "data:,"), file("/usrx/a", "data:,")],
+        "directories": [{"path": "/proc/a"}, {"path": "/etc/usr/a"}],
+        "links": [{"path": "/usr/lib/a", "target": "/etc/a"}, {"path": "/etc/a", "target": "/usr/lib/b"}],
+    }});
+    let outcome = rendered(&worker(), &[ign("00", sections)]);
+    let found = outcome.coded("read-only-path");
+    assert!(found.iter().all(|finding| finding.severity == Severity::Warning));
+    let mut at: Vec<String> = found.iter().flat_map(|finding| places(finding)).collect();
+    at.sort();
+    assert_eq!(
+        at,
+        [
+            "00 spec.config.storage.directories[0].path",
+            "00 spec.config.storage.files[0].path",
+            "00 spec.config.storage.links[0].path",
+        ]
+    );
+    assert!(found[0].message.contains("/usr/local"), "{}", found[0].message);
+}
+
+#[test]
 fn a_hash_that_is_not_that_of_its_body_is_a_warning() {
     let hash = format!("sha256-{}", "ab".repeat(32));
     let body = json!({"source": "data:,x", "verification": {"hash": hash}});

@@ -76,7 +76,9 @@ fn writable(text: &str) -> Option<Version> {
 fn authority(path: &Path, pem: &[u8]) -> Result<Vec<u8>, Failure> {
     let refused = |why: &str| {
         let place = path.display();
-        Failure::unreadable(format!("--ca {place}: {why}; --ca takes the PEM file with the certificates of the authority"))
+        Failure::unreadable(format!(
+            "--ca {place}: {why}; --ca takes the PEM file with the certificates of the authority"
+        ))
     };
     if pem.windows(12).any(|text| text == b"PRIVATE KEY-") {
         return Err(refused("there is a private key in it, which must not leave this machine"));

@@ -13,7 +13,7 @@ use crate::manifest::{Part, Set};
 use crate::{output, paint, parallel};
 
 /// The codes of all findings that are no errors, and may be allowed.
-const CODES: [&str; 34] = [
+const CODES: [&str; 35] = [
     "blank-argument",
     "conflict",
     "extension",
@@ -37,6 +37,7 @@ const CODES: [&str; 34] = [
     "partitions-overwritten",
     "path-below-file",
     "plain-http-without-hash",
+    "read-only-path",
     "repeated-argument",
     "replaced-body",
     "replaced-entry",
