@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::meta::Selection;
-use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, WORKER};
+use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, RenderReason, WORKER};
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::{Node, Severity};
 use seaworthy_plan::pin::{self, Pin};
@@ -67,6 +67,8 @@ pub struct Problem {
     pub code: &'static str,
     /// The object that it is about, by kind and name.
     pub object: Option<(&'static str, String)>,
+    /// The pool that it follows from, if that cannot be rendered: then the pool says why.
+    pub follows: Option<String>,
     /// For people, the object named.
     pub message: String,
 }
@@ -74,12 +76,12 @@ pub struct Problem {
 impl Problem {
     /// Something that nobody has to do anything about.
     fn note(code: &'static str, message: String) -> Problem {
-        Problem { severity: Severity::Info, code, object: None, message }
+        Problem { severity: Severity::Info, code, object: None, follows: None, message }
     }
 
     /// Something about an object.
     fn of(severity: Severity, code: &'static str, kind: &'static str, name: &str, message: String) -> Problem {
-        Problem { severity, code, object: Some((kind, name.to_owned())), message }
+        Problem { severity, code, object: Some((kind, name.to_owned())), follows: None, message }
     }
 }
 
@@ -121,10 +123,27 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
     let gone: Vec<String> =
         before.pools.iter().map(|pool| pool.name_any()).filter(|name| !names.contains(name)).collect();
     problems.extend(gone.iter().map(|name| Problem::note("pool-gone", format!("pool {name} is not there any more"))));
+    let has_failed = |name: &String| pools.iter().any(|pool| pool.name == *name && pool.failure.is_some());
+    problems.retain(|problem| !problem.follows.as_ref().is_some_and(has_failed));
+    problems.extend(misnamed(&after));
     let strays = strays(&after);
     problems.extend(strays.problems);
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
     Foresight { pools, without_pool: strays.nodes, problems, unselected: unselected(&after) }
+}
+
+/// Policies that nobody looks at, because of their name.
+fn misnamed(world: &World) -> Vec<Problem> {
+    let names = world.policies.iter().map(|object| object.name_any()).filter(|name| name != MACHINE_CONFIGURATION);
+    names
+        .map(|name| {
+            let message = format!(
+                "MachineConfiguration {name}: only the one with the name {MACHINE_CONFIGURATION:?} counts, so this one does \
+                 nothing; give it that name"
+            );
+            Problem::of(Severity::Error, "misnamed", "MachineConfiguration", &name, message)
+        })
+        .collect()
 }
 
 /// The MachineConfigs that no pool selects, as `seaworthy lint` tells of them.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
-use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
+use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, NodeCondition};
 use seaworthy_ignition::Severity;
 use seaworthy_plan::budget::remark;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
@@ -286,6 +286,6 @@ fn history(world: &World, pool: &MachineConfigPool, nodes: &[&NodeView<'_>], bud
 
 /// The disruption policies of a cluster, worked out as its nodes work them out.
 fn policies(world: &World) -> NodeDisruptionPolicyClusterStatus {
-    let object = crate::world::named(&world.policies, "cluster");
+    let object = crate::world::named(&world.policies, MACHINE_CONFIGURATION);
     policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref()))
 }

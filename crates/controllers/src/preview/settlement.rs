@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig};
-use seaworthy_api::vocabulary::machineconfiguration::annotation;
+use seaworthy_api::vocabulary::machineconfiguration::{GeneratorReason, annotation};
 use seaworthy_generate::base;
 use seaworthy_generate::{Deletion, Inputs, PoolOutcome, Report, Write};
 use seaworthy_ignition::Severity;
@@ -123,7 +123,9 @@ fn tell(problems: &mut BTreeSet<Problem>, kind: &'static str, name: &str, report
     for pool in &report.pools {
         if let PoolOutcome::Failed(refusal) = &pool.outcome {
             let place = format!(", pool {}", pool.pool);
-            problems.insert(problem(Severity::Error, "not-accepted", &place, &refusal.message));
+            let told = problem(Severity::Error, "not-accepted", &place, &refusal.message);
+            let follows = Some(pool.pool.clone()).filter(|_| refusal.reason == GeneratorReason::NoBase);
+            problems.insert(Problem { follows, ..told });
         }
     }
 }

@@ -200,7 +200,7 @@ Examples:
 
 pub(super) const MANIFESTS_EXAMPLES: &str = "\
 Examples:
-  seaworthy manifests --image registry.example.com/seaworthy:1 | kubectl apply --server-side -f -
+  seaworthy manifests --image registry.example.com/seaworthy:1 | kubectl apply --server-side --force-conflicts -f -
   seaworthy manifests --apiserver-url https://api.example.com:6443 --node-kubeconfig /etc/kubernetes/kubelet.conf
   # what may the controllers do?
   seaworthy manifests --only controllers -o json | jq '.items[] | select(.kind == \"ClusterRole\")'";

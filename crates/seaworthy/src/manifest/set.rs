@@ -151,8 +151,8 @@ impl<'t> Set<'t> {
         for kind in kinds::GENERATING {
             if let Some(count) = others.remove(kind) {
                 paint::note(&format!(
-                    "ignored {kind} ({count}): the MachineConfig that a cluster generates from it is not made here yet; give \
-                     that one too, or its settings are missing in what is rendered"
+                    "ignored {kind} ({count}): `seaworthy plan --server-less` checks it and shows what comes of it; here its \
+                     settings are missing unless the MachineConfig that a cluster makes from it is given as well"
                 ));
             }
         }
