@@ -48,7 +48,7 @@ fn settings_that_are_not_rendered_yet_are_told_apart_from_what_never_will_be() {
         "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: b}\n---\napiVersion: v1\nkind: ConfigMap\n",
     );
     program.run(["render", "-f", "a.json", "-f", "b.yaml", "-o", "name"]).expect(0).says(&[
-        "note: ignored KubeletConfig (1): the MachineConfig that a cluster generates from it is not made here yet",
+        "note: ignored KubeletConfig (1): `seaworthy plan --server-less` checks it",
         "note: ignored objects of other kinds: ConfigMap (1)\n",
     ]);
 }
