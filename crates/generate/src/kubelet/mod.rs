@@ -8,6 +8,7 @@ mod document;
 mod keys;
 mod sizing;
 mod validate;
+mod values;
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use seaworthy_api::machineconfiguration::{KubeletConfigSpec, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER, label};
 use serde_json::{Map, Value};
 
-use super::keys;
+use super::{keys, values};
 use crate::envelope::name_of;
 use crate::quantity;
 
@@ -85,6 +85,10 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, String> {
         return Err(format!(
             "KubeletConfiguration: systemReservedCgroup ({reserved}) must match systemCgroups ({system})"
         ));
+    }
+    let refused = values::refused(&overlay);
+    if !refused.is_empty() {
+        return Err(format!("KubeletConfiguration: no kubelet starts with: {}", refused.join("; ")));
     }
     Ok(Valid { overlay, unknown: checked.unknown })
 }
