@@ -44,6 +44,7 @@ const CEL: Use = Whole("seaworthy-cel");
 const SCHEMA: Use = Whole("seaworthy-schema");
 const STORE: Use = Whole("seaworthy-store");
 const LISTEN: Use = Whole("seaworthy-listen");
+const RESIDENT: Use = Whole("seaworthy-resident");
 const APISERVER: Use = Whole("seaworthy-apiserver");
 const HOST: Use = Whole("seaworthy-host");
 const NODE: Use = Whole("seaworthy-node");
@@ -67,6 +68,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-fetch", &[]),
     shell("seaworthy-store", &[]),
     shell("seaworthy-listen", &[]),
+    shell("seaworthy-resident", &[]),
     shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL, LISTEN]),
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
@@ -98,6 +100,7 @@ const EVERYTHING: &[Use] = &[
     SCHEMA,
     STORE,
     LISTEN,
+    RESIDENT,
     APISERVER,
     HOST,
     NODE,

@@ -13,6 +13,7 @@ mod layering;
 mod lint;
 mod metadata;
 mod openapi;
+mod process;
 mod protobuf;
 mod skips;
 mod step;

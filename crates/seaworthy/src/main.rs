@@ -1,5 +1,6 @@
 //! The `seaworthy` program.
 
+mod at_rest;
 mod cli;
 mod command;
 mod failure;

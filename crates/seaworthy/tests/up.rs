@@ -228,12 +228,8 @@ fn the_tour_of_up_in_the_readme_works_as_printed() {
             Answer::of(command, reading)
         })
         .collect();
-    if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
-        page.overwrite(&answers, false);
-    } else {
-        let wrong = page.differences(&answers, false);
-        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    }
+    let wrong = page.compare(&answers, false);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     up.stop();
 }
 

@@ -15,11 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 use crate::kube::binaries::{APISERVER, Binaries, CONTROLLER_MANAGER, ETCD};
-use crate::tool;
+use crate::process::{self, bound_to_this_process};
 
 /// A control plane that runs. It ends when this is dropped.
 pub struct ControlPlane {
@@ -163,17 +161,7 @@ impl ControlPlane {
                 process.child.wait()?;
                 continue;
             }
-            let deadline = Instant::now() + STOP;
-            let mut is_asked = false;
-            while process.child.try_wait()?.is_none() {
-                if !is_asked {
-                    kill(Pid::from_raw(i32::try_from(process.child.id())?), Signal::SIGTERM)?;
-                    is_asked = true;
-                } else if Instant::now() > deadline {
-                    process.child.kill()?;
-                }
-                thread::sleep(Duration::from_millis(50));
-            }
+            process::end(&mut process.child, STOP)?;
         }
         Ok(())
     }
@@ -256,19 +244,6 @@ fn controller_manager_flags(kubeconfig: &Path) -> Vec<String> {
         "--leader-elect=false".to_owned(),
         "--secure-port=0".to_owned(),
     ]
-}
-
-/// A command whose process is killed when this one ends, however it ends.
-pub fn bound_to_this_process(program: &Path) -> Command {
-    // Part of every Debian; elsewhere a killed xtask leaves its processes behind.
-    match tool::find("setpriv") {
-        Some(setpriv) => {
-            let mut command = Command::new(setpriv);
-            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
-            command
-        }
-        None => Command::new(program),
-    }
 }
 
 fn kubeconfig_text(url: &str, token: &str, authority: &Path) -> String {

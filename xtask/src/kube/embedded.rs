@@ -5,14 +5,12 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
-use crate::kube::control_plane::{bound_to_this_process, random, write_secret};
+use crate::kube::control_plane::{random, write_secret};
+use crate::process::{self, bound_to_this_process};
 
 /// How long it may take to end.
 const STOP: Duration = Duration::from_secs(20);
@@ -79,29 +77,14 @@ impl Embedded {
 
     /// Ends it in good order.
     pub fn stop(mut self) -> Result<()> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<()> {
-        if self.child.try_wait()?.is_some() {
-            return Ok(());
-        }
-        kill(Pid::from_raw(i32::try_from(self.child.id())?), Signal::SIGTERM)?;
-        let deadline = Instant::now() + STOP;
-        while self.child.try_wait()?.is_none() {
-            if Instant::now() > deadline {
-                self.child.kill()?;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
+        process::end(&mut self.child, STOP)
     }
 }
 
 impl Drop for Embedded {
     fn drop(&mut self) {
         // Whoever dropped it without `stop` has an error to report already.
-        let _ = self.end();
+        let _ = process::end(&mut self.child, STOP);
     }
 }
 

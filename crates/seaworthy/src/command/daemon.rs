@@ -11,6 +11,7 @@ use seaworthy_node::first_boot::{FirstBoot, first_boot};
 use seaworthy_node::{Daemon as Follower, Rhythm, Settings, recovery};
 
 use super::apiserver::stopped;
+use crate::at_rest;
 use crate::cli::Daemon;
 use crate::failure::{Failure, OK};
 use crate::paint;
@@ -24,8 +25,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// Follows orders until it is told to stop.
 pub fn run(options: &Daemon) -> Result<u8, Failure> {
     super::controllers::log(options.log_format);
-    // It is at rest nearly always, and a huge page has resident what nobody uses. Where the kernel does not know it, nothing is lost.
-    let _ = nix::sys::prctl::set_thp_disable(true);
+    at_rest::take_small_pages();
     let host = open(&options.root)?;
     let Some(name) = options.node_name.as_deref().filter(|_| !options.first_boot) else {
         return complete(&*host);
@@ -48,6 +48,7 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
         .build()
         .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
     let result = runtime.block_on(async {
+        tokio::spawn(at_rest::stay_small());
         let mut known = cluster::written(&credentials);
         let client = cluster::connect(Some(&credentials), None).await.map_err(Failure::unreadable)?;
         let settings = Settings { is_repairing: options.repair };

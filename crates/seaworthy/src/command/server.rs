@@ -16,6 +16,7 @@ use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf};
 
 use super::apiserver::stopped;
+use crate::at_rest;
 use crate::cli::{Server, TlsVersion};
 use crate::failure::{Failure, OK};
 use crate::paint;
@@ -30,9 +31,8 @@ const AT_ONCE: f64 = 10.0;
 /// Serves until it is told to stop.
 pub fn run(options: &Server) -> Result<u8, Failure> {
     super::controllers::log(options.log_format);
-    // A thousand connections are many small things, of which each touches little of what it asks for: a huge page has it all
-    // resident. Where the kernel does not know it, nothing is lost.
-    let _ = nix::sys::prctl::set_thp_disable(true);
+    // A thousand connections are many small things, of which each touches little of what it asks for.
+    at_rest::take_small_pages();
     allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -114,6 +114,7 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
     let stopped = stopped();
     println!("https://{}", listening.address());
     let looking = tokio::spawn(look(certificates));
+    tokio::spawn(at_rest::stay_small());
     tokio::select! {
         () = listening.serve(stopped) => {}
         () = async { match probes {

@@ -21,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use page::{Answer, Page};
+use page::{Answer, Page, is_recording};
 use server::Server;
 use tempfile::TempDir;
 
@@ -110,12 +110,8 @@ impl Desk {
         let answers: Vec<_> =
             self.page.steps.iter().map(|step| Answer::of(self.command(&step.command), reading::of)).collect();
         self.must(&format!("kubectl delete namespace {} --wait=false", self.name));
-        if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
-            assert!(Server::is_given(), "record from the real server: set KUBECONFIG_UNDER_TEST");
-            self.page.overwrite(&answers, true);
-            return Vec::new();
-        }
-        self.page.differences(&answers, true)
+        assert!(!is_recording() || Server::is_given(), "record from the real server: set KUBECONFIG_UNDER_TEST");
+        self.page.compare(&answers, true)
     }
 
     /// A line for the shell, with kubectl at hand and nothing of the caller's environment.

@@ -45,11 +45,7 @@ fn commands_print_what_the_pages_say() {
                 Answer::of(command, reading)
             })
             .collect();
-        if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
-            page.overwrite(&answers, true);
-        } else {
-            wrong.extend(page.differences(&answers, true));
-        }
+        wrong.extend(page.compare(&answers, true));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
@@ -74,12 +70,8 @@ fn the_tour_of_a_cluster_in_the_readme_works_as_printed() {
             Answer::of(command, reading)
         })
         .collect();
-    if std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite") {
-        page.overwrite(&answers, false);
-    } else {
-        let wrong = page.differences(&answers, false);
-        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    }
+    let wrong = page.compare(&answers, false);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
 /// What is printed, without what differs from run to run.

@@ -24,6 +24,11 @@ pub struct Step {
     expected: Vec<String>,
 }
 
+/// Whether what is printed now is right, and the pages are to say it.
+pub fn is_recording() -> bool {
+    std::env::var_os("TRANSCRIPTS").is_some_and(|value| value == "overwrite")
+}
+
 /// What a command printed.
 pub struct Answer {
     code: i32,
@@ -55,8 +60,16 @@ impl Page {
         Page { file: file.to_owned(), lines, steps }
     }
 
-    /// What the answers say and the page does not, for people.
-    pub fn differences(&self, answers: &[Answer], with_codes: bool) -> Vec<String> {
+    /// What the answers say and the page does not, for people; none where the page is to be written anew, which is done then.
+    pub fn compare(&self, answers: &[Answer], with_codes: bool) -> Vec<String> {
+        if is_recording() {
+            self.overwrite(answers, with_codes);
+            return Vec::new();
+        }
+        self.differences(answers, with_codes)
+    }
+
+    fn differences(&self, answers: &[Answer], with_codes: bool) -> Vec<String> {
         let mut wrong = Vec::new();
         for (step, answer) in self.steps.iter().zip(answers) {
             let place = format!("{}:{}: {}", self.file.display(), step.at + 1, step.command);
@@ -72,7 +85,7 @@ impl Page {
     }
 
     /// Puts the answers into the page, except where it leaves lines out and is right.
-    pub fn overwrite(&self, answers: &[Answer], with_codes: bool) {
+    fn overwrite(&self, answers: &[Answer], with_codes: bool) {
         let mut text = Vec::new();
         let mut at = 0;
         for (step, answer) in self.steps.iter().zip(answers) {

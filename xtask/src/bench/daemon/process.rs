@@ -10,8 +10,8 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::super::apiserver::client::{Connection, Endpoint};
-use crate::kube::control_plane::bound_to_this_process;
 use crate::kube::embedded::Embedded;
+use crate::process::bound_to_this_process;
 use crate::workspace::stdout_of;
 
 const GROUP: &str = "machineconfiguration.openshift.io";

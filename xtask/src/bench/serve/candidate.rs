@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use hyper::Method;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 use super::super::apiserver::client::Endpoint;
 use super::super::memory::Memory;
 use super::{config, patiently, workers};
-use crate::kube::control_plane::{bound_to_this_process, random, write_secret};
+use crate::kube::control_plane::{random, write_secret};
+use crate::process::{self, bound_to_this_process};
 use crate::workspace::stdout_of;
 
 /// How long a server may take to end.
@@ -143,7 +142,7 @@ impl Candidate {
     /// Ends it in good order.
     pub fn stop(mut self) -> Result<()> {
         self.check()?;
-        self.end()
+        process::end(&mut self.child, STOP)
     }
 
     /// The process and its children: nginx works in those.
@@ -161,27 +160,12 @@ impl Candidate {
         }
         Ok(())
     }
-
-    fn end(&mut self) -> Result<()> {
-        if self.child.try_wait()?.is_some() {
-            return Ok(());
-        }
-        kill(Pid::from_raw(i32::try_from(self.child.id())?), Signal::SIGTERM)?;
-        let deadline = Instant::now() + STOP;
-        while self.child.try_wait()?.is_none() {
-            if Instant::now() > deadline {
-                self.child.kill()?;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        Ok(())
-    }
 }
 
 impl Drop for Candidate {
     fn drop(&mut self) {
         // Whoever dropped it without `stop` has an error to report already.
-        let _ = self.end();
+        let _ = process::end(&mut self.child, STOP);
     }
 }
 

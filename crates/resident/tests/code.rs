@@ -1,0 +1,32 @@
+//! Code of this very process.
+
+use std::fs;
+
+/// How much code is resident, in KiB.
+fn resident() -> u64 {
+    let text = fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut is_code = false;
+    let mut sum = 0;
+    for line in text.lines() {
+        if let Some(mapping) = seaworthy_resident::Mapping::parse(line) {
+            is_code = mapping.is_code();
+        } else if is_code && let Some(size) = line.strip_prefix("Rss:") {
+            sum += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+        }
+    }
+    sum
+}
+
+#[test]
+fn code_is_given_back_and_comes_again() {
+    // Twice, so that everything that is needed to look has been here before.
+    resident();
+    let before = resident();
+    assert!(before > 0, "there is code");
+    for _ in 0..3 {
+        seaworthy_resident::give_back_code().unwrap();
+    }
+    // The process goes on, and has less.
+    let after = resident();
+    assert!(after > 0 && after < before, "{before} KiB before, {after} KiB after");
+}
