@@ -7,7 +7,7 @@ use seaworthy_resident::give_back_code;
 /// When code is given back for the first time: most of it was for the start.
 const FIRST: Duration = Duration::from_secs(1);
 /// How often at most. What the process needs all the time comes again at once, some dozens of pages from the page cache.
-const OFTEN: Duration = Duration::from_secs(10);
+const OFTEN: Duration = Duration::from_secs(5);
 
 /// Takes no huge pages, of which most would be resident for nothing. Where the kernel does not know it, nothing is lost.
 pub fn take_small_pages() {

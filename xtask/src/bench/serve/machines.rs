@@ -9,6 +9,9 @@ use tokio::task::LocalSet;
 
 use super::candidate::{Candidate, Client};
 
+/// How long nothing is asked before a server is weighed: less than it holds a connection on which nothing is said.
+const REST: Duration = Duration::from_secs(6);
+
 /// What a server weighs, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weights {
@@ -47,18 +50,18 @@ pub struct Fleet {
 pub async fn weigh(client: &Client, candidate: &Candidate, count: usize) -> Result<Weights> {
     let tasks = LocalSet::new();
     let weighed = async {
-        let idle = candidate.memory()?.now;
+        let idle = at_rest(candidate).await?;
         let mut connections = Vec::with_capacity(count);
         for nth in 0..count {
             let connection = client.endpoint.connect().await;
             connections.push(connection.with_context(|| format!("connection {nth} of {count}"))?);
         }
-        let greeted = candidate.memory()?.now;
+        let greeted = at_rest(candidate).await?;
         for (nth, connection) in connections.iter_mut().enumerate() {
             let sent = connection.send(client.request()?).await;
             sent.with_context(|| format!("the request on connection {nth} of {count}"))?;
         }
-        let served = candidate.memory()?.now;
+        let served = at_rest(candidate).await?;
         // All of them are still there: this is what they weigh.
         for (nth, connection) in connections.iter().enumerate() {
             ensure!(!connection.is_closed(), "connection {nth} of {count} was closed before it was weighed");
@@ -66,6 +69,12 @@ pub async fn weigh(client: &Client, candidate: &Candidate, count: usize) -> Resu
         Ok(Weights { idle, greeted, served, peak: 0 })
     };
     tasks.run_until(weighed).await
+}
+
+/// What a server weighs after a moment without a request, as long as connections are held open without one.
+async fn at_rest(candidate: &Candidate) -> Result<u64> {
+    tokio::time::sleep(REST).await;
+    Ok(candidate.memory()?.now)
 }
 
 /// Boots machines, so many at a time; each has one request on a connection of its own, and tries once.

@@ -146,8 +146,8 @@ Machine: {machine}. Load average {load}.
 - *machines*: {machines} machines boot, {at_once} at a time. Each shakes hands, asks once and compares what it gets, byte by
   byte. One that is refused, cut off or given anything else has failed; it does not try again.
 - *memory* is what is resident, of all processes of a server: before anybody has come; with {IDLE} connections that have
-  shaken hands; with the same ones after each was served the config once; and the most, after the machines. Pages that
-  nginx's processes share are counted in each.
+  shaken hands; with the same ones after each was served the config once, each time after some seconds without a request; and the
+  most, after the machines. Pages that nginx's processes share are counted in each.
 
 ## Requests
 
