@@ -110,7 +110,9 @@ impl Listening {
 
 /// Serves one connection until it ends.
 async fn serve(server: Server, arrival: Arrival) {
-    let Arrival { stream, watcher, .. } = arrival;
+    let Arrival { stream, watcher, guest, .. } = arrival;
+    // Whoever has shaken hands may have a watch that lasts: only those who do not even do that make room for others.
+    guest.admit();
     let peer = stream.get_ref().1.peer_certificates().and_then(|chain| identity(chain.first()?));
     let service = tower_service_fn(server, peer);
     let mut builder = Builder::new(TokioExecutor::new());

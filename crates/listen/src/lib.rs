@@ -12,6 +12,7 @@ pub mod reach;
 pub mod tls;
 
 pub use door::{Arrival, Door, Limits, bind};
+pub use places::{Guest, network};
 pub use tls::{Keypair, TlsError};
 
 use std::net::SocketAddr;

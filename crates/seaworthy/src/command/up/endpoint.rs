@@ -10,7 +10,7 @@ use seaworthy_controllers::objects;
 use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_fleet::Stubs;
 use seaworthy_listen::{Door, reach, tls};
-use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE};
+use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{Cluster, Settings};
 use seaworthy_serve::rate::Rates;
@@ -63,7 +63,7 @@ impl Endpoint {
         };
         let cluster = Cluster::new(settings);
         let shelf = Arc::new(Shelf::default());
-        let keys = Keys { tokens: Vec::new(), secrets: Some(cluster.secrets()) };
+        let keys = Keys { tokens: Tokens::default(), secrets: Some(cluster.secrets()) };
         let endpoint = seaworthy_serve::Endpoint {
             shelf: Arc::clone(&shelf),
             access: Access::Asked(keys),
