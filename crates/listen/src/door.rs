@@ -9,7 +9,7 @@ use std::time::Duration;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
@@ -96,6 +96,7 @@ impl Door {
         let slots = Arc::new(Semaphore::new(limits.connections));
         let places = Places::new(limits.of_one_address);
         let graceful = GracefulShutdown::new();
+        let (open, ending) = watch::channel(());
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -127,10 +128,16 @@ impl Door {
             let _ = stream.set_nodelay(true);
             let (acceptor, watcher, serve) = (TlsAcceptor::from(tls()), graceful.watcher(), serve.clone());
             let guest = place.guest();
-            let arrived = Arc::clone(&guest);
+            let (arrived, mut ending) = (Arc::clone(&guest), ending.clone());
             let task = tokio::spawn(async move {
                 let _held = (slot, place);
-                match tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await {
+                let shaken = tokio::select! {
+                    shaken = tokio::time::timeout(limits.handshake, acceptor.accept(stream)) => shaken,
+                    // Whoever has asked for nothing yet loses nothing, and is not waited for.
+                    _ = ending.changed() => return,
+                };
+                drop(ending);
+                match shaken {
                     Ok(Ok(stream)) => serve(Arrival { stream, peer, watcher, guest: arrived }).await,
                     Ok(Err(error)) => debug!(%error, "a handshake failed"),
                     Err(_) => debug!("a handshake took too long"),
@@ -138,7 +145,7 @@ impl Door {
             });
             places.seat(&guest, task.abort_handle());
         }
-        drop(self.listener);
+        drop((self.listener, open));
         // What has not finished by then, such as a watch, ends with its connection.
         let _ = tokio::time::timeout(limits.farewell, graceful.shutdown()).await;
     }

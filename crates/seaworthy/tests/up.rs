@@ -203,6 +203,23 @@ fn cluster_without_machines_is_a_cluster() {
     assert_eq!(up.said("simulated machines"), "none");
     assert_eq!(up.must("kubectl get nodes -o name"), "");
     up.must("kubectl wait mcp/worker --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
+    // A list is checked by kubectl itself, with the schemas that it reads as protobuf.
+    let list = |field: &str| {
+        format!(
+            "apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, {field}: {{a: b}}}}\n\
+             - {{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfig, metadata: {{name: 50-a}}, \
+             spec: {{kernelArguments: [a]}}}}\n"
+        )
+    };
+    program.file("wrong.yaml", list("dat"));
+    up.refuses("kubectl create -f wrong.yaml", "unknown field \"dat\" in io.k8s.api.core.v1.ConfigMap");
+    program.file("wrong.yaml", list("data").replace("kernelArguments", "kernelArgument"));
+    up.refuses(
+        "kubectl create -f wrong.yaml",
+        "unknown field \"kernelArgument\" in io.openshift.machineconfiguration.v1.MachineConfig",
+    );
+    program.file("list.yaml", list("data"));
+    up.must("kubectl create -f list.yaml");
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(program.path("seaworthy-data")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);

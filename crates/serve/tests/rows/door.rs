@@ -315,6 +315,19 @@ async fn asked(stream: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite +
     String::from_utf8(head).unwrap()
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn end_waits_for_nobody_who_has_asked_for_nothing() {
+    let house = House::within(endpoint(), PATIENT, Limits { farewell: Duration::from_secs(300), ..LIMITS }).await;
+    let silent = TcpStream::connect(house.address).await.unwrap();
+    let shaken = house.connect(None).await.unwrap();
+    let mut idle = house.connect(None).await.unwrap();
+    asked(&mut idle, "/config/master").await;
+    // Whoever came after them is served, so they are not in the system's queue any more.
+    assert_eq!(house.get("/healthz", &[], None).await.status, 200);
+    assert!(tokio::time::timeout(PATIENCE, house.end()).await.is_ok());
+    drop((silent, shaken, idle));
+}
+
 /// Nobody is let go for being slow.
 const PATIENT: Patience = Patience {
     handshake: Duration::from_secs(300),

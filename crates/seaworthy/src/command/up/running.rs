@@ -26,8 +26,8 @@ use crate::failure::Failure;
 pub const LOG: &str = "seaworthy.log";
 /// The group that may do everything.
 const MASTERS: &str = "system:masters";
-/// How long anything may take to end.
-const FAREWELL: Duration = Duration::from_millis(800);
+/// How long anything may take to end: an answer under way is a matter of milliseconds, and the whole of a second.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Where everything is.
 pub struct Places {
