@@ -1,7 +1,7 @@
 //! The server on a socket: TLS, HTTP/1.1 and HTTP/2, and limits for everything that a stranger can use up.
 
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
-use seaworthy_listen::{Arrival, BindError, Door, Keypair, Limits, TlsError, tls};
+use seaworthy_listen::{Arrival, BindError, Door, Keypair, Limits, TlsError, reach, tls};
 use thiserror::Error;
 use tokio::time::Instant;
 use tracing::debug;
@@ -79,11 +79,7 @@ impl Listening {
     ///
     /// If there is no certificate for it.
     pub fn through(server: Server, pki: &Pki, door: Door) -> Result<Listening, ListenError> {
-        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        let own = door.address().ip();
-        if !own.is_unspecified() && !addresses.contains(&own) {
-            addresses.push(own);
-        }
+        let addresses = reach::addresses(door.address());
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
         let serving = pki.serving(&addresses, &names, server.world().now())?;
         let keypair = Keypair { certificates: &serving.certificate, key: &serving.key };
@@ -114,7 +110,9 @@ impl Listening {
 
 /// Serves one connection until it ends.
 async fn serve(server: Server, arrival: Arrival) {
-    let Arrival { stream, watcher, .. } = arrival;
+    let Arrival { stream, watcher, guest, .. } = arrival;
+    // Whoever has shaken hands may have a watch that lasts: only those who do not even do that make room for others.
+    guest.admit();
     let peer = stream.get_ref().1.peer_certificates().and_then(|chain| identity(chain.first()?));
     let service = tower_service_fn(server, peer);
     let mut builder = Builder::new(TokioExecutor::new());

@@ -49,6 +49,28 @@ pub struct Accepted {
     pub is_beta: bool,
 }
 
+/// Whether a client likes one of these types better than what the server has for everything.
+pub fn chooses(headers: &HeaderMap, types: &[&str]) -> Result<bool, Failure> {
+    let ranges = ranges(headers);
+    let best = ranges.iter().find(|range| types.contains(&range.media) || range.accepted(false).is_some());
+    match best {
+        Some(range) => Ok(types.contains(&range.media)),
+        None => Accepted::choose(headers, false).map(|_| false),
+    }
+}
+
+/// What a client accepts, the best first.
+fn ranges(headers: &HeaderMap) -> Vec<Range<'_>> {
+    let mut ranges = Vec::new();
+    for value in headers.get_all(ACCEPT) {
+        // A header that is no text names no format that we know.
+        ranges.extend(value.to_str().unwrap_or_default().split(',').filter_map(Range::parse));
+    }
+    // Equal weights keep the client's order.
+    ranges.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    ranges
+}
+
 impl Accepted {
     /// The version of tables and of metadata alone.
     pub fn meta_version(&self) -> &'static str {
@@ -61,16 +83,10 @@ impl Accepted {
 
     /// Chooses among what the client accepts. `shapes` says whether objects can be turned into something here.
     pub fn choose(headers: &HeaderMap, shapes: bool) -> Result<Accepted, Failure> {
-        let mut ranges = Vec::new();
-        for value in headers.get_all(ACCEPT) {
-            // A header that is no text names no format that we know.
-            ranges.extend(value.to_str().unwrap_or_default().split(',').filter_map(Range::parse));
-        }
+        let ranges = ranges(headers);
         if ranges.is_empty() {
             return Ok(Accepted::JSON);
         }
-        // Equal weights keep the client's order.
-        ranges.sort_by(|a, b| b.weight.total_cmp(&a.weight));
         if let Some(accepted) = ranges.iter().find_map(|range| range.accepted(shapes)) {
             return Ok(accepted);
         }
@@ -236,6 +252,17 @@ mod tests {
     #[case("application/json;as=Unknown;g=meta.k8s.io;v=v1")]
     fn client_that_takes_nothing_of_ours_gets_406(#[case] header: &str) {
         assert_eq!(Accepted::choose(&accept(header), true).unwrap_err().code, 406);
+    }
+
+    #[rstest]
+    #[case("a/pb", Some(true))]
+    #[case("a/pb, application/json", Some(true))]
+    #[case("application/json, a/pb", Some(false))]
+    #[case("application/json;q=0.5, a/pb", Some(true))]
+    #[case("*/*", Some(false))]
+    #[case("text/html", None)]
+    fn special_type_is_chosen_where_it_is_liked_best(#[case] header: &str, #[case] wanted: Option<bool>) {
+        assert_eq!(chooses(&accept(header), &["a/pb"]).ok(), wanted);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::authentication::impersonation;
 use crate::body::Body;
 use crate::call::{Answer, Call};
 use crate::decode::MAX_BODY;
-use crate::media::{Accepted, Format};
+use crate::media::{self, Accepted, Format};
 use crate::options::Query;
 use crate::request::{ResourcePath, Target, Verb};
 use crate::resource::Resource;
@@ -200,8 +200,10 @@ impl Server {
                 return Ok(answered(discovery::AGGREGATED, list.to_string()));
             }
             ["openapi", "v2"] => {
-                Accepted::choose(headers, false)?;
-                return Ok(answered(Format::Json.content_type(), swagger::document(&registry)));
+                return Ok(match media::chooses(headers, &[swagger::PROTOBUF, swagger::PROTOBUF_BEFORE])? {
+                    true => answered(swagger::PROTOBUF, swagger::binary(&registry)),
+                    false => answered(Format::Json.content_type(), swagger::document(&registry)),
+                });
             }
             ["openapi", "v3"] => return Ok(answered(Format::Json.content_type(), registry.openapi_index())),
             ["openapi", "v3", "api", version] => openapi::document(&registry, "", version),

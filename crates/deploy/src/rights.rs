@@ -1,5 +1,7 @@
 //! What each component may do: what its code does, and nothing beside that.
 
+use std::collections::BTreeMap;
+
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MACHINE_CONFIGURATION};
 use serde_json::{Value, json};
 
@@ -65,8 +67,6 @@ fn named(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> Val
 }
 
 fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
-    // Events about objects that are in no namespace are kept in `default`.
-    let events = rule("events.k8s.io", &["events"], &["create", "patch"]);
     match component {
         Component::Controllers => vec![
             rule(MACHINES, &["machineconfigs"], &["get", "list", "watch", "create", "update", "patch", "delete"]),
@@ -105,10 +105,9 @@ fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
                 &[protection::NAME],
                 &["get", "create", "patch"],
             ),
-            events,
         ],
         Component::Server => {
-            vec![rule(MACHINES, &["machineconfigs", "machineconfigpools", "controllerconfigs"], READ), events]
+            vec![rule(MACHINES, &["machineconfigs", "machineconfigpools", "controllerconfigs"], READ)]
         }
         Component::Daemon => vec![
             // Nodes have these of their own where there is a node authorizer; a policy keeps each to itself.
@@ -118,13 +117,14 @@ fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
             // Certificates and the pull secret, which go around configurations.
             named(MACHINES, &["controllerconfigs"], &[CONTROLLER_CONFIG], &["list", "watch"]),
             named(OPERATOR, &["machineconfigurations"], &[MACHINE_CONFIGURATION], &["get"]),
-            events,
         ],
     }
 }
 
-fn namespaced_rules(component: Component, namespace: &str) -> Vec<(&str, Vec<Value>)> {
-    match component {
+fn namespaced_rules(component: Component, namespace: &str) -> BTreeMap<&str, Vec<Value>> {
+    // All that is told is about objects that are in no namespace; events about those are kept in `default`.
+    let events = ("default", vec![rule("events.k8s.io", &["events"], &["create", "patch"])]);
+    let own = match component {
         Component::Controllers => vec![(
             namespace,
             vec![
@@ -140,5 +140,11 @@ fn namespaced_rules(component: Component, namespace: &str) -> Vec<(&str, Vec<Val
             ("kube-system", vec![rule("", &["secrets"], &["list", "watch"])]),
         ],
         Component::Daemon => Vec::new(),
+    };
+    // Somebody may install into one of these.
+    let mut all: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for (namespace, rules) in own.into_iter().chain([events]) {
+        all.entry(namespace).or_default().extend(rules);
     }
+    all
 }

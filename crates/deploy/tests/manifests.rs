@@ -64,10 +64,32 @@ fn no_right_is_for_everything() {
 }
 
 #[test]
+fn events_are_told_where_those_about_the_cluster_are_kept_and_nowhere_else() {
+    let all = objects(&settings(&Component::ALL));
+    let tells = |object: &&Value| object["rules"].to_string().contains("events.k8s.io");
+    let found: Vec<(&str, &str)> = all
+        .iter()
+        .filter(tells)
+        .map(|role| (role["kind"].as_str().unwrap(), role["metadata"]["namespace"].as_str().unwrap_or_default()))
+        .collect();
+    assert_eq!(found, [("Role", "default"); 3]);
+    // In a namespace that has rights of ours anyway there is one role of a name.
+    for namespace in ["default", "kube-system"] {
+        let all = objects(&Settings { namespace: namespace.to_owned(), ..settings(&Component::ALL) });
+        let roles = all.iter().filter(|object| object["kind"] == "Role");
+        let mut names: Vec<String> = roles.map(|role| role["metadata"].to_string()).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count, "{namespace}");
+    }
+}
+
+#[test]
 fn namespace_and_image_are_the_ones_that_were_asked_for() {
     for object in objects(&settings(&Component::ALL)) {
         let namespace = object["metadata"]["namespace"].as_str();
-        assert!(matches!(namespace, None | Some("ours" | "kube-system")), "{object}");
+        assert!(matches!(namespace, None | Some("ours" | "kube-system" | "default")), "{object}");
         let pod = &object["spec"]["template"]["spec"];
         for container in pod["containers"].as_array().into_iter().chain(pod["initContainers"].as_array()).flatten() {
             assert_eq!(container["image"], "registry.example.com/seaworthy:1");

@@ -9,20 +9,21 @@ use std::time::Duration;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 
 use crate::BindError;
-use crate::places::Places;
+use crate::places::{Guest, Places};
 
 /// What a stranger can use up.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time; a client beyond them waits in the system's queue.
+    /// Connections at a time. A client beyond them gets the place of the oldest stranger, or waits.
     pub connections: usize,
-    /// Connections at a time from one address; one beyond them is closed.
+    /// Connections at a time from one address, or IPv6 network of 64 bits. One beyond them gets the place of its oldest
+    /// stranger, or is closed.
     pub of_one_address: usize,
     /// How long a client may take to shake hands.
     pub handshake: Duration,
@@ -44,6 +45,8 @@ pub struct Arrival {
     pub peer: SocketAddr,
     /// Tells its connection when the server stops.
     pub watcher: Watcher,
+    /// Lets it keep its place: until then it is a stranger's.
+    pub guest: Arc<Guest>,
 }
 
 /// Takes an address. Where the machine knows no IPv6, every address (`[::]`) means every one of IPv4.
@@ -93,14 +96,9 @@ impl Door {
         let slots = Arc::new(Semaphore::new(limits.connections));
         let places = Places::new(limits.of_one_address);
         let graceful = GracefulShutdown::new();
+        let (open, ending) = watch::channel(());
         let mut stop = std::pin::pin!(stop);
         loop {
-            let slot = tokio::select! {
-                slot = slots.clone().acquire_owned() => slot,
-                () = &mut stop => break,
-            };
-            // Nobody closes the semaphore.
-            let Ok(slot) = slot else { return };
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
                 () = &mut stop => break,
@@ -118,18 +116,36 @@ impl Door {
                 debug!(%peer, "a connection was closed: its address has as many as one may have");
                 continue;
             };
+            if slots.available_permits() == 0 {
+                places.make_room();
+            }
+            let slot = tokio::select! {
+                slot = slots.clone().acquire_owned() => slot,
+                () = &mut stop => break,
+            };
+            // Nobody closes the semaphore.
+            let Ok(slot) = slot else { return };
             let _ = stream.set_nodelay(true);
             let (acceptor, watcher, serve) = (TlsAcceptor::from(tls()), graceful.watcher(), serve.clone());
-            tokio::spawn(async move {
+            let guest = place.guest();
+            let (arrived, mut ending) = (Arc::clone(&guest), ending.clone());
+            let task = tokio::spawn(async move {
                 let _held = (slot, place);
-                match tokio::time::timeout(limits.handshake, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => serve(Arrival { stream, peer, watcher }).await,
+                let shaken = tokio::select! {
+                    shaken = tokio::time::timeout(limits.handshake, acceptor.accept(stream)) => shaken,
+                    // Whoever has asked for nothing yet loses nothing, and is not waited for.
+                    _ = ending.changed() => return,
+                };
+                drop(ending);
+                match shaken {
+                    Ok(Ok(stream)) => serve(Arrival { stream, peer, watcher, guest: arrived }).await,
                     Ok(Err(error)) => debug!(%error, "a handshake failed"),
                     Err(_) => debug!("a handshake took too long"),
                 }
             });
+            places.seat(&guest, task.abort_handle());
         }
-        drop(self.listener);
+        drop((self.listener, open));
         // What has not finished by then, such as a watch, ends with its connection.
         let _ = tokio::time::timeout(limits.farewell, graceful.shutdown()).await;
     }

@@ -7,12 +7,16 @@
 mod page;
 mod program;
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use page::{Answer, Page};
 use program::Program;
+
+/// Nothing takes so long, except where something is wrong: the end is a matter of a second.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn has_kubectl() -> bool {
     ["/usr/bin/kubectl", "/bin/kubectl"].iter().any(|path| Path::new(path).exists())
@@ -28,7 +32,10 @@ struct Up<'p> {
 
 impl<'p> Up<'p> {
     fn start(program: &'p Program, args: &[&str]) -> Up<'p> {
-        let mut command = program.command(["up", "--listen", "127.0.0.1:0", "--ignition-listen", "127.0.0.1:0"]);
+        Up::run(program, program.command(["up", "--listen", "127.0.0.1:0", "--ignition-listen", "127.0.0.1:0"]), args)
+    }
+
+    fn run(program: &'p Program, mut command: Command, args: &[&str]) -> Up<'p> {
         let mut process = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         let said = lines
@@ -86,11 +93,27 @@ impl<'p> Up<'p> {
         self.must(&line).lines().map(row).collect()
     }
 
+    fn signal(&self, signal: &str) {
+        let number = self.process.id().to_string();
+        assert!(Command::new("kill").args([signal, &number]).status().unwrap().success());
+    }
+
     /// Ends it as Ctrl-C does.
     fn stop(mut self) {
-        let number = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &number]).status().unwrap().success());
-        assert_eq!(self.process.wait().unwrap().code(), Some(0));
+        self.signal("-INT");
+        assert_eq!(self.ended(), Some(0));
+    }
+
+    /// Its exit code. One that does not end by itself has none.
+    fn ended(&mut self) -> Option<i32> {
+        let asked = Instant::now();
+        loop {
+            match self.process.try_wait().unwrap() {
+                Some(status) => return status.code(),
+                None if asked.elapsed() > PATIENCE => panic!("it was told to end, and runs on"),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
     }
 }
 
@@ -180,6 +203,23 @@ fn cluster_without_machines_is_a_cluster() {
     assert_eq!(up.said("simulated machines"), "none");
     assert_eq!(up.must("kubectl get nodes -o name"), "");
     up.must("kubectl wait mcp/worker --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
+    // A list is checked by kubectl itself, with the schemas that it reads as protobuf.
+    let list = |field: &str| {
+        format!(
+            "apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, {field}: {{a: b}}}}\n\
+             - {{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfig, metadata: {{name: 50-a}}, \
+             spec: {{kernelArguments: [a]}}}}\n"
+        )
+    };
+    program.file("wrong.yaml", list("dat"));
+    up.refuses("kubectl create -f wrong.yaml", "unknown field \"dat\" in io.k8s.api.core.v1.ConfigMap");
+    program.file("wrong.yaml", list("data").replace("kernelArguments", "kernelArgument"));
+    up.refuses(
+        "kubectl create -f wrong.yaml",
+        "unknown field \"kernelArgument\" in io.openshift.machineconfiguration.v1.MachineConfig",
+    );
+    program.file("list.yaml", list("data"));
+    up.must("kubectl create -f list.yaml");
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(program.path("seaworthy-data")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
@@ -187,11 +227,102 @@ fn cluster_without_machines_is_a_cluster() {
 }
 
 #[test]
+fn machines_elsewhere_find_what_listens_on_every_address() {
+    if !has_kubectl() {
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
+    }
+    let program = Program::new();
+    let command = program.command(["up", "--listen", "0.0.0.0:0", "--ignition-listen", "0.0.0.0:0"]);
+    let up = Up::run(&program, command, &["--nodes", "0", "--data", "data"]);
+    let (api, ignition) = (up.said("API server").to_owned(), up.said("Ignition endpoint").to_owned());
+    assert!(!api.contains("0.0.0.0") && !ignition.contains("0.0.0.0"), "{api}, {ignition}");
+    // Both certificates are for the addresses that were told.
+    up.must(&format!(
+        "kubectl --server {api} wait mcp/worker --for=jsonpath='{{.spec.configuration.name}}' --timeout=60s"
+    ));
+    let ask = format!(
+        "kubectl --kubeconfig /dev/null --server {ignition} --certificate-authority data/pki/ca.crt \
+         --token $(cat data/bootstrap-token/token) get --raw /config/worker"
+    );
+    let served = up.must(&format!("until {ask} 2>/dev/null; do sleep 0.1; done"));
+    let served: serde_json::Value = serde_json::from_str(&served).unwrap();
+    let files = served["storage"]["files"].as_array().unwrap();
+    let file = files.iter().find(|file| file["path"] == "/etc/kubernetes/kubeconfig").unwrap();
+    let source = file["contents"]["source"].as_str().unwrap();
+    let text = seaworthy_ignition::data_url::decode(source).unwrap();
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains(&format!("server: \"{api}\"")), "{text}");
+    up.stop();
+}
+
+#[test]
+fn endpoint_that_can_serve_nobody_ends_it_and_is_told() {
+    if !has_kubectl() {
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
+    }
+    let program = Program::new();
+    program.file(
+        "policy.yaml",
+        r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-tokens}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]
+  validations: [{expression: "object.type != 'bootstrap.kubernetes.io/token'", message: "no tokens here"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-tokens}
+spec: {policyName: no-tokens, validationActions: [Deny]}
+"#,
+    );
+    let up = Up::start(&program, &["--nodes", "0", "--data", "data"]);
+    up.must("kubectl create -f policy.yaml");
+    up.must("kubectl -n kube-system delete secret --all");
+    up.stop();
+    let free = ["up", "--listen", "127.0.0.1:0", "--ignition-listen", "127.0.0.1:0"];
+    let ended = program.run(free.into_iter().chain(["--nodes", "0", "--data", "data"])).expect(1);
+    ended.says(&["the Ignition endpoint cannot serve new machines", "no tokens here"]);
+    // The log of the start that went well is still there.
+    assert!(program.path("data/seaworthy.log.old").exists());
+}
+
+#[test]
+fn end_of_the_terminal_is_an_orderly_end_unless_it_is_to_be_outlived() {
+    let program = Program::new();
+    let mut up = Up::start(&program, &["--nodes", "2", "--data", "data"]);
+    assert_eq!(up.said("simulated machines"), "1 master, 1 worker");
+    up.signal("-HUP");
+    assert_eq!(up.ended(), Some(0));
+    drop(up);
+
+    let mut command = Command::new("nohup");
+    program.settle(&mut command);
+    command.arg(env!("CARGO_BIN_EXE_seaworthy"));
+    command.args(["up", "--listen", "127.0.0.1:0", "--ignition-listen", "127.0.0.1:0"]);
+    command.stderr(Stdio::piped());
+    let mut up = Up::run(&program, command, &["--nodes", "1", "--data", "data"]);
+    // What the folder has comes back, whatever number is asked for, and that is told.
+    assert_eq!(up.said("simulated machines"), "1 master, 1 worker");
+    up.signal("-HUP");
+    up.signal("-INT");
+    let mut said = String::new();
+    up.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(up.ended(), Some(0));
+    assert!(said.contains("--nodes 1: the folder has 2 machines; all are started"), "{said}");
+}
+
+#[test]
 fn the_story_comes_out_as_told_and_leaves_nothing_behind() {
     let program = Program::new();
     std::fs::create_dir(program.path("tmp")).unwrap();
-    let mut command = program.command(["up", "--demo"]);
-    command.env("TMPDIR", program.path("tmp"));
+    // A shell becomes the program, so its number is known before: a folder of that name is somebody else's.
+    let line = r#"mkdir tmp/seaworthy-demo-$$-0 && echo kept > tmp/seaworthy-demo-$$-0/file && exec "$0" up --demo"#;
+    let mut command = Command::new("sh");
+    program.settle(&mut command);
+    command.args(["-c", line, env!("CARGO_BIN_EXE_seaworthy")]).env("TMPDIR", program.path("tmp"));
     let outcome = program::Outcome::of(command.output().unwrap()).expect(0);
     for part in [
         "w1, w2, w3, w4, w5, w6: reboot",
@@ -203,7 +334,9 @@ fn the_story_comes_out_as_told_and_leaves_nothing_behind() {
         assert!(outcome.stdout.contains(part), "no {part:?} in:\n{}", outcome.stdout);
     }
     assert!(!outcome.stdout.contains('\u{1b}'), "{}", outcome.stdout);
-    assert_eq!(std::fs::read_dir(program.path("tmp")).unwrap().count(), 0);
+    let left: Vec<_> = std::fs::read_dir(program.path("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(std::fs::read_to_string(left[0].join("file")).unwrap(), "kept\n");
     assert!(!program.path("seaworthy-data").exists());
 }
 

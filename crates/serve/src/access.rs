@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -108,6 +108,30 @@ pub fn parse_tokens(text: &str, file: &str) -> Result<Vec<Token>, TokensError> {
     }
 }
 
+/// Tokens that may be exchanged while they are in use; all clones have the same.
+#[derive(Clone, Default)]
+pub struct Tokens(Arc<RwLock<Vec<Token>>>);
+
+impl Tokens {
+    /// Puts these in the place of the former ones, and says whether that makes a difference.
+    pub fn replace(&self, tokens: Vec<Token>) -> bool {
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *held != tokens;
+        *held = tokens;
+        is_new
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Vec<Token>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl From<Vec<Token>> for Tokens {
+    fn from(tokens: Vec<Token>) -> Tokens {
+        Tokens(Arc::new(RwLock::new(tokens)))
+    }
+}
+
 /// Who gets in.
 #[derive(Clone)]
 pub enum Access {
@@ -121,7 +145,7 @@ pub enum Access {
 #[derive(Clone, Default)]
 pub struct Keys {
     /// Tokens that were given to us.
-    pub tokens: Vec<Token>,
+    pub tokens: Tokens,
     /// The cluster's bootstrap tokens.
     pub secrets: Option<Arc<Cache<Secret>>>,
 }
@@ -149,7 +173,7 @@ impl Access {
 impl Keys {
     fn open(&self, shown: &str, now: Timestamp) -> bool {
         // All of them are looked at, so that the time does not tell which it was.
-        let is_ours = self.tokens.iter().fold(false, |found, token| found | token.is(shown));
+        let is_ours = self.tokens.read().iter().fold(false, |found, token| found | token.is(shown));
         is_ours || self.secrets.as_ref().is_some_and(|secrets| is_bootstrap_token(secrets, shown, now))
     }
 }

@@ -68,13 +68,14 @@ fn tag(name: &str) -> HeaderValue {
 pub struct Answers {
     by_version: [Result<Answer, String>; Version::WRITABLE.len()],
     made: Instant,
+    is_missing: bool,
 }
 
 impl Answers {
     /// What a function gives for each version.
     pub fn of(serve: impl Fn(Version) -> Result<Vec<u8>, String>) -> Answers {
         let by_version = Version::WRITABLE.map(|version| serve(version).map(Answer::new));
-        Answers { by_version, made: Instant::now() }
+        Answers { by_version, made: Instant::now(), is_missing: false }
     }
 
     /// A MachineConfig in every version.
@@ -85,6 +86,16 @@ impl Answers {
     /// No version can be had.
     pub fn refused(reason: &str) -> Answers {
         Answers::of(|_| Err(reason.to_owned()))
+    }
+
+    /// There is nothing where it should be.
+    pub fn missing(reason: &str) -> Answers {
+        Answers { is_missing: true, ..Answers::refused(reason) }
+    }
+
+    /// Whether there is nothing, rather than something wrong.
+    pub fn is_missing(&self) -> bool {
+        self.is_missing
     }
 
     /// The answer in a version.

@@ -16,6 +16,8 @@ use crate::content::{Additions, Authorities, Dish};
 use crate::stub::is_pool_name;
 
 /// The pools that are served: machines of others wait for the cluster.
+///
+/// Differs: to others upstream says that it has failed (500), here they are not found.
 const POOLS: [&str; 2] = [MASTER, ARBITER];
 /// How often the folder is looked at.
 const LOOK: Duration = Duration::from_secs(5);
@@ -55,11 +57,27 @@ pub enum BootstrapError {
 /// What the folder holds for one pool.
 #[derive(Clone, Debug, PartialEq)]
 struct Texts {
-    pool: String,
-    config: Option<String>,
-    controller: Option<String>,
+    pool: Part,
+    /// Not looked for where the pool does not say which it is.
+    config: Option<Part>,
+    controller: Part,
     kubeconfig: String,
     registries: Vec<(String, Vec<u8>)>,
+}
+
+/// A file, and what is in it if it is there.
+#[derive(Clone, Debug, PartialEq)]
+struct Part {
+    path: PathBuf,
+    text: Option<String>,
+}
+
+/// Why there are no answers.
+enum Lack {
+    /// A file is not there.
+    Missing(String),
+    /// What is there cannot be served.
+    Wrong(String),
 }
 
 impl Folder {
@@ -111,13 +129,17 @@ impl Folder {
         let (kubeconfig, registries) = self.kubeconfig_and_registries()?;
         let mut all = BTreeMap::new();
         for name in POOLS {
-            let Some(pool) = text(&self.base.join("machine-pools").join(format!("{name}.yaml")))? else { continue };
+            let part = |folder: &str, name: &str| Part::read(self.base.join(folder).join(format!("{name}.yaml")));
+            let pool = part("machine-pools", name)?;
+            if pool.text.is_none() {
+                continue;
+            }
             let config = match config_name(&pool) {
-                Ok(config) => text(&self.base.join("machine-configs").join(format!("{config}.yaml")))?,
+                Ok(config) => Some(part("machine-configs", &config)?),
                 // Said when it is asked for.
                 Err(_) => None,
             };
-            let controller = text(&self.base.join("controller-config").join(format!("{CONTROLLER_CONFIG}.yaml")))?;
+            let controller = part("controller-config", CONTROLLER_CONFIG)?;
             let (kubeconfig, registries) = (kubeconfig.clone(), registries.clone());
             all.insert(name.to_owned(), Texts { pool, config, controller, kubeconfig, registries });
         }
@@ -139,47 +161,58 @@ impl Folder {
 }
 
 fn pools(all: &BTreeMap<String, Texts>) -> Pools {
-    all.iter().filter_map(|(pool, texts)| Some((pool.clone(), Arc::new(texts.answers()?)))).collect()
+    all.iter().map(|(pool, texts)| (pool.clone(), Arc::new(texts.answers()))).collect()
 }
 
 impl Texts {
-    /// The answers, or nothing where the MachineConfig is not there.
-    fn answers(&self) -> Option<Answers> {
-        let made = config_name(&self.pool).and_then(|_| match &self.config {
-            None => Ok(None),
-            Some(config) => self.dish(config).map(Some),
-        });
-        match made {
-            Ok(dish) => dish.map(|dish| Answers::of_dish(&dish)),
-            Err(reason) => Some(Answers::refused(&reason)),
+    fn answers(&self) -> Answers {
+        match self.dish() {
+            Ok(dish) => Answers::of_dish(&dish),
+            Err(Lack::Missing(reason)) => Answers::missing(&reason),
+            Err(Lack::Wrong(reason)) => Answers::refused(&reason),
         }
     }
 
-    fn dish(&self, config: &str) -> Result<Dish, String> {
-        let config: MachineConfig = parsed(config, "the MachineConfig")?;
-        let controller = self.controller.as_deref().ok_or("there is no ControllerConfig")?;
-        let controller: ControllerConfig = parsed(controller, "the ControllerConfig")?;
-        let authorities = Authorities::of(&controller).map_err(|refusal| refusal.to_string())?;
+    fn dish(&self) -> Result<Dish, Lack> {
+        let name = config_name(&self.pool)?;
+        let missing = || Lack::Missing(format!("there is no MachineConfig {name}"));
+        let config: MachineConfig = self.config.as_ref().ok_or_else(missing)?.parsed("MachineConfig")?;
+        let controller: ControllerConfig = match self.controller.parsed("ControllerConfig") {
+            // The pool is there, and so is what it names: this is no matter of asking for something else.
+            Err(Lack::Missing(reason)) => return Err(Lack::Wrong(reason)),
+            controller => controller?,
+        };
+        let authorities = Authorities::of(&controller).map_err(|refusal| Lack::Wrong(refusal.to_string()))?;
         let additions =
             Additions { authorities, kubeconfig: self.kubeconfig.clone(), registries: self.registries.clone() };
-        Dish::new(&config, additions).map_err(|refusal| refusal.to_string())
+        Dish::new(&config, additions).map_err(|refusal| Lack::Wrong(refusal.to_string()))
     }
 }
 
 /// The name of a pool's MachineConfig, which is the name of a file as well.
-fn config_name(pool: &str) -> Result<String, String> {
-    let pool: MachineConfigPool = parsed(pool, "the MachineConfigPool")?;
+fn config_name(part: &Part) -> Result<String, Lack> {
+    let wrong = |why: String| Lack::Wrong(format!("{}: {why}", part.path.display()));
+    let pool: MachineConfigPool = part.parsed("MachineConfigPool")?;
     let name = pool.status.and_then(|status| status.configuration).and_then(|configuration| configuration.name);
-    let name = name.ok_or("the pool has no status.configuration.name")?;
-    if is_pool_name(&name) { Ok(name) } else { Err(format!("status.configuration.name {name:?} is no name")) }
+    let name = name.ok_or_else(|| wrong("the pool has no status.configuration.name".to_owned()))?;
+    if is_pool_name(&name) { Ok(name) } else { Err(wrong(format!("status.configuration.name {name:?} is no name"))) }
 }
 
-fn parsed<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, String> {
-    // One that was generated is mostly JSON, which is read faster as such.
-    let said = |error: &dyn std::fmt::Display| format!("{what} cannot be read: {error}");
-    match text.trim_start().starts_with('{') {
-        true => serde_json::from_str(text).map_err(|error| said(&error)),
-        false => serde_saphyr::from_str_with_options(text, yaml(text.len())).map_err(|error| said(&error)),
+impl Part {
+    fn read(path: PathBuf) -> Result<Part, BootstrapError> {
+        let text = text(&path)?;
+        Ok(Part { path, text })
+    }
+
+    fn parsed<T: DeserializeOwned>(&self, kind: &str) -> Result<T, Lack> {
+        let path = self.path.display();
+        let text = self.text.as_deref().ok_or_else(|| Lack::Missing(format!("{path}: there is no {kind}")))?;
+        let said = |error: &dyn std::fmt::Display| Lack::Wrong(format!("{path}: the {kind} cannot be read: {error}"));
+        // One that was generated is mostly JSON, which is read faster as such.
+        match text.trim_start().starts_with('{') {
+            true => serde_json::from_str(text).map_err(|error| said(&error)),
+            false => serde_saphyr::from_str_with_options(text, yaml(text.len())).map_err(|error| said(&error)),
+        }
     }
 }
 

@@ -1,33 +1,42 @@
 //! Answers from a cluster: made anew when a pool, its MachineConfig or the ControllerConfig changes, and only then.
+//!
+//! Of MachineConfigs only the metadata is followed. A cluster has many that are of no use here, old rendered ones among them,
+//! each as large as an answer: the few that pools give to new machines are read when their turn comes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::{BoxFuture, select_all};
+use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::config::{KubeConfigOptions, Kubeconfig as ClientConfig};
-use kube::runtime::watcher;
+use kube::core::PartialObjectMeta;
+use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent};
 use seaworthy_runtime::{Cache, Events, Gravity, Key, Leadership};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
-use tracing::warn;
+use tokio::task::JoinSet;
+use tracing::{info, warn};
 
 use crate::access::{SECRET_NAMESPACE, SECRET_TYPE};
 use crate::answers::{Answers, Pools, Shelf};
 use crate::choice::chosen;
 use crate::content::{Additions, Authorities, Dish};
-use crate::kubeconfig::Kubeconfig;
+use crate::kubeconfig::{Kubeconfig, NoToken};
 
 /// The ConfigMap that has the API server's newest authority, and its key there.
 const AUTHORITY: (&str, &str) = ("kubeconfig-data", "ca-bundle.crt");
 /// How often files are looked at: tokens are exchanged every few hours.
 const LOOK: Duration = Duration::from_secs(10);
+/// After which time a MachineConfig that could not be read is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long reading one may take: meanwhile nothing else becomes new.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is not in the cluster.
 #[derive(Clone, Debug)]
@@ -62,12 +71,30 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> 
 pub struct Cluster {
     settings: Settings,
     pools: Arc<Cache<MachineConfigPool>>,
-    configs: Arc<Cache<MachineConfig>>,
+    configs: Arc<Cache<PartialObjectMeta<MachineConfig>>>,
     controller_configs: Arc<Cache<ControllerConfig>>,
     config_maps: Arc<Cache<ConfigMap>>,
     secrets: Arc<Cache<Secret>>,
     changed: Arc<Notify>,
+    kubeconfig: Mutex<Kept>,
 }
+
+/// What the folder of the token held when it could last be read.
+#[derive(Default)]
+struct Kept {
+    kubeconfig: Option<Kubeconfig>,
+    /// Whether it cannot be read any more.
+    is_old: bool,
+}
+
+/// A MachineConfig as it was when its metadata had this revision, or why it cannot be read.
+struct Held {
+    revision: Option<String>,
+    config: Result<Arc<MachineConfig>, String>,
+}
+
+/// The MachineConfigs that pools give to new machines, by name.
+type Larder = BTreeMap<String, Held>;
 
 /// What one pool's answers were made of.
 struct Recipe {
@@ -102,6 +129,7 @@ impl Cluster {
             config_maps: Arc::default(),
             secrets: Arc::default(),
             changed: Arc::default(),
+            kubeconfig: Mutex::default(),
         };
         tell(&cluster.pools, &cluster.changed);
         tell(&cluster.configs, &cluster.changed);
@@ -122,7 +150,7 @@ impl Cluster {
         let watches = select_all(self.watches(&client));
         tokio::select! {
             _ = watches => {}
-            () = self.fill(&shelf, &events) => {}
+            () = self.fill(&client, &shelf, &events) => {}
         }
     }
 
@@ -132,14 +160,14 @@ impl Cluster {
         let maps = Api::namespaced(client.clone(), &self.settings.namespace);
         vec![
             follow(&self.pools, Api::all(client.clone()), everything()),
-            follow(&self.configs, Api::all(client.clone()), everything()),
+            follow_metadata(&self.configs, Api::all(client.clone())),
             follow(&self.controller_configs, Api::all(client.clone()), everything()),
             follow(&self.config_maps, maps, everything().fields(&format!("metadata.name={}", AUTHORITY.0))),
             follow(&self.secrets, secrets, everything().fields(&format!("type={SECRET_TYPE}"))),
         ]
     }
 
-    async fn fill(self: &Arc<Self>, shelf: &Shelf, events: &Events) {
+    async fn fill(self: &Arc<Self>, client: &Client, shelf: &Shelf, events: &Events) {
         self.pools.synced().await;
         self.configs.synced().await;
         self.controller_configs.synced().await;
@@ -147,40 +175,85 @@ impl Cluster {
         self.secrets.synced().await;
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut made = All::new();
+        let (mut made, mut larder, mut tellings) = (All::new(), Larder::new(), JoinSet::new());
         loop {
+            let is_short = larder.values().any(|held| held.config.is_err());
             // The first look is at once.
             tokio::select! {
                 () = self.changed.notified() => {}
                 _ = looks.tick() => {}
+                () = tokio::time::sleep(RETRY), if is_short => {}
             }
-            let cluster = Arc::clone(self);
-            let Ok((next, refusals)) = tokio::task::spawn_blocking(move || cluster.make(made)).await else {
+            self.stock(client, &mut larder).await;
+            let (cluster, stock) = (Arc::clone(self), larder);
+            let making = tokio::task::spawn_blocking(move || (cluster.make(made, &stock), stock)).await;
+            let Ok(((next, refusals), stock)) = making else {
                 warn!("making answers broke off; what was served before still is");
-                made = All::new();
+                (made, larder) = (All::new(), Larder::new());
                 continue;
             };
-            made = next;
+            (made, larder) = (next, stock);
+            while tellings.try_join_next().is_some() {}
             shelf.put(made.iter().map(|(pool, made)| (pool.clone(), Arc::clone(&made.answers))).collect::<Pools>());
             for Refused { pool: name, refusal, is_final } in refusals {
                 warn!(pool = name, refusal, "nothing can be served");
                 if let Some(pool) = self.pools.named(&name).filter(|_| is_final) {
-                    events.tell(&*pool, Gravity::Warning, PoolEvent::ConfigNotServed.as_str(), refusal).await;
+                    // An API that takes its time must not hold up what machines get.
+                    let (events, reason) = (events.clone(), PoolEvent::ConfigNotServed.as_str());
+                    tellings.spawn(async move { events.tell(&*pool, Gravity::Warning, reason, refusal).await });
                 }
             }
         }
     }
 
+    /// Reads what pools give to new machines and is not there yet, or has changed, and forgets the rest.
+    async fn stock(&self, client: &Client, larder: &mut Larder) {
+        let api: Api<MachineConfig> = Api::all(client.clone());
+        let pools = self.pools.all();
+        let wanted: BTreeSet<&str> = pools.iter().filter_map(|pool| chosen(pool)).collect();
+        larder.retain(|name, _| wanted.contains(name.as_str()));
+        for name in wanted {
+            let Some(metadata) = self.configs.named(name) else {
+                larder.remove(name);
+                continue;
+            };
+            let revision = metadata.resource_version();
+            if larder.get(name).is_some_and(|held| held.revision == revision && held.config.is_ok()) {
+                continue;
+            }
+            let read = tokio::time::timeout(PATIENCE, api.get(name)).await;
+            let config = match read {
+                Ok(Ok(mut config)) => {
+                    config.metadata.managed_fields = None;
+                    Ok(Arc::new(config))
+                }
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err(format!("there was no answer within {} s", PATIENCE.as_secs())),
+            };
+            if let Err(error) = &config {
+                warn!(name, error, "a MachineConfig cannot be read, and is tried again");
+            }
+            larder.insert(name.to_owned(), Held { revision, config });
+        }
+    }
+
     /// Makes the answers of every pool, keeping those that are as they were, and says which pools have none since now.
-    fn make(&self, mut former: All) -> (All, Vec<Refused>) {
+    fn make(&self, mut former: All, larder: &Larder) -> (All, Vec<Refused>) {
         let additions = self.additions();
         let mut refusals = Vec::new();
         let mut all = All::new();
         for pool in self.pools.all() {
             let name = pool.name_any();
             let before = former.remove(&name);
-            let (made, old) = match self.recipe(&pool, &additions) {
-                Err(reason) => (Made { recipe: None, answers: Arc::new(Answers::refused(&reason)) }, before),
+            let (made, old) = match self.recipe(&pool, larder, &additions) {
+                // What cannot be read at the moment is no reason to send machines away that could be served.
+                Err(Lack::Passing(_)) if before.as_ref().is_some_and(|before| before.recipe.is_some()) => {
+                    all.extend(before.map(|before| (name, before)));
+                    continue;
+                }
+                Err(Lack::Passing(reason) | Lack::Lasting(reason)) => {
+                    (Made { recipe: None, answers: Arc::new(Answers::refused(&reason)) }, before)
+                }
                 Ok(recipe) => match before {
                     Some(before) if before.recipe.as_ref().is_some_and(|it| it.is(&recipe)) => {
                         all.insert(name, before);
@@ -200,10 +273,18 @@ impl Cluster {
         (all, refusals)
     }
 
-    fn recipe(&self, pool: &MachineConfigPool, additions: &Result<Additions, String>) -> Result<Recipe, String> {
-        let name = chosen(pool).ok_or("the pool has no configuration yet")?;
-        let config = self.configs.named(name).ok_or_else(|| format!("there is no MachineConfig {name}"))?;
-        Ok(Recipe { config, additions: additions.clone()? })
+    fn recipe(
+        &self,
+        pool: &MachineConfigPool,
+        larder: &Larder,
+        additions: &Result<Additions, String>,
+    ) -> Result<Recipe, Lack> {
+        let lasting = |reason: String| Lack::Lasting(reason);
+        let name = chosen(pool).ok_or_else(|| lasting("the pool has no configuration yet".to_owned()))?;
+        let held = larder.get(name).ok_or_else(|| lasting(format!("there is no MachineConfig {name}")))?;
+        let failed = |error: &String| Lack::Passing(format!("MachineConfig {name} cannot be read: {error}"));
+        let config = Arc::clone(held.config.as_ref().map_err(failed)?);
+        Ok(Recipe { config, additions: additions.clone().map_err(lasting)? })
     }
 
     fn additions(&self) -> Result<Additions, String> {
@@ -217,11 +298,43 @@ impl Cluster {
                 map.binary_data.as_ref().and_then(|data| data.get(AUTHORITY.1)).map(|bytes| bytes.0.as_slice());
             binary.or_else(|| map.data.as_ref()?.get(AUTHORITY.1).map(String::as_bytes))
         });
-        let Settings { apiserver_url, token_folder, .. } = &self.settings;
-        let kubeconfig =
-            Kubeconfig::of_folder(token_folder, apiserver_url, newest).map_err(|error| error.to_string())?;
+        let kubeconfig = self.kubeconfig(newest).map_err(|error| error.to_string())?;
         Ok(Additions { authorities, kubeconfig: kubeconfig.text(), registries: Vec::new() })
     }
+
+    /// The kubeconfig of new machines. While its folder cannot be read, what was read last is as good as it was then.
+    fn kubeconfig(&self, newest: Option<&[u8]>) -> Result<Kubeconfig, NoToken> {
+        let Settings { apiserver_url, token_folder, .. } = &self.settings;
+        let mut kept = self.kubeconfig.lock().unwrap_or_else(PoisonError::into_inner);
+        match (Kubeconfig::of_folder(token_folder, apiserver_url, newest), &mut kept.kubeconfig) {
+            (Ok(kubeconfig), before) => {
+                *before = Some(kubeconfig.clone());
+                if std::mem::take(&mut kept.is_old) {
+                    info!("the token for new machines can be read again");
+                }
+                Ok(kubeconfig)
+            }
+            (Err(error), None) => Err(error),
+            (Err(error), Some(before)) => {
+                if let Some(authority) = newest {
+                    before.authority = authority.to_vec();
+                }
+                let kubeconfig = before.clone();
+                if !std::mem::replace(&mut kept.is_old, true) {
+                    warn!(%error, "new machines are given the token that was read last");
+                }
+                Ok(kubeconfig)
+            }
+        }
+    }
+}
+
+/// Why there is nothing to make answers of.
+enum Lack {
+    /// It may be there in a moment.
+    Passing(String),
+    /// Somebody has to do something.
+    Lasting(String),
 }
 
 impl Recipe {
@@ -259,6 +372,23 @@ fn noted(client: Client, shelf: Arc<Shelf>) -> Client {
 fn tell<K: Resource>(cache: &Cache<K>, changed: &Arc<Notify>) {
     let changed = Arc::clone(changed);
     cache.listen(move |_| changed.notify_one());
+}
+
+fn follow_metadata(
+    cache: &Arc<Cache<PartialObjectMeta<MachineConfig>>>,
+    api: Api<PartialObjectMeta<MachineConfig>>,
+) -> BoxFuture<'static, ()> {
+    let cache = Arc::clone(cache);
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let events = events.modify(|object| object.metadata.managed_fields = None);
+    let follow = move |event| {
+        match event {
+            Ok(event) => cache.follow(event),
+            Err(error) => warn!(kind = "MachineConfig", %error, "the watch broke off and is tried again"),
+        }
+        std::future::ready(())
+    };
+    events.for_each(follow).boxed()
 }
 
 fn follow<K>(

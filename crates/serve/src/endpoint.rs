@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
-    RETRY_AFTER, USER_AGENT, VARY, WWW_AUTHENTICATE,
+    ACCEPT, ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, RETRY_AFTER, USER_AGENT, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use jiff::Timestamp;
@@ -82,7 +82,11 @@ impl Endpoint {
             Place::Config(pool) => pools.as_deref().filter(|pools| pools.contains_key(pool)).map(|_| pool),
             Place::Health | Place::Nothing => None,
         };
-        let status = outcome.response.status();
+        let (status, mut response) = (outcome.response.status(), outcome.response);
+        if !outcome.is_admitted {
+            // A place for as long as somebody asks is for those who may have something.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let receipt = Receipt {
             metrics: Arc::clone(&self.metrics),
             labels: RequestLabels {
@@ -99,12 +103,14 @@ impl Endpoint {
                 false => "…".to_owned(),
             },
             agent: agent(request.headers()),
-            reason: outcome.response.headers().get(REASON).and_then(|reason| reason.to_str().ok()).map(str::to_owned),
-            length: outcome.response.body().len(),
+            reason: response.headers().get(REASON).and_then(|reason| reason.to_str().ok()).map(str::to_owned),
+            length: response.body().len(),
             // Asked every few seconds, and nobody wants to read it.
             is_silent: matches!(place, Place::Health) && status == StatusCode::OK,
+            // A stranger who asks without end must not fill the disk too; what is counted shows it.
+            is_logged: outcome.is_admitted || outcome.refused != Some(Refused::Rate),
         };
-        outcome.response.map(|body| Parcel::new(body, receipt))
+        response.map(|body| Parcel::new(body, receipt))
     }
 
     /// All that was counted, in Prometheus' text format.
@@ -127,7 +133,21 @@ impl Endpoint {
     ) -> Outcome {
         let method = request.method();
         let mut outcome = Outcome { response: Response::default(), version: None, refused: None, is_admitted: false };
-        if method != Method::GET && method != Method::HEAD {
+        // Health costs nothing and is asked for by balancers, who take us for gone when we do not answer. Everything else that
+        // needs no key is counted before it is looked at.
+        let too_often = || Outcome {
+            // Not 429: Ignition gives up on that, and tries again on this.
+            response: later("this address asks too often"),
+            version: None,
+            refused: Some(Refused::Rate),
+            is_admitted: false,
+        };
+        let is_for_all = pools.is_none() || !matches!(place, Place::Config(_)) || !is_read(method);
+        let is_health = matches!(place, Place::Health) && is_read(method);
+        if is_for_all && !is_health && !self.rates.strangers.allows(visitor.address.ip(), now) {
+            return too_often();
+        }
+        if !is_read(method) {
             outcome.response = refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered");
             outcome.response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return outcome;
@@ -148,9 +168,7 @@ impl Endpoint {
         outcome.is_admitted = self.access.admits(request.headers(), visitor.has_certificate, Timestamp::now());
         let rate = if outcome.is_admitted { &self.rates.known } else { &self.rates.strangers };
         if !rate.allows(visitor.address.ip(), now) {
-            // Not 429: Ignition gives up on that, and tries again on this.
-            let response = later("this address asks too often");
-            return Outcome { response, refused: Some(Refused::Rate), ..outcome };
+            return Outcome { is_admitted: outcome.is_admitted, ..too_often() };
         }
         if !outcome.is_admitted {
             let mut response = bare(StatusCode::UNAUTHORIZED);
@@ -164,10 +182,11 @@ impl Endpoint {
             }
         };
         // Differs: a pool that does not exist is not found, because that is what it is; upstream says that it has failed.
-        let response = match pools.get(pool).map(|answers| answers.get(version)) {
+        let response = match pools.get(pool).map(|answers| (answers, answers.get(version))) {
             None => refusal(StatusCode::NOT_FOUND, &format!("there is no pool {pool}")),
-            Some(Err(reason)) => refusal(StatusCode::INTERNAL_SERVER_ERROR, reason),
-            Some(Ok(answer)) => {
+            Some((answers, Err(reason))) if answers.is_missing() => refusal(StatusCode::NOT_FOUND, reason),
+            Some((_, Err(reason))) => refusal(StatusCode::INTERNAL_SERVER_ERROR, reason),
+            Some((_, Ok(answer))) => {
                 let is_packed = wants_gzip(request.headers());
                 let encoded = if is_packed { answer.packed() } else { answer.plain() };
                 config(encoded, is_packed, method, request.headers())
@@ -175,6 +194,10 @@ impl Endpoint {
         };
         Outcome { response, version: Some(version), ..outcome }
     }
+}
+
+fn is_read(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
 }
 
 /// The name of the program that asks, as it says, cut short.
@@ -213,6 +236,7 @@ fn place(path: &str) -> Place<'_> {
     if path == HEALTH {
         return Place::Health;
     }
+    // Differs: `/config/` is the pool `config` upstream, and `/config` is redirected there. A secret has one name here.
     let Some(rest) = path.strip_prefix("/config/") else { return Place::Nothing };
     match rest.split('/').all(is_pool_name) {
         true => Place::Config(rest.rsplit('/').next().unwrap_or_default()),

@@ -1,5 +1,6 @@
 //! The kubeconfig with which a new machine's kubelet asks to join.
 
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -33,10 +34,20 @@ impl Kubeconfig {
             let path = folder.join(name);
             std::fs::read(&path).map_err(|cause| NoToken { path, cause })
         };
-        let token = String::from_utf8_lossy(&read("token")?).trim().to_owned();
+        // A file that is being written is empty first.
+        let filled = |name: &str| {
+            let bytes = read(name)?.trim_ascii().to_vec();
+            match bytes.is_empty() {
+                true => {
+                    Err(NoToken { path: folder.join(name), cause: Error::new(ErrorKind::InvalidData, "it is empty") })
+                }
+                false => Ok(bytes),
+            }
+        };
+        let token = String::from_utf8_lossy(&filled("token")?).into_owned();
         let authority = match authority {
             Some(authority) => authority.to_vec(),
-            None => read("ca.crt")?,
+            None => filled("ca.crt").and_then(|_| read("ca.crt"))?,
         };
         Ok(Kubeconfig { server: server.to_owned(), authority, token })
     }

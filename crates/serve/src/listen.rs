@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::header::CONNECTION;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,7 +16,8 @@ use tracing::debug;
 use crate::certificates::Certificates;
 use crate::endpoint::{Endpoint, Visitor};
 
-/// A fleet that boots at once comes in waves of some hundreds; no address takes more than half of the places.
+/// A fleet that boots at once comes in waves of some hundreds; no address takes more than half of the places. A stranger has
+/// one for the time of a handshake and a request, unless it is needed before.
 pub const LIMITS: Limits = Limits {
     connections: 4096,
     of_one_address: 2048,
@@ -98,12 +100,16 @@ impl Listening {
 
 /// Serves one connection until it ends.
 async fn serve(endpoint: Arc<Endpoint>, arrival: Arrival, patience: Patience) {
-    let Arrival { stream, peer, watcher } = arrival;
+    let Arrival { stream, peer, watcher, guest } = arrival;
     // Only a certificate that was checked is there.
     let has_certificate = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
     let visitor = Visitor { address: peer, has_certificate };
     let service = service_fn(move |request| {
         let response = endpoint.answer(&request, visitor, Instant::now());
+        // To whoever is not let in the answer says that it is the last one.
+        if !response.headers().contains_key(CONNECTION) {
+            guest.admit();
+        }
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()

@@ -51,6 +51,8 @@ pub struct Receipt {
     pub length: usize,
     /// Whether it is neither counted nor logged.
     pub is_silent: bool,
+    /// Whether it is logged.
+    pub is_logged: bool,
 }
 
 impl Parcel {
@@ -93,20 +95,22 @@ impl Drop for Parcel {
         }
         let (took, sent) = (receipt.begun.elapsed(), receipt.length - self.rest.len());
         let RequestLabels { pool, version, code } = &receipt.labels;
-        info!(
-            peer = %receipt.peer,
-            method = %receipt.method,
-            path = receipt.path,
-            status = code,
-            pool,
-            version,
-            bytes = receipt.length,
-            sent,
-            micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            agent = ?receipt.agent,
-            reason = receipt.reason,
-            "asked"
-        );
+        if receipt.is_logged {
+            info!(
+                peer = %receipt.peer,
+                method = %receipt.method,
+                path = receipt.path,
+                status = code,
+                pool,
+                version,
+                bytes = receipt.length,
+                sent,
+                micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+                agent = ?receipt.agent,
+                reason = receipt.reason,
+                "asked"
+            );
+        }
         receipt.metrics.answered(receipt.labels.clone(), receipt.refused, took, sent);
     }
 }

@@ -1,9 +1,11 @@
 //! How often one address may ask.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use seaworthy_listen::network;
 
 /// Addresses that are remembered at a time. Each costs some tens of bytes.
 const ADDRESSES: usize = 16 * 1024;
@@ -87,14 +89,6 @@ impl Bucket {
     fn filled(&self, allowance: Allowance, now: Instant) -> f64 {
         let gained = now.saturating_duration_since(self.at).as_secs_f64() * allowance.a_second;
         (self.left + gained).min(allowance.at_once)
-    }
-}
-
-/// Whoever has one IPv6 address has 2⁶⁴ of them.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
-        address => address,
     }
 }
 

@@ -187,7 +187,7 @@ impl Admission {
             .and_then(|annotations| annotations.get(annotation::GENERATED_BY_CONTROLLER_VERSION.as_str())?.as_str());
         let is_rendered = name.starts_with(RENDERED_PREFIX);
         let is_kept = is_rendered || made_by.is_some_and(|build| !build.is_empty());
-        if !self.protects || !is_kept || old.is_some_and(|old| old.get("spec") == object.get("spec")) {
+        if !self.protects || !is_kept || old.is_some_and(|old| keeps_content(old, object)) {
             return None;
         }
         let owner = subject["metadata"]["ownerReferences"][0]["kind"].as_str().unwrap_or_default();
@@ -217,6 +217,28 @@ fn nearest(schema: &Value, unknown: &str) -> Option<String> {
     })?;
     let known = parent.get("properties")?.as_object()?;
     spelling::nearest(key, known.keys().map(String::as_str)).map(str::to_owned)
+}
+
+/// Whether nothing changes that controllers look at: what nodes get, and what tells whose the object is and for whom.
+fn keeps_content(old: &Value, new: &Value) -> bool {
+    fn labels(of: &Value) -> BTreeMap<&str, &Value> {
+        let all = of.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+        let ours = all.filter(|(key, _)| key.starts_with("machineconfiguration.openshift.io/"));
+        ours.map(|(key, value)| (key.as_str(), value)).collect()
+    }
+    fn made_by(of: &Value) -> Option<&str> {
+        let annotations = of.pointer("/metadata/annotations")?;
+        let build = annotations.get(annotation::GENERATED_BY_CONTROLLER_VERSION.as_str())?.as_str();
+        build.filter(|build| !build.is_empty())
+    }
+    fn owners(of: &Value) -> Vec<&Value> {
+        let all = of.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+        all.filter(|owner| owner["controller"] == true).map(|owner| &owner["uid"]).collect()
+    }
+    old.get("spec") == new.get("spec")
+        && labels(old) == labels(new)
+        && made_by(old) == made_by(new)
+        && owners(old) == owners(new)
 }
 
 /// A longer value is not repeated in a message.
@@ -250,6 +272,7 @@ fn of_metadata(object: &Value) -> Vec<Cause> {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use seaworthy_api::vocabulary::machineconfiguration::label::ROLE;
     use serde_json::json;
 
     use super::*;
@@ -329,5 +352,13 @@ mod tests {
         let found = Admission::of_changes().judge(&mut edited, Some(&base));
         assert!(found[0].message.contains("create a MachineConfig of your own"), "{found:#?}");
         assert!(Admission::of_changes().judge(&mut base.clone(), Some(&base)).is_empty(), "nothing changes");
+        for (place, value) in [("annotations", json!({})), ("labels", json!({ROLE.as_str(): "a"}))] {
+            let mut edited = base.clone();
+            edited["metadata"][place] = value;
+            assert!(!Admission::of_changes().judge(&mut edited, Some(&base)).is_empty(), "{place}");
+        }
+        let mut noted = base.clone();
+        noted["metadata"]["labels"] = json!({"team": "a"});
+        assert!(Admission::of_changes().judge(&mut noted, Some(&base)).is_empty(), "a label of their own");
     }
 }

@@ -38,6 +38,32 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
     assert!(denied(&before).await.contains("rendered from the MachineConfigs of its pool"));
     let refused = theirs.delete("01-worker-container-runtime", &Default::default()).await.unwrap_err();
     assert!(refused.to_string().contains("is kept by Seaworthy"), "{refused}");
+    // Nor can the protection be taken off first: what tells that it is ours, for whom and whose stays.
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let stranger = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b", "controller": true});
+    for name in ["00-worker", before.as_str()] {
+        let (mark, role) = (
+            "machineconfiguration.openshift.io/generated-by-controller-version",
+            "machineconfiguration.openshift.io/role",
+        );
+        for metadata in [
+            json!({"annotations": {mark: null}}),
+            json!({"annotations": {mark: ""}}),
+            json!({"labels": {role: "master"}}),
+            json!({"labels": {"machineconfiguration.openshift.io/more": "a"}}),
+            json!({"ownerReferences": []}),
+            json!({"ownerReferences": [stranger]}),
+        ] {
+            let refused = theirs.patch(name, &dry, &Patch::Merge(json!({"metadata": metadata}))).await;
+            let refused = refused.expect_err(&format!("{name}: {metadata}")).to_string();
+            assert!(refused.contains("is kept by Seaworthy"), "{name}: {metadata}: {refused}");
+        }
+        let theirs_alone = json!({"metadata": {"annotations": {"note": "a"}, "labels": {"team": "a"}}});
+        theirs.patch(name, &dry, &Patch::Merge(theirs_alone)).await.unwrap();
+    }
+    let unlabelled = json!({"metadata": {"labels": {"machineconfiguration.openshift.io/role": null}}});
+    let refused = theirs.patch("00-worker", &dry, &Patch::Merge(unlabelled)).await.unwrap_err().to_string();
+    assert!(refused.contains("is kept by Seaworthy"), "{refused}");
     // The controllers' own user is no exception, unless it writes under the name of a controller.
     let acting: Api<MachineConfig> = Api::all(fleet.acting());
     for name in ["00-worker", before.as_str()] {

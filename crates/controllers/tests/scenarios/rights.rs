@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -67,6 +68,28 @@ async fn endpoint_writes_nothing_and_reads_no_other_secrets() {
     refusal(Api::<Node>::all(client.clone()).list(&ListParams::default()).await);
     refusal(Api::<MachineConfigPool>::all(client.clone()).patch("worker", &params, &labelled()).await);
     refusal(Api::<MachineConfig>::all(client).patch("00-worker", &params, &labelled()).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_tells_events_where_others_keep_theirs() {
+    let fleet = Fleet::with_workers(1).await;
+    let event = |namespace: &str| -> Event {
+        serde_json::from_value(json!({
+            "metadata": {"name": "e", "namespace": namespace}, "eventTime": "2026-01-01T00:00:00.000000Z",
+            "action": "a", "reason": "r", "type": "Normal", "reportingController": "c", "reportingInstance": "i",
+            "regarding": {"kind": "Namespace", "name": "n", "namespace": namespace},
+        }))
+        .unwrap()
+    };
+    let (controllers, server) = (account(&fleet, Component::Controllers), account(&fleet, Component::Server));
+    for client in [controllers, server, machine(&fleet, "w0")] {
+        let create = async |namespace: &str| {
+            let events: Api<Event> = Api::namespaced(client.clone(), namespace);
+            events.create(&PostParams { dry_run: true, ..PostParams::default() }, &event(namespace)).await
+        };
+        create("default").await.unwrap();
+        refusal(create("kube-system").await);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

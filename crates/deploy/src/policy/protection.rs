@@ -3,6 +3,10 @@
 //! On a small cluster the controllers often act as the same user as the person at the keyboard. So of that user only those
 //! writes pass that are made under the name of a controller. Deletions carry no such name: they pass, unless it is the
 //! platform's base, which controllers never delete, or something needs what would be gone.
+//!
+//! What nobody but people uses, such as an annotation of their own, may be written. What tells that an object is ours, which
+//! pool it is for and whose it is may not: without it the next write would be refused no more. The finalizer may be taken
+//! off, as any may: that is how somebody says that he means it, and the controllers put it back.
 
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use serde_json::{Value, json};
@@ -14,6 +18,9 @@ pub const NAME: &str = "seaworthy-protection";
 
 /// What the field managers of all controllers begin with.
 const MANAGERS: &str = "seaworthy-";
+
+/// What the labels begin with that say which pool a MachineConfig is for.
+const LABELS: &str = "machineconfiguration.openshift.io/";
 
 /// Those who delete on behalf of others: what is gone with its owner was deleted by a person's wish.
 const COLLECTORS: [&str; 3] = [
@@ -43,8 +50,32 @@ fn policy(user: &str) -> Value {
         (kubectl get machineconfignodes shows which); it goes by itself when nothing needs it any more. To change what \
         nodes run, change the MachineConfigs of the pool, or go back with: seaworthy rollout undo POOL'";
     let generated_by = "machineconfiguration.openshift.io/generated-by-controller-version";
-    let owner = "has(variables.subject.metadata.ownerReferences) \
-                 ? variables.subject.metadata.ownerReferences.filter(o, has(o.controller) && o.controller) : []";
+    let owners = |of: &str| {
+        format!(
+            "has({of}.metadata.ownerReferences) \
+             ? {of}.metadata.ownerReferences.filter(o, has(o.controller) && o.controller) : []"
+        )
+    };
+    let made_by = |of: &str| {
+        format!(
+            "has({of}.metadata.annotations) && '{generated_by}' in {of}.metadata.annotations \
+             ? {of}.metadata.annotations['{generated_by}'] : ''"
+        )
+    };
+    let labels = |of: &str| format!("has({of}.metadata.labels) ? {of}.metadata.labels : {{}}");
+    let are_in = |these: &str, those: &str| {
+        format!(
+            "variables.{these}.all(k, !k.startsWith('{LABELS}') \
+             || (k in variables.{those} && variables.{those}[k] == variables.{these}[k]))"
+        )
+    };
+    let keeps_marks = format!(
+        "({}) == variables.madeBy && {} && {} && size(variables.newOwners) == size(variables.owners) \
+         && variables.owners.all(o, variables.newOwners.exists(n, n.uid == o.uid))",
+        made_by("object"),
+        are_in("labels", "newLabels"),
+        are_in("newLabels", "labels"),
+    );
     let instead = "variables.isRendered \
         ? 'it is rendered from the MachineConfigs of its pool; create or change one of those' \
         : variables.owners.exists(o, o.kind in ['KubeletConfig', 'ContainerRuntimeConfig']) \
@@ -72,14 +103,19 @@ fn policy(user: &str) -> Value {
                 {"name": "name", "expression": "has(variables.subject.metadata.name) ? variables.subject.metadata.name \
                     : has(variables.subject.metadata.generateName) ? variables.subject.metadata.generateName : ''"},
                 {"name": "isRendered", "expression": "variables.name.startsWith('rendered-')"},
-                {"name": "isGenerated", "expression": format!(
-                    "has(variables.subject.metadata.annotations) && '{generated_by}' in variables.subject.metadata.annotations \
-                     && variables.subject.metadata.annotations['{generated_by}'] != ''")},
-                {"name": "owners", "expression": owner},
+                {"name": "madeBy", "expression": made_by("variables.subject")},
+                {"name": "isGenerated", "expression": "variables.madeBy != ''"},
+                {"name": "owners", "expression": owners("variables.subject")},
+                {"name": "labels", "expression": labels("variables.subject")},
+                // These three are asked only where there is a new object.
+                {"name": "newOwners", "expression": owners("object")},
+                {"name": "newLabels", "expression": labels("object")},
+                {"name": "keepsMarks", "expression": keeps_marks},
                 {"name": "isPlane", "expression": is_plane},
                 {"name": "isNeeded", "expression": is_needed},
                 {"name": "keepsContent", "expression": "request.operation == 'UPDATE' \
-                    && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec)"},
+                    && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec) \
+                    && variables.keepsMarks"},
             ],
             "validations": [{
                 "expression": "!variables.isNeeded",

@@ -10,7 +10,7 @@ use seaworthy_apiserver::Pki;
 use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_fleet::Stubs;
 use seaworthy_listen::tls;
-use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE};
+use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{Cluster, Settings};
 use seaworthy_serve::rate::Rates;
@@ -63,7 +63,7 @@ impl Harbour {
             namespace: NAMESPACE.to_owned(),
         });
         let shelf = Arc::new(Shelf::default());
-        let access = Access::Asked(Keys { tokens: Vec::new(), secrets: Some(cluster.secrets()) });
+        let access = Access::Asked(Keys { tokens: Tokens::default(), secrets: Some(cluster.secrets()) });
         let endpoint =
             Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default(), metrics: Default::default() };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

@@ -1,6 +1,6 @@
 //! What machines boot from, what runs on them, and machines that are simulated.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -45,7 +45,7 @@ pub struct Server {
     /// The oldest version of TLS that is spoken
     #[arg(long, value_enum, default_value_t = TlsVersion::Tls12)]
     pub tls_min_version: TlsVersion,
-    /// Serve machines that show one of these tokens, one to a line
+    /// Serve machines that show one of these tokens, one to a line; read again when it changes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
     /// Serve machines that show a certificate of this authority
@@ -65,7 +65,10 @@ pub struct Server {
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
     /// Where new machines find the API server; required in a cluster
-    #[arg(long, value_name = "URL", required_unless_present = "bootstrap", conflicts_with = "bootstrap")]
+    #[arg(
+        long, value_name = "URL", required_unless_present = "bootstrap", conflicts_with = "bootstrap",
+        value_parser = apiserver_url
+    )]
     pub apiserver_url: Option<String>,
     /// The folder with the token that new machines join with, `token`, and with `ca.crt`
     #[arg(
@@ -124,4 +127,65 @@ pub enum TlsVersion {
     /// 1.3 alone
     #[value(name = "VersionTLS13")]
     Tls13,
+}
+
+/// The address of an API server, as it goes into kubeconfigs: a machine with a wrong one never joins, and cannot say why.
+pub fn apiserver_url(text: &str) -> Result<String, String> {
+    let accepted = "accepted is https://HOST or https://HOST:PORT";
+    let rest = text.strip_prefix("https://").ok_or_else(|| format!("it does not begin with https://; {accepted}"))?;
+    let authority = rest.split('/').next().unwrap_or_default();
+    // In brackets an IPv6 address has colons of its own.
+    let (host, port) = match authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    };
+    let is_v6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).map(str::parse::<Ipv6Addr>);
+    let is_host = match is_v6 {
+        Some(address) => address.is_ok(),
+        None => !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)),
+    };
+    if !is_host {
+        return Err(format!("{host:?} is no host; {accepted}"));
+    }
+    if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
+        return Err(format!("{:?} is no port; {accepted}", port.unwrap_or_default()));
+    }
+    if rest.bytes().any(|byte| !byte.is_ascii_graphic() || b"?#\"\\".contains(&byte)) {
+        return Err(format!("it has more than a host, a port and a path; {accepted}"));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_of_an_api_server_is_whole() {
+        for good in [
+            "https://api.example.com:6443",
+            "https://10.0.0.1",
+            "https://[fd00::1]:6443",
+            "https://[fd00::1]",
+            "https://a/k8s/c",
+        ] {
+            assert_eq!(apiserver_url(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "api.example.com:6443",
+            "http://api.example.com:6443",
+            "https://",
+            "https://:6443",
+            "https://a:b",
+            "https://a:0",
+            "https://a:70000",
+            "https://fd00::1",
+            "https://[fd00::x]:6443",
+            "https://user@a:6443",
+            "https://a b",
+            "https://a/x?y",
+        ] {
+            assert!(apiserver_url(bad).is_err_and(|error| error.contains("accepted is https://HOST")), "{bad}");
+        }
+    }
 }

@@ -338,7 +338,7 @@ pub struct Manifests {
     #[arg(long, value_name = "IMAGE", default_value = concat!("seaworthy:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
     /// Where new machines find the API server; without it the Ignition endpoint is left out
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = machine::apiserver_url)]
     pub apiserver_url: Option<String>,
     /// Where each node has its kubelet's credentials
     #[arg(long, value_name = "FILE", default_value = "/var/lib/kubelet/kubeconfig")]

@@ -56,22 +56,38 @@ async fn serve(options: &Apiserver) -> Result<u8, Failure> {
     Ok(OK)
 }
 
-/// Hears Ctrl-C and requests to end from now on; done when there was one.
+/// Hears Ctrl-C, requests to end and the end of its terminal from now on; done when there was one.
 pub fn stopped() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    // Whoever is started with `nohup` outlives the terminal.
+    let hangup = if is_ignored(SignalKind::hangup()) { None } else { signal(SignalKind::hangup()).ok() };
     async move {
+        let hung_up = async {
+            match hangup {
+                Some(mut hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         match (interrupt, terminate) {
             (Ok(mut interrupt), Ok(mut terminate)) => {
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
+                    _ = hung_up => {}
                 }
             }
             // A process that cannot hear signals ends by them.
             _ => std::future::pending().await,
         }
     }
+}
+
+/// Whether the process was started so that a signal means nothing to it.
+fn is_ignored(signal: tokio::signal::unix::SignalKind) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal.as_raw_value() - 1) & 1 == 1)
 }
 
 /// A complete kubeconfig: the server, its authority, and an administrator's certificate.

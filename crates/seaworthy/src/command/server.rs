@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use seaworthy_listen::{probes, tls};
-use seaworthy_serve::access::{Keys, read_tokens};
+use seaworthy_serve::access::{Keys, Tokens, read_tokens};
 use seaworthy_serve::bootstrap::Folder;
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{self, Cluster, Settings};
@@ -21,7 +21,7 @@ use crate::cli::{Server, TlsVersion};
 use crate::failure::{Failure, OK};
 use crate::paint;
 
-/// How often the certificate's files are looked at: two small files, so often.
+/// How often the files of the certificate and of tokens are looked at: they are small, so often.
 const LOOK: Duration = Duration::from_secs(2);
 /// Files that may be open besides connections: watches, probes, the log, a folder that is read.
 const OTHER_FILES: u64 = 128;
@@ -59,9 +59,10 @@ fn allow_connections() {
 async fn serve(options: &Server) -> Result<u8, Failure> {
     let mut keys = Keys::default();
     if let Some(file) = &options.token_file {
-        keys.tokens = read_tokens(file).map_err(Failure::unreadable)?;
+        keys.tokens = read_tokens(file).map_err(Failure::unreadable)?.into();
     }
-    if options.bootstrap.is_some() && !options.open && keys.tokens.is_empty() && options.client_ca.is_none() {
+    let tokens = keys.tokens.clone();
+    if options.bootstrap.is_some() && !options.open && options.token_file.is_none() && options.client_ca.is_none() {
         return Err(Failure::unreadable(
             "nobody would be served: without a cluster there are no bootstrap tokens; name tokens with --token-file or an \
              authority with --client-ca, or serve everyone with --open",
@@ -113,7 +114,7 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
     // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
     let stopped = stopped();
     println!("https://{}", listening.address());
-    let looking = tokio::spawn(look(certificates));
+    let looking = tokio::spawn(look(certificates, tokens, options.token_file.clone()));
     tokio::spawn(at_rest::stay_small());
     tokio::select! {
         () = listening.serve(stopped) => {}
@@ -140,11 +141,26 @@ async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Fut
     Ok(probes::serve(listener, move || counted.page(), move || endpoint.is_ready()))
 }
 
-/// Reads the certificate again whenever it has changed.
-async fn look(certificates: Arc<Certificates>) {
+/// Reads the certificate and the tokens again whenever they have changed.
+async fn look(certificates: Arc<Certificates>, tokens: Tokens, file: Option<PathBuf>) {
     let mut looks = tokio::time::interval(LOOK);
+    let mut was_told = false;
     loop {
         looks.tick().await;
+        match file.as_deref().map(read_tokens) {
+            None => {}
+            Some(Ok(read)) => {
+                was_told = false;
+                if tokens.replace(read) {
+                    tracing::info!("the tokens were read again");
+                }
+            }
+            Some(Err(error)) if !was_told => {
+                was_told = true;
+                tracing::warn!(%error, "the tokens that counted before still do");
+            }
+            Some(Err(_)) => {}
+        }
         match certificates.reload() {
             Ok(false) => {}
             Ok(true) => tracing::info!("the certificate was read again"),

@@ -17,7 +17,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool, definitions};
-use seaworthy_serve::access::Keys;
+use seaworthy_serve::access::{Keys, Tokens};
 use seaworthy_serve::answers::Pools;
 use seaworthy_serve::cluster::{self, Settings};
 use seaworthy_serve::content::{ENCAPSULATED, KUBECONFIG, KUBELET_AUTHORITY, NODE_ANNOTATIONS};
@@ -73,7 +73,7 @@ impl Harbour {
         };
         let known = cluster::Cluster::new(settings);
         let shelf = Arc::new(Shelf::default());
-        let access = Access::Asked(Keys { tokens: Vec::new(), secrets: Some(known.secrets()) });
+        let access = Access::Asked(Keys { tokens: Tokens::default(), secrets: Some(known.secrets()) });
         let endpoint = Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default(), metrics: Arc::default() };
         let harbour = Harbour {
             running: tokio::spawn(known.run(client.clone(), shelf)),

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::Event;
 use rstest::rstest;
 use seaworthy_runtime::Cache;
-use seaworthy_serve::access::{Keys, parse_tokens, read_tokens};
+use seaworthy_serve::access::{Keys, Tokens, parse_tokens, read_tokens};
 use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Endpoint, Shelf, Token, Visitor};
 use serde_json::{Value, json};
@@ -18,9 +18,22 @@ use crate::support::{House, STRANGER, ask, ask_as, endpoint};
 const WORD: &str = "a-token-that-nobody-guesses";
 
 /// An endpoint that asks for the word.
-fn guarded() -> Endpoint {
-    let tokens = vec![Token::new("another").unwrap(), Token::new(WORD).unwrap()];
+pub fn guarded() -> Endpoint {
+    let tokens = vec![Token::new("another").unwrap(), Token::new(WORD).unwrap()].into();
     Endpoint { access: Access::Asked(Keys { tokens, secrets: None }), ..endpoint() }
+}
+
+#[test]
+fn tokens_that_were_exchanged_count_at_once() {
+    let tokens = Tokens::from(vec![Token::new(WORD).unwrap()]);
+    let access = Access::Asked(Keys { tokens: tokens.clone(), secrets: None });
+    let endpoint = Endpoint { access, ..endpoint() };
+    let status =
+        |word: &str| ask(&endpoint, "GET", "/config/master", &[("authorization", &format!("Bearer {word}"))]).status;
+    assert_eq!((status(WORD), status("next")), (200, 401));
+    assert!(tokens.replace(vec![Token::new("next").unwrap()]));
+    assert!(!tokens.replace(vec![Token::new("next").unwrap()]), "nothing is new");
+    assert_eq!((status(WORD), status("next")), (401, 200));
 }
 
 #[test]
@@ -99,6 +112,31 @@ fn address_that_asks_too_often_is_told_to_come_later() {
     assert_eq!((later.header("retry-after"), later.header("seaworthy-reason")), ("5", "this address asks too often"));
 }
 
+#[test]
+fn whatever_needs_no_key_counts_too_and_fills_no_log() {
+    let endpoint = Endpoint { rates: Rates::new(0.0, 20.0), ..guarded() };
+    let text = logged(|| {
+        let asked = [("GET", "/x"), ("POST", "/config/master"), ("GET", "/"), ("GET", "/config/master"), ("GET", "/x")];
+        let statuses: Vec<u16> = asked.iter().map(|(method, path)| ask(&endpoint, method, path, &[]).status).collect();
+        assert_eq!(statuses, [404, 405, 503, 503, 503]);
+        // Balancers would take us for gone.
+        assert_eq!(ask(&endpoint, "GET", "/healthz", &[]).status, 200);
+        let word = format!("Bearer {WORD}");
+        assert_eq!(ask(&endpoint, "GET", "/config/master", &[("authorization", &word)]).status, 200);
+    });
+    assert_eq!(text.matches("asked").count(), 3, "{text}");
+    let page = endpoint.page().unwrap();
+    assert!(page.contains("seaworthy_endpoint_refused_total{reason=\"rate\"} 3\n"), "{page}");
+    // The same before anything is known.
+    let endpoint = Endpoint { rates: Rates::new(0.0, 20.0), shelf: Arc::new(Shelf::default()), ..guarded() };
+    let text = logged(|| {
+        for _ in 0..5 {
+            assert_eq!(ask(&endpoint, "GET", "/config/master", &[]).status, 503);
+        }
+    });
+    assert_eq!(text.matches("asked").count(), 2, "{text}");
+}
+
 /// The cluster's bootstrap token `abcdef.0123456789abcdef`, changed by `change`.
 fn secret(change: Value) -> Secret {
     let mut object = json!({
@@ -121,7 +159,7 @@ fn secret(change: Value) -> Secret {
 fn admits(secret: Secret, shown: &str) -> bool {
     let cache = Cache::default();
     [Event::Init, Event::InitApply(secret), Event::InitDone].into_iter().for_each(|event| cache.follow(event));
-    let access = Access::Asked(Keys { tokens: Vec::new(), secrets: Some(Arc::new(cache)) });
+    let access = Access::Asked(Keys { tokens: Tokens::default(), secrets: Some(Arc::new(cache)) });
     let headers = [(http::header::AUTHORIZATION, format!("Bearer {shown}").parse().unwrap())];
     access.admits(&headers.into_iter().collect(), false, "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap())
 }
@@ -188,8 +226,8 @@ impl std::io::Write for Log {
     }
 }
 
-#[test]
-fn tokens_are_never_logged() {
+/// What is logged while something is done.
+fn logged(done: impl FnOnce()) -> String {
     let log = Log::default();
     let sink = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -197,7 +235,13 @@ fn tokens_are_never_logged() {
         .with_ansi(false)
         .with_writer(move || sink.clone())
         .finish();
-    tracing::subscriber::with_default(subscriber, || {
+    tracing::subscriber::with_default(subscriber, done);
+    String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
+}
+
+#[test]
+fn tokens_are_never_logged() {
+    let text = logged(|| {
         let header = format!("Bearer {WORD}");
         for (path, header) in [("/config/master?token=", header.as_str()), ("/config/master", "Bearer wrong-word")] {
             let path = if path.ends_with('=') { format!("{path}{WORD}") } else { path.to_owned() };
@@ -213,7 +257,6 @@ fn tokens_are_never_logged() {
         }
         ask(&guarded(), "GET", "/config/nowhere", &[("authorization", &format!("Bearer {WORD}"))]);
     });
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("/config/master") && text.contains("status=200") && text.contains("status=401"), "{text}");
     assert!(text.contains("Ignition/2.14.0"), "{text}");
     // A machine that is known is told what it asked for, and so is whoever reads the log.

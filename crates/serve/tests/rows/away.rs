@@ -11,17 +11,19 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt as _};
+use rstest::rstest;
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool, definitions};
-use seaworthy_serve::access::Keys;
+use seaworthy_serve::access::{Keys, Tokens};
+use seaworthy_serve::answers::Pools;
 use seaworthy_serve::cluster::{Cluster, Settings};
-use seaworthy_serve::content::NODE_ANNOTATIONS;
+use seaworthy_serve::content::{KUBECONFIG, NODE_ANNOTATIONS};
 use seaworthy_serve::rate::Rates;
 use seaworthy_serve::{Access, Endpoint, Shelf};
 use seaworthy_testkit::Embedded;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::support::{Reply, ask, controller_config, rendered, written};
+use crate::support::{Reply, ask, controller_config, machine_config, rendered, written};
 
 const TOKEN: &str = "abcdef.0123456789abcdef";
 const HOUR: Duration = Duration::from_secs(3600);
@@ -43,6 +45,177 @@ fn cable(client: Client, cut: watch::Receiver<bool>) -> Client {
         }
     });
     Client::new(service, "default")
+}
+
+/// What becomes of requests whose line has a certain text in it.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// They are answered.
+    Free,
+    /// The server says that it cannot.
+    Refused(&'static str),
+    /// There is never an answer.
+    Lost(&'static str),
+}
+
+fn sieve(client: Client, way: watch::Receiver<Way>) -> Client {
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let (client, way) = (client.clone(), *way.borrow());
+        async move {
+            let line = format!("{} {}", request.method(), request.uri().path());
+            match way {
+                Way::Refused(part) if line.contains(part) => {
+                    Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into())
+                }
+                Way::Lost(part) if line.contains(part) => std::future::pending().await,
+                _ => Ok::<_, tower::BoxError>(client.send(request).await?),
+            }
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// An endpoint that follows a cluster.
+struct Following {
+    endpoint: Endpoint,
+    folder: tempfile::TempDir,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+fn following(client: Client) -> Following {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("token"), "node-token").unwrap();
+    std::fs::write(folder.path().join("ca.crt"), "mounted").unwrap();
+    let settings = Settings {
+        apiserver_url: "https://api.example:6443".to_owned(),
+        token_folder: folder.path().to_owned(),
+        namespace: "seaworthy-system".to_owned(),
+    };
+    let known = Cluster::new(settings);
+    let shelf = Arc::new(Shelf::default());
+    let access = Access::Asked(Keys { tokens: Tokens::default(), secrets: Some(known.secrets()) });
+    let endpoint = Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default(), metrics: Arc::default() };
+    Following { endpoint, folder, running: tokio::spawn(known.run(client, shelf)) }
+}
+
+impl Following {
+    /// Waits until the pool is given this config.
+    async fn serves(&self, config: &str) {
+        let text = format!("\"{config}\"");
+        let is_it = || {
+            let reply = get(&self.endpoint);
+            reply.status == 200 && written(&reply.json(), NODE_ANNOTATIONS).contains(&text)
+        };
+        let waited = self.endpoint.shelf.until(|_| is_it());
+        assert!(tokio::time::timeout(HOUR, waited).await.is_ok(), "{}", get(&self.endpoint).status);
+    }
+}
+
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn nothing_is_served_while_anything_cannot_be_listed(
+    #[values("/machineconfigpools", "/machineconfigs", "/controllerconfigs", "/configmaps", "/secrets")]
+    part: &'static str,
+) {
+    let (_cluster, client) = filled().await;
+    let (way, is_way) = watch::channel(Way::Refused(part));
+    let following = following(sieve(client, is_way));
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(get(&following.endpoint).status, 503, "{part}");
+    way.send_replace(Way::Free);
+    following.serves("rendered-worker-old").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn config_that_cannot_be_read_at_the_moment_is_no_reason_to_send_machines_away() {
+    let (_cluster, client) = filled().await;
+    let (way, is_way) = watch::channel(Way::Free);
+    let following = following(sieve(client.clone(), is_way));
+    following.serves("rendered-worker-old").await;
+    for fault in
+        [Way::Refused("GET /apis/machineconfiguration.openshift.io/v1/machineconfigs/"), Way::Lost("/machineconfigs/")]
+    {
+        way.send_replace(fault);
+        status(&client, json!({"updatedMachineCount": 1})).await;
+        tokio::time::sleep(HOUR).await;
+        following.serves("rendered-worker-old").await;
+        way.send_replace(Way::Free);
+        following.serves("rendered-worker-new").await;
+        status(&client, json!({"updatedMachineCount": 0})).await;
+        following.serves("rendered-worker-old").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_that_cannot_be_read_any_more_is_given_as_it_was() {
+    let (_cluster, client) = filled().await;
+    let following = following(client.clone());
+    following.serves("rendered-worker-old").await;
+    let token = following.folder.path().join("token");
+    // A folder is no file, whoever reads it; a file that is being written is empty.
+    std::fs::remove_file(&token).unwrap();
+    std::fs::create_dir(&token).unwrap();
+    status(&client, json!({"updatedMachineCount": 1})).await;
+    following.serves("rendered-worker-new").await;
+    let kubeconfig = || written(&get(&following.endpoint).json(), KUBECONFIG);
+    assert!(kubeconfig().contains("node-token"), "{}", kubeconfig());
+    std::fs::remove_dir(&token).unwrap();
+    std::fs::write(&token, " \n").unwrap();
+    status(&client, json!({"updatedMachineCount": 0})).await;
+    following.serves("rendered-worker-old").await;
+    assert!(kubeconfig().contains("node-token"), "{}", kubeconfig());
+    std::fs::write(&token, "next-token\n").unwrap();
+    following.endpoint.shelf.until(|_| kubeconfig().contains("\"next-token\"")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_that_was_never_there_is_a_failure_that_names_it() {
+    let (_cluster, client) = filled().await;
+    let following = following(client.clone());
+    std::fs::write(following.folder.path().join("token"), "").unwrap();
+    let is_refused = || {
+        let reply = get(&following.endpoint);
+        reply.status == 500 && reply.header("seaworthy-reason").contains("/token: it is empty; ")
+    };
+    assert!(tokio::time::timeout(HOUR, following.endpoint.shelf.until(|_| is_refused())).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_that_nobody_takes_holds_up_no_answer() {
+    let (_cluster, client) = filled().await;
+    let (_way, is_way) = watch::channel(Way::Lost("POST /apis/events.k8s.io/"));
+    let following = following(sieve(client.clone(), is_way));
+    following.serves("rendered-worker-old").await;
+    let remote = json!({"config": {"ignition": {"version": "3.5.0"},
+        "storage": {"files": [{"path": "/a", "contents": {"source": "https://example.org/a"}}]}}});
+    let parameters = PostParams::default();
+    let configs: Api<MachineConfig> = Api::all(client.clone());
+    configs.create(&parameters, &machine_config("rendered-infra", remote)).await.unwrap();
+    let pool: MachineConfigPool = serde_json::from_value(json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfigPool",
+        "metadata": {"name": "infra"},
+        "spec": {"configuration": {"name": "rendered-infra"}},
+    }))
+    .unwrap();
+    let pools: Api<MachineConfigPool> = Api::all(client.clone());
+    pools.create(&parameters, &pool).await.unwrap();
+    let patch = json!({"status": {"configuration": {"name": "rendered-infra"}}});
+    pools.patch_status("infra", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    let refusal =
+        |pools: &Pools| pools.get("infra").and_then(|infra| infra.refusal()).is_some_and(|it| it.contains("/a"));
+    following.endpoint.shelf.until(refusal).await;
+    let before = tokio::time::Instant::now();
+    status(&client, json!({"updatedMachineCount": 1})).await;
+    following.serves("rendered-worker-new").await;
+    // Time passes only where something is waited for: an event is given up after many seconds.
+    assert!(before.elapsed() < Duration::from_secs(2), "{:?}", before.elapsed());
 }
 
 /// A cluster with a pool that has one config and is ordered another, and a token.
@@ -101,50 +274,38 @@ fn away(endpoint: &Endpoint) -> f64 {
 async fn api_that_is_away_for_an_hour_changes_nothing_for_machines() {
     let (_cluster, client) = filled().await;
     let (cut, is_cut) = watch::channel(true);
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("token"), "node-token").unwrap();
-    std::fs::write(folder.path().join("ca.crt"), "mounted").unwrap();
-    let settings = Settings {
-        apiserver_url: "https://api.example:6443".to_owned(),
-        token_folder: folder.path().to_owned(),
-        namespace: "seaworthy-system".to_owned(),
-    };
-    let known = Cluster::new(settings);
-    let shelf = Arc::new(Shelf::default());
-    let access = Access::Asked(Keys { tokens: Vec::new(), secrets: Some(known.secrets()) });
-    let endpoint = Endpoint { shelf: Arc::clone(&shelf), access, rates: Rates::default(), metrics: Arc::default() };
-    let running = tokio::spawn(known.run(cable(client.clone(), is_cut), Arc::clone(&shelf)));
+    let following = following(cable(client.clone(), is_cut));
+    let (endpoint, shelf) = (&following.endpoint, &following.endpoint.shelf);
 
     // From the start: nothing is known, so nobody is told that there is no such pool, or that a token is wrong.
     tokio::time::sleep(HOUR).await;
-    let reply = get(&endpoint);
+    let reply = get(endpoint);
     assert_eq!((reply.status, reply.header("retry-after")), (503, "5"));
-    assert!(!endpoint.is_ready() && away(&endpoint) > 3000.0, "{}", away(&endpoint));
+    assert!(!endpoint.is_ready() && away(endpoint) > 3000.0, "{}", away(endpoint));
 
     cut.send_replace(false);
     shelf.until(|pools| pools.contains_key("worker")).await;
-    let before = get(&endpoint);
+    let before = get(endpoint);
     assert!(written(&before.json(), NODE_ANNOTATIONS).contains("\"rendered-worker-old\""));
-    assert!(away(&endpoint) < 1e-9);
+    assert!(away(endpoint) < 1e-9);
 
     // In the middle: what was known is served, to whoever was known.
     cut.send_replace(true);
     tokio::time::sleep(HOUR).await;
     status(&client, json!({"updatedMachineCount": 1})).await;
-    let during = get(&endpoint);
+    let during = get(endpoint);
     assert_eq!((during.status, during.header("etag")), (200, before.header("etag")));
-    assert_eq!(ask(&endpoint, "GET", "/config/worker", &[]).status, 401);
-    assert!(endpoint.is_ready() && away(&endpoint) > 3000.0, "{}", away(&endpoint));
+    assert_eq!(ask(endpoint, "GET", "/config/worker", &[]).status, 401);
+    assert!(endpoint.is_ready() && away(endpoint) > 3000.0, "{}", away(endpoint));
 
     // And what has happened meanwhile is made up for.
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
     cut.send_replace(false);
-    shelf.until(|_| written(&get(&endpoint).json(), NODE_ANNOTATIONS).contains("\"rendered-worker-new\"")).await;
-    assert!(away(&endpoint) < 1e-9);
+    shelf.until(|_| written(&get(endpoint).json(), NODE_ANNOTATIONS).contains("\"rendered-worker-new\"")).await;
+    assert!(away(endpoint) < 1e-9);
     secrets.delete("bootstrap-token-abcdef", &DeleteParams::default()).await.unwrap();
-    while get(&endpoint).status != 401 {
+    while get(endpoint).status != 401 {
         // Whoever tries again does so after a while, which passes only if nobody is busy.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    running.abort();
 }

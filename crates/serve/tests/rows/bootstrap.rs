@@ -109,15 +109,21 @@ fn yaml_is_read_as_kubectl_reads_it() {
 fn missing_machine_config_is_not_found() {
     let bootstrap = Bootstrap::new();
     bootstrap.write("machine-pools/master.yaml", &pool("rendered-master-2"));
-    assert_eq!(bootstrap.get("master").status, 404);
+    let reply = bootstrap.get("master");
+    assert_eq!(reply.status, 404);
+    // The pool is there; what is not is told with its place.
+    let place = bootstrap.path().join("machine-configs/rendered-master-2.yaml");
+    assert_eq!(reply.header("seaworthy-reason"), format!("{}: there is no MachineConfig", place.display()));
 }
 
 #[test]
 fn missing_controller_config_is_a_failure() {
     let bootstrap = Bootstrap::new();
-    std::fs::remove_file(bootstrap.path().join("controller-config/machine-config-controller.yaml")).unwrap();
+    let place = bootstrap.path().join("controller-config/machine-config-controller.yaml");
+    std::fs::remove_file(&place).unwrap();
     let reply = bootstrap.get("master");
-    assert_eq!((reply.status, reply.header("seaworthy-reason")), (500, "there is no ControllerConfig"));
+    let reason = format!("{}: there is no ControllerConfig", place.display());
+    assert_eq!((reply.status, reply.header("seaworthy-reason")), (500, reason.as_str()));
 }
 
 #[test]
@@ -127,7 +133,8 @@ fn name_that_leads_out_of_the_folder_is_refused() {
     bootstrap.write("machine-pools/master.yaml", &pool("../secret"));
     let reply = bootstrap.get("master");
     assert_eq!(reply.status, 500);
-    assert_eq!(reply.header("seaworthy-reason"), "status.configuration.name \"../secret\" is no name");
+    let reason = "machine-pools/master.yaml: status.configuration.name \"../secret\" is no name";
+    assert!(reply.header("seaworthy-reason").ends_with(reason), "{}", reply.header("seaworthy-reason"));
 }
 
 #[test]
@@ -136,9 +143,12 @@ fn broken_files_are_failures_that_say_which() {
     std::fs::write(bootstrap.path().join("machine-configs/rendered-master-1.yaml"), "spec: [").unwrap();
     let reply = bootstrap.get("master");
     assert_eq!(reply.status, 500);
-    assert!(reply.header("seaworthy-reason").starts_with("the MachineConfig cannot be read: "));
+    let says = "machine-configs/rendered-master-1.yaml: the MachineConfig cannot be read: ";
+    assert!(reply.header("seaworthy-reason").contains(says), "{}", reply.header("seaworthy-reason"));
     std::fs::write(bootstrap.path().join("machine-pools/master.yaml"), "\u{0}").unwrap();
-    assert_eq!(bootstrap.get("master").status, 500);
+    let reply = bootstrap.get("master");
+    let says = "machine-pools/master.yaml: the MachineConfigPool cannot be read: ";
+    assert!(reply.status == 500 && reply.header("seaworthy-reason").contains(says));
 }
 
 #[test]

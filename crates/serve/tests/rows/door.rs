@@ -10,6 +10,7 @@ use seaworthy_serve::listen::{LIMITS, Patience};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::access::guarded;
 use crate::support::{House, empty, endpoint, write_serving};
 
 /// Nothing waits for it to pass, except where something is wrong.
@@ -127,20 +128,21 @@ async fn head_has_no_body_on_the_wire() {
 }
 
 #[rstest]
-#[case::one_long_header(format!("GET /config/master HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "x".repeat(100_000)), "431")]
-#[case::many_headers(format!("GET /config/master HTTP/1.1\r\nhost: x\r\n{}\r\n", "a: x\r\n".repeat(500)), "431")]
-#[case::long_path(format!("GET /config/{} HTTP/1.1\r\nhost: x\r\n\r\n", "x".repeat(100_000)), "4")]
-#[case::no_request("nonsense\r\n\r\n".to_owned(), "400")]
-#[case::control_characters("GET /config/master\u{1} HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(), "400")]
-#[case::two_lengths("GET /config/master HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n".to_owned(), "400")]
+// Whoever has not sent everything when the connection ends may not read what was said before.
+#[case::one_long_header(format!("GET /config/master HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "x".repeat(100_000)), "431", true)]
+#[case::many_headers(format!("GET /config/master HTTP/1.1\r\nhost: x\r\n{}\r\n", "a: x\r\n".repeat(500)), "431", true)]
+#[case::long_path(format!("GET /config/{} HTTP/1.1\r\nhost: x\r\n\r\n", "x".repeat(100_000)), "4", true)]
+#[case::no_request("nonsense\r\n\r\n".to_owned(), "400", false)]
+#[case::control_characters("GET /config/master\u{1} HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(), "400", false)]
+#[case::two_lengths("GET /config/master HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n".to_owned(), "400", false)]
 #[tokio::test(flavor = "multi_thread")]
-async fn odd_requests_are_refused(#[case] request: String, #[case] status: &str) {
+async fn odd_requests_are_refused(#[case] request: String, #[case] status: &str, #[case] is_long: bool) {
     let house = House::open(endpoint()).await;
     let mut stream = house.connect(None).await.unwrap();
     // The server may hang up before it has all of it.
     let _ = stream.write_all(request.as_bytes()).await;
     let answer = String::from_utf8_lossy(&rest(&mut stream).await).into_owned();
-    assert!(answer.is_empty() || answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    assert!((is_long && answer.is_empty()) || answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
     assert_eq!(house.get("/healthz", &[], None).await.status, 200, "and the next one is served");
 }
 
@@ -171,8 +173,10 @@ async fn whoever_does_not_finish_a_request_is_let_go() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_keeps_a_connection_for_ever_is_let_go() {
-    let lifetime = Duration::from_millis(300);
-    let house = House::with(endpoint(), Patience { lifetime, ..Patience::default() }).await;
+    // Longer than the test waits: nothing else lets it go.
+    let patience =
+        Patience { headers: Duration::from_secs(300), lifetime: Duration::from_millis(300), ..Patience::default() };
+    let house = House::with(endpoint(), patience).await;
     let mut stream = house.connect(None).await.unwrap();
     assert!(rest(&mut stream).await.is_empty());
 }
@@ -258,13 +262,18 @@ async fn flood_from_one_address_leaves_room_for_others() {
     stream.write_all(b"GET /config/master HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
     let answer = rest(&mut stream).await;
     assert!(answer.starts_with(b"HTTP/1.1 200 "), "{answer:?}");
-    // It came after all of them, so each has its place by now or was hung up on.
-    let mut closed = 0;
-    for stream in &mut held {
+    // It came after all of them, so each has its place by now or is being hung up on.
+    let closing = async {
+        for stream in &mut held[..300 - 16] {
+            // How it ends, orderly or not, does not matter.
+            let _ = stream.read(&mut [0; 1]).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, closing).await.is_ok(), "more than its share is open");
+    for stream in &mut held[300 - 16..] {
         let hung_up = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut [0; 1])).await;
-        closed += usize::from(hung_up.is_ok());
+        assert!(hung_up.is_err(), "the youngest have places");
     }
-    assert_eq!(closed, 300 - 16);
     // Those who leave make room.
     drop(held);
     let again = async {
@@ -280,14 +289,106 @@ async fn flood_from_one_address_leaves_room_for_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_beyond_all_places_wait_and_are_served() {
     let limits = Limits { connections: 2, of_one_address: 2, ..LIMITS };
-    let patience = Patience { handshake: Duration::from_millis(300), ..Patience::default() };
+    let patience = Patience { headers: Duration::from_millis(300), ..Patience::default() };
     let house = House::within(endpoint(), patience, limits).await;
-    let silent = [TcpStream::connect(house.address).await.unwrap(), TcpStream::connect(house.address).await.unwrap()];
-    // It waits in the system's queue until the silent ones are let go.
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = house.connect(None).await.unwrap();
+        // They have got something, so nobody takes their places.
+        asked(&mut stream, "/config/master").await;
+        held.push(stream);
+    }
+    // It waits until one of them has been silent for too long.
     let stream = from_elsewhere(&house).await;
     let greeting = house.greet(stream, None, rustls::ALL_VERSIONS, &["http/1.1"]);
     assert!(tokio::time::timeout(PATIENCE, greeting).await.unwrap().is_ok());
-    drop(silent);
+    drop(held);
+}
+
+/// Asks on a connection that is kept, and reads the answer's head.
+async fn asked(stream: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin), path: &str) -> String {
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(tokio::time::timeout(PATIENCE, stream.read_u8()).await.unwrap().unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn end_waits_for_nobody_who_has_asked_for_nothing() {
+    let house = House::within(endpoint(), PATIENT, Limits { farewell: Duration::from_secs(300), ..LIMITS }).await;
+    let silent = TcpStream::connect(house.address).await.unwrap();
+    let shaken = house.connect(None).await.unwrap();
+    let mut idle = house.connect(None).await.unwrap();
+    asked(&mut idle, "/config/master").await;
+    // Whoever came after them is served, so they are not in the system's queue any more.
+    assert_eq!(house.get("/healthz", &[], None).await.status, 200);
+    assert!(tokio::time::timeout(PATIENCE, house.end()).await.is_ok());
+    drop((silent, shaken, idle));
+}
+
+/// Nobody is let go for being slow.
+const PATIENT: Patience = Patience {
+    handshake: Duration::from_secs(300),
+    headers: Duration::from_secs(300),
+    lifetime: Duration::from_secs(300),
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_who_hold_all_places_keep_no_machine_out() {
+    let limits = Limits { connections: 8, of_one_address: 4, ..LIMITS };
+    let house = House::within(guarded(), PATIENT, limits).await;
+    let machine = house.pki.client("machine", "machines", jiff::Timestamp::now()).unwrap();
+    // One machine has been served, and keeps its connection.
+    let mut first = house.connect(Some(&machine)).await.unwrap();
+    assert!(asked(&mut first, "/config/master").await.starts_with("HTTP/1.1 200 "));
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        // Some shake hands, none says anything.
+        held.push(TcpStream::connect(house.address).await.unwrap());
+        let stream = from_elsewhere(&house).await;
+        held.push(stream);
+    }
+    let mut shaken = Vec::new();
+    for _ in 0..10 {
+        shaken.push(house.connect(None).await.unwrap());
+    }
+    // From behind the same address as they.
+    for _ in 0..3 {
+        assert_eq!(house.get("/config/master", &[], Some(&machine)).await.status, 200);
+    }
+    let again = asked(&mut first, "/config/master").await;
+    // The body of the first answer stands before it.
+    assert!(again.contains("}HTTP/1.1 200 "), "whoever was served stays: {again}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_not_let_in_is_answered_once() {
+    let house = House::with(guarded(), PATIENT).await;
+    for (path, status) in [("/config/master", "401"), ("/x", "404"), ("/healthz", "200")] {
+        let mut stream = house.connect(None).await.unwrap();
+        let answer = asked(&mut stream, path).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(rest(&mut stream).await.is_empty(), "{path}: the connection is over");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn end_waits_for_an_answer_under_way_and_not_for_ever() {
+    for (farewell, is_read) in [(Duration::from_secs(300), true), (Duration::from_millis(100), false)] {
+        let endpoint = endpoint();
+        let large = Answers::of(|_| Ok(vec![b'x'; 32 << 20]));
+        endpoint.shelf.put(Pools::from([("large".to_owned(), Arc::new(large))]));
+        let house = House::within(endpoint, PATIENT, Limits { farewell, ..LIMITS }).await;
+        let mut stream = house.connect(None).await.unwrap();
+        assert!(asked(&mut stream, "/config/large").await.starts_with("HTTP/1.1 200 "));
+        let ended = house.end();
+        if is_read {
+            assert_eq!(rest(&mut stream).await.len(), 32 << 20);
+        }
+        tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -141,7 +141,7 @@ fn guarded(objects: &[MachineConfig]) -> Endpoint {
         (dish.name().to_owned(), Arc::new(Answers::of_dish(&dish)))
     });
     shelf.put(pools.collect::<Pools>());
-    let access = Access::Asked(Keys { tokens: vec![Token::new(WORD).unwrap()], secrets: None });
+    let access = Access::Asked(Keys { tokens: vec![Token::new(WORD).unwrap()].into(), secrets: None });
     Endpoint { shelf, access, rates: Rates::default(), metrics: Arc::default() }
 }
 

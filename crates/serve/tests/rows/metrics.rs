@@ -16,7 +16,7 @@ const WORD: &str = "a-token-that-nobody-guesses";
 
 fn guarded() -> Endpoint {
     let tokens = vec![Token::new(WORD).unwrap()];
-    Endpoint { access: Access::Asked(Keys { tokens, secrets: None }), ..endpoint() }
+    Endpoint { access: Access::Asked(Keys { tokens: tokens.into(), secrets: None }), ..endpoint() }
 }
 
 #[track_caller]

@@ -26,6 +26,7 @@ use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf, Visitor}
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -188,7 +189,8 @@ pub struct House {
     pub certificates: Arc<Certificates>,
     pub files: Files,
     _folder: tempfile::TempDir,
-    _stop: oneshot::Sender<()>,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
 }
 
 impl House {
@@ -222,10 +224,16 @@ impl House {
         let listening = listening.with_patience(patience).with_limits(limits);
         let address = listening.address();
         let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(listening.serve(async move {
+        let served = tokio::spawn(listening.serve(async move {
             let _ = stopped.await;
         }));
-        House { address, pki, certificates, files, _folder: folder, _stop: stop }
+        House { address, pki, certificates, files, _folder: folder, stop, served }
+    }
+
+    /// Tells it to end; done when it has.
+    pub fn end(self) -> JoinHandle<()> {
+        drop(self.stop);
+        self.served
     }
 
     /// Shakes hands, with a certificate if there is one.

@@ -1,6 +1,6 @@
 //! The Ignition endpoint of `seaworthy up`: its certificate, and the token that new machines show.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use seaworthy_controllers::cluster::Client;
 use seaworthy_controllers::objects;
 use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_fleet::Stubs;
-use seaworthy_listen::{Door, tls};
-use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE};
+use seaworthy_listen::{Door, reach, tls};
+use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{Cluster, Settings};
 use seaworthy_serve::rate::Rates;
@@ -42,11 +42,7 @@ impl Endpoint {
         door: Door,
         apiserver: SocketAddr,
     ) -> Result<Endpoint, Failure> {
-        let (now, address) = (server.world().now(), door.address());
-        let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        if !address.ip().is_unspecified() && !addresses.contains(&address.ip()) {
-            addresses.push(address.ip());
-        }
+        let (now, addresses) = (server.world().now(), reach::addresses(door.address()));
         let serving = pki.serving(&addresses, &["localhost"], now).map_err(Failure::unreadable)?;
         let files =
             Files { certificate: data.join("pki/ignition.crt"), key: data.join("pki/ignition.key"), clients: None };
@@ -61,13 +57,13 @@ impl Endpoint {
         let token = token(server, &folder.join("token"))?;
         write_private(&folder.join("ca.crt"), pki.authority())?;
         let settings = Settings {
-            apiserver_url: format!("https://{apiserver}"),
+            apiserver_url: format!("https://{}", reach::advertised(apiserver)),
             token_folder: folder,
             namespace: NAMESPACE.to_owned(),
         };
         let cluster = Cluster::new(settings);
         let shelf = Arc::new(Shelf::default());
-        let keys = Keys { tokens: Vec::new(), secrets: Some(cluster.secrets()) };
+        let keys = Keys { tokens: Tokens::default(), secrets: Some(cluster.secrets()) };
         let endpoint = seaworthy_serve::Endpoint {
             shelf: Arc::clone(&shelf),
             access: Access::Asked(keys),
@@ -99,13 +95,23 @@ impl Endpoint {
     }
 
     /// Serves until `stop` is done.
-    pub async fn serve(self, client: Client, stop: impl Future<Output = ()>) {
-        if let Err(error) = objects::create(&client, &secret(&self.token)).await {
-            tracing::warn!("new machines cannot show their token: {error}");
+    ///
+    /// # Errors
+    ///
+    /// If machines would get nothing, or what is no longer true.
+    pub async fn serve(self, client: Client, stop: impl Future<Output = ()>) -> Result<(), Failure> {
+        let failed = |why: &str| Failure::wrong(format!("the Ignition endpoint cannot serve new machines: {why}"));
+        let mut stop = std::pin::pin!(stop);
+        let secret = secret(&self.token);
+        tokio::select! {
+            made = objects::create(&client, &secret) => {
+                made.map_err(|error| failed(&format!("their token is not made known to the cluster: {error}")))?;
+            }
+            () = &mut stop => return Ok(()),
         }
         tokio::select! {
-            () = self.listening.serve(stop) => {}
-            () = self.cluster.run(client, self.shelf) => tracing::warn!("what is served can no longer be followed"),
+            () = self.listening.serve(stop) => Ok(()),
+            () = self.cluster.run(client, self.shelf) => Err(failed("the cluster can no longer be followed; see the log")),
         }
     }
 }

@@ -3,12 +3,12 @@
 mod demo;
 mod endpoint;
 mod holder;
+mod log;
 mod objects;
 mod running;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use seaworthy_fleet::Fleet;
 
@@ -16,7 +16,7 @@ use super::apiserver::stopped;
 use super::contents::counted;
 use crate::cli::Up;
 use crate::failure::{Failure, OK};
-use crate::output;
+use crate::{output, paint};
 use running::{Places, Running};
 
 /// Where everything is kept unless somebody says otherwise.
@@ -25,6 +25,8 @@ const DATA: &str = "seaworthy-data";
 const NODES: u16 = 9;
 /// How many machines the story needs.
 const FEWEST: u16 = 3;
+/// How many folders of stories with one process number are looked at.
+const MOST_DEMOS: u32 = 1000;
 
 /// Runs until it is told to stop, or until its story is told.
 pub fn run(options: &Up) -> Result<u8, Failure> {
@@ -36,9 +38,7 @@ pub fn run(options: &Up) -> Result<u8, Failure> {
     }
     let data = match &options.data {
         Some(data) => Data::Kept(data.clone()),
-        None if options.demo => {
-            Data::Passing(std::env::temp_dir().join(format!("seaworthy-demo-{}", std::process::id())))
-        }
+        None if options.demo => Data::passing(&std::env::temp_dir())?,
         None => Data::Kept(DATA.into()),
     };
     let runtime = super::outlook::runtime()?;
@@ -55,6 +55,24 @@ enum Data {
 }
 
 impl Data {
+    /// A folder that nobody has, nor can look into.
+    fn passing(parent: &Path) -> Result<Data, Failure> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        for nth in 0..MOST_DEMOS {
+            // Processes of several containers may have the same number, and the same folder for such things.
+            let path = parent.join(format!("seaworthy-demo-{}-{nth}", std::process::id()));
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Data::Passing(path)),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Failure::unreadable(format!("cannot make {}: {error}", path.display()))),
+            }
+        }
+        Err(Failure::unreadable(format!(
+            "{} has too many folders of stories that ended early; remove its seaworthy-demo-*, or name a folder with --data",
+            parent.display()
+        )))
+    }
+
     fn path(&self) -> &Path {
         match self {
             Data::Kept(path) | Data::Passing(path) => path,
@@ -94,24 +112,49 @@ async fn live(options: &Up, data: &Path, running: &Running) -> Result<u8, Failur
         return demo::play(running).await;
     }
     tell(data, running)?;
+    if running.address.ip().is_loopback() && !running.ignition.ip().is_loopback() {
+        paint::warning(&format!(
+            "machines that boot from {} find no API server: it listens on {} alone; add --listen 0.0.0.0:6443",
+            running.ignition, running.address
+        ));
+    }
     std::future::pending().await
 }
 
 /// The machines that the cluster knows come back; new ones are added up to the number that is wanted.
 async fn add_machines(wanted: Option<u16>, running: &Running) -> Result<(), Failure> {
+    let mut all = Fleet::known(&running.client).await.map_err(Failure::wrong)?;
+    let known = all.len();
+    if let Some(wanted) = wanted.filter(|wanted| usize::from(*wanted) < known) {
+        let has = format!("--nodes {wanted}: the folder has {}", counted(known, "machine"));
+        if wanted == 0 {
+            paint::note(&format!("{has}; none is started, and their nodes stay as they are"));
+        } else {
+            paint::note(&format!(
+                "{has}; all are started. For fewer, delete nodes with kubectl, or name another --data"
+            ));
+        }
+    }
     if wanted == Some(0) {
         return Ok(());
     }
-    let mut all = Fleet::known(&running.client).await.map_err(Failure::wrong)?;
     let wanted = wanted.unwrap_or(if all.is_empty() { NODES } else { 0 });
     for (name, role) in Fleet::names(wanted.into()) {
         if !all.iter().any(|(known, _)| *known == name) && all.len() < wanted.into() {
             all.push((name, role.to_owned()));
         }
     }
+    let mut failures = Vec::new();
     for (name, role) in &all {
-        running.fleet.add(name, role).await.map_err(Failure::wrong)?;
+        if let Err(error) = running.fleet.add(name, role).await {
+            failures.push(error.to_string());
+        }
     }
+    if failures.len() == all.len() && !all.is_empty() {
+        return Err(Failure::wrong(format!("no machine can be started: {}", failures.join("; "))));
+    }
+    // One that cannot boot is no reason to take the others away.
+    failures.iter().for_each(|failure| paint::warning(&format!("a machine is not started: {failure}")));
     Ok(())
 }
 
@@ -139,14 +182,5 @@ fn tell(data: &Path, running: &Running) -> Result<(), Failure> {
     writeln!(out, "  {stub} --ca {} --token-file {}", ca.display(), token.display())?;
     writeln!(out, "\nCtrl-C ends it. Started again on {}, it goes on where it stopped.", data.display())?;
     out.flush()?;
-    Ok(())
-}
-
-/// Everything that is logged goes to a file of the data folder, which begins anew with each start.
-fn log(path: &Path) -> Result<(), Failure> {
-    let file = std::fs::File::create(path)
-        .map_err(|error| Failure::unreadable(format!("cannot write the log {}: {error}", path.display())))?;
-    // A second logger would be a mistake of this program's; there is none.
-    let _ = tracing_subscriber::fmt().with_writer(Mutex::new(file)).with_ansi(false).with_target(false).try_init();
     Ok(())
 }

@@ -12,7 +12,7 @@ use seaworthy_controllers::cluster::Client;
 use seaworthy_controllers::plane::Options;
 use seaworthy_controllers::{context, objects, process};
 use seaworthy_fleet::{Fleet, Pace, Setup};
-use seaworthy_listen::{BindError, Door};
+use seaworthy_listen::{BindError, Door, reach};
 use seaworthy_node::Rhythm;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -26,8 +26,8 @@ use crate::failure::Failure;
 pub const LOG: &str = "seaworthy.log";
 /// The group that may do everything.
 const MASTERS: &str = "system:masters";
-/// How long anything may take to end.
-const FAREWELL: Duration = Duration::from_millis(800);
+/// How long anything may take to end: an answer under way is a matter of milliseconds, and the whole of a second.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Where everything is.
 pub struct Places {
@@ -50,9 +50,9 @@ impl Places {
 
 /// Everything that runs.
 pub struct Running {
-    /// Where the API server is.
+    /// Where others find the API server.
     pub address: SocketAddr,
-    /// Where the Ignition endpoint is.
+    /// Where others find the Ignition endpoint.
     pub ignition: SocketAddr,
     /// Leads to the API server, for an administrator.
     pub kubeconfig: PathBuf,
@@ -81,7 +81,7 @@ impl Running {
             Some(folder) => folder,
             None => open()?,
         };
-        super::log(&places.data.join(LOG))?;
+        super::log::to(&places.data.join(LOG))?;
         let pki = Pki::load(&places.data.join("pki"), now).map_err(Failure::unreadable)?;
         let keys = Arc::clone(&pki.keys);
         let settings = Settings { place: Place::Folder(folder), world, tokens: StaticTokens::default(), keys };
@@ -103,8 +103,15 @@ impl Running {
             objects::create(&client, &object).await.map_err(Failure::wrong)?;
         }
         let endpoint = endpoint::Endpoint::prepare(&server, &pki, &places.data, ignition, address)?;
-        let (ignition, stubs) = (endpoint.address(), endpoint.stubs());
-        tasks.spawn(endpoint.serve(inside(&server, "seaworthy-server", MASTERS), ended(&stop)));
+        let stubs = endpoint.stubs();
+        let (address, ignition) = (reach::advertised(address), reach::advertised(endpoint.address()));
+        let serving = endpoint.serve(inside(&server, "seaworthy-server", MASTERS), ended(&stop));
+        tasks.spawn(async move {
+            if let Err(failure) = serving.await {
+                // Nobody listens only at the end.
+                let _ = tell.send(failure).await;
+            }
+        });
         let nodes = server.clone();
         let client_of = move |name: &str| inside(&nodes, &format!("system:node:{name}"), "system:nodes");
         let pace = if is_fast { hurried() } else { Pace::default() };

@@ -1,41 +1,83 @@
 //! `/openapi/v2`: everything about all kinds in one document, for clients that do not read version 3.
 //!
 //! It is made of the documents of version 3 whenever somebody asks, one group after the other, so that only the text of
-//! the whole is ever in memory.
+//! the whole is ever in memory. kubectl asks when it checks a `List`, and takes nothing but [`protobuf`].
+
+mod protobuf;
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use self::protobuf::Message;
 use crate::openapi;
 use crate::registry::Registry;
 
-/// The document as text.
+/// The type of the document in protobuf.
+pub const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// What older clients call it.
+pub const PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// The document as JSON.
 pub fn document(registry: &Registry) -> String {
-    let info = json!({"title": "Kubernetes", "version": crate::version::git_version()});
+    let info = info();
     let (mut paths, mut definitions) = (String::new(), String::new());
+    each(registry, |path, item| push(&mut paths, path, item), |name, schema| push(&mut definitions, name, schema));
+    let (schemes, required) = security();
+    format!(
+        r#"{{"swagger":"2.0","info":{info},"paths":{{{paths}}},"definitions":{{{definitions}}},"securityDefinitions":{schemes},"security":[{required}]}}"#
+    )
+}
+
+/// The document as protobuf.
+pub fn binary(registry: &Registry) -> Vec<u8> {
+    let (mut paths, mut definitions) = (Message::default(), Message::default());
+    each(
+        registry,
+        |path, item| paths.named(2, path, &protobuf::path_item(item)),
+        |name, schema| definitions.named(1, name, &protobuf::schema(schema)),
+    );
+    let (schemes, required) = security();
+    let mut document = Message::default();
+    document.text(1, "2.0");
+    document.message(2, &protobuf::info(&info()));
+    document.message(8, &paths);
+    document.message(9, &definitions);
+    document.message(12, &protobuf::security_requirement(&required));
+    document.message(13, &protobuf::security_definitions(&schemes));
+    document.into_bytes()
+}
+
+fn info() -> Value {
+    json!({"title": "Kubernetes", "version": crate::version::git_version()})
+}
+
+/// How clients say who they are, and that they have to.
+fn security() -> (Value, Value) {
+    let scheme = json!({"BearerToken": {
+        "description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header",
+    }});
+    (scheme, json!({"BearerToken": []}))
+}
+
+/// Goes through every path, and every definition once.
+fn each(registry: &Registry, mut path: impl FnMut(&str, &Value), mut definition: impl FnMut(&str, &Value)) {
     let mut known = HashSet::new();
     for (group, versions) in registry.groups() {
         for version in versions {
             let Some(Value::Object(mut document)) = openapi::document(registry, group, version) else { continue };
             if let Some(Value::Object(own)) = document.remove("paths") {
-                own.into_iter().for_each(|(path, item)| push(&mut paths, &path, &path_item(item)));
+                own.into_iter().for_each(|(name, item)| path(&name, &path_item(item)));
             }
             let Some(Value::Object(mut components)) = document.remove("components") else { continue };
             let Some(Value::Object(schemas)) = components.remove("schemas") else { continue };
             for (name, schema) in schemas {
                 if known.insert(name.clone()) {
-                    push(&mut definitions, &name, &converted(schema));
+                    definition(&name, &converted(schema));
                 }
             }
         }
     }
-    let security = json!({"BearerToken": {
-        "description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header",
-    }});
-    format!(
-        r#"{{"swagger":"2.0","info":{info},"paths":{{{paths}}},"definitions":{{{definitions}}},"securityDefinitions":{security},"security":[{{"BearerToken":[]}}]}}"#
-    )
 }
 
 fn push(text: &mut String, key: &str, value: &Value) {
