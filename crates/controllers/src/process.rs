@@ -22,6 +22,11 @@ pub const LEASE: &str = "seaworthy-controllers";
 /// How long giving back the lease may take at the end.
 const FAREWELL: Duration = Duration::from_millis(700);
 
+/// Holds the lease for as long as it is polled, for a plane that runs without an election: others that come wait then.
+pub async fn hold_lease(client: Client, namespace: &str, identity: &str) {
+    seaworthy_runtime::leadership::hold(client, namespace, LEASE, identity).await;
+}
+
 /// How a process is run beside its plane.
 pub struct Settings {
     /// Where the probes are answered.

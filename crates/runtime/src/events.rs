@@ -99,13 +99,20 @@ impl Events {
         if !self.leadership.holds() || !self.told().claim(&said) {
             return;
         }
+        let message = message.into();
+        let kind = about.kind.as_deref().unwrap_or_default();
+        let name = about.name.as_deref().unwrap_or_default();
+        match gravity {
+            Gravity::Normal => tracing::info!(reason, "{kind} {name}: {message}"),
+            Gravity::Warning => tracing::warn!(reason, "{kind} {name}: {message}"),
+        }
         let event = Event {
             type_: match gravity {
                 Gravity::Normal => EventType::Normal,
                 Gravity::Warning => EventType::Warning,
             },
             reason: reason.to_owned(),
-            note: Some(shorten(message.into())),
+            note: Some(shorten(message)),
             action: reason.to_owned(),
             secondary: with,
         };

@@ -8,12 +8,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::election::{Election, Seen, Step, Terms};
+
+/// How long a lease that is merely held keeps others waiting.
+const HELD: Duration = Duration::from_secs(60);
+/// Who holds it, for the API.
+const HOLDER: &str = "seaworthy-leadership";
 
 /// Whether this process may act.
 #[derive(Clone, Debug)]
@@ -174,6 +179,29 @@ impl Campaign {
             spec.acquire_time = Some(now);
         }
         lease
+    }
+}
+
+/// Holds a lease for as long as it is polled, without standing for it: for a process that has the cluster to itself, and acts
+/// whatever the lease says. Others see by it that somebody leads, and wait.
+pub async fn hold(client: Client, namespace: &str, name: &str, identity: &str) {
+    let leases: Api<Lease> = Api::namespaced(client, namespace);
+    let manager = PatchParams::apply(HOLDER).force();
+    loop {
+        let lease = serde_json::json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name},
+            "spec": {
+                "holderIdentity": identity,
+                "leaseDurationSeconds": HELD.as_secs(),
+                "renewTime": MicroTime(Timestamp::now()),
+            },
+        });
+        if let Err(error) = leases.patch(name, &manager, &Patch::Apply(&lease)).await {
+            tracing::warn!(lease = name, %error, "the lease could not be held, so another process may act as well");
+        }
+        sleep(HELD / 3).await;
     }
 }
 

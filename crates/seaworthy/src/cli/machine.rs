@@ -4,6 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use seaworthy_fetch::HostPattern;
 
 use super::LogFormat;
 
@@ -113,6 +114,9 @@ pub struct Up {
     /// Where the Ignition endpoint listens [default: 127.0.0.1:22623, any free one with --demo]
     #[arg(long, value_name = "ADDRESS")]
     pub ignition_listen: Option<SocketAddr>,
+    /// Let remote content come from this host although its address is a loopback, link-local or metadata one; may be repeated
+    #[arg(long, value_name = "HOST")]
+    pub allow_host: Vec<HostPattern>,
     /// Play a short story, and end: a change and its plan, its roll-out, a bad change that one node refuses, and the way back
     #[arg(long)]
     pub demo: bool,

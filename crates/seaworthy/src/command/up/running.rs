@@ -11,6 +11,7 @@ use seaworthy_apiserver::{
 use seaworthy_controllers::cluster::Client;
 use seaworthy_controllers::plane::Options;
 use seaworthy_controllers::{context, objects, process};
+use seaworthy_fetch::{HostPattern, Policy};
 use seaworthy_fleet::{Fleet, Pace, Setup};
 use seaworthy_listen::{BindError, Door, reach};
 use seaworthy_node::Rhythm;
@@ -24,6 +25,8 @@ use crate::failure::Failure;
 
 /// The log, in the data folder.
 pub const LOG: &str = "seaworthy.log";
+/// Who leads, for controllers that somebody else starts on this server.
+const HOLDER: &str = "seaworthy-up";
 /// The group that may do everything.
 const MASTERS: &str = "system:masters";
 /// How long anything may take to end: an answer under way is a matter of milliseconds, and the whole of a second.
@@ -34,6 +37,8 @@ pub struct Places {
     data: PathBuf,
     listen: SocketAddr,
     ignition: SocketAddr,
+    /// Where remote content may come from all the same.
+    allowed: Vec<HostPattern>,
 }
 
 impl Places {
@@ -44,6 +49,7 @@ impl Places {
             data: data.to_owned(),
             listen: options.listen.unwrap_or_else(|| local(6443)),
             ignition: options.ignition_listen.unwrap_or_else(|| local(seaworthy_serve::stub::PORT)),
+            allowed: options.allow_host.clone(),
         }
     }
 }
@@ -98,7 +104,7 @@ impl Running {
         tasks.spawn(listening.serve(ended(&stop)));
         let housekeeping = server.start();
         let client = inside(&server, "seaworthy-admin", MASTERS);
-        controllers(&server, &stop, &tell, &mut tasks).await?;
+        controllers(&server, &places.allowed, &stop, &tell, &mut tasks).await?;
         for object in super::objects::all(pki.authority()) {
             objects::create(&client, &object).await.map_err(Failure::wrong)?;
         }
@@ -159,17 +165,26 @@ fn inside(server: &Server, user: &str, group: &str) -> Client {
     Client::new(server.inside(Identity::authenticated(user, [group.to_owned()])), "default")
 }
 
-/// Runs the controllers. Nobody else can have the folder, so there is no election.
+/// Runs the controllers. Nobody else can have the folder, so there is no election; whoever else runs controllers on this server
+/// sees that somebody leads.
 async fn controllers(
     server: &Server,
+    allowed: &[HostPattern],
     stop: &watch::Sender<bool>,
     tell: &mpsc::Sender<Failure>,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), Failure> {
-    let options = Options::default();
+    let options = Options { remote: Policy::allowing(allowed.iter().cloned()), ..Options::default() };
     let settings = process::Settings { probes: None, elects: false, installs: true, identity: context::identity() };
     let client = inside(server, "seaworthy-controllers", MASTERS);
-    let ready = process::prepare(client, &options, &settings).await.map_err(Failure::wrong)?;
+    let ready = process::prepare(client.clone(), &options, &settings).await.map_err(Failure::wrong)?;
+    let (namespace, over) = (options.namespace.clone(), ended(stop));
+    tasks.spawn(async move {
+        tokio::select! {
+            () = process::hold_lease(client, &namespace, HOLDER) => {}
+            () = over => {}
+        }
+    });
     let (ended, tell) = (ended(stop), tell.clone());
     tasks.spawn(async move {
         if let Err(error) = process::run(ready, options, settings, ended).await {
