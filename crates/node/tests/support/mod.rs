@@ -2,13 +2,16 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FakeHost;
+pub use seaworthy_node::Config;
+use seaworthy_node::clock::{self, Clock, Moment};
 use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Config, Order, Report, Settings};
+use seaworthy_node::{Agent, Order, Report, Settings};
 use serde_json::{Value, json};
 
 pub fn source(text: &str) -> String {
@@ -42,6 +45,24 @@ pub fn order(current: &Config, desired: &Config) -> Order {
         current: Some(current.clone()),
         state: Some(State::Done),
         ..Order::default()
+    }
+}
+
+/// A clock that only a test moves.
+#[derive(Clone, Default)]
+pub struct Hands(Arc<Mutex<Duration>>);
+
+impl Hands {
+    pub fn clock(&self) -> Clock {
+        let (hands, start) = (self.clone(), clock::real()().date);
+        Arc::new(move || {
+            let passed = *hands.0.lock().unwrap();
+            Moment { passed, date: start + passed }
+        })
+    }
+
+    pub fn turn(&self, minutes: u64) {
+        *self.0.lock().unwrap() += Duration::from_secs(60 * minutes);
     }
 }
 
