@@ -138,6 +138,19 @@ fn a_boot_that_does_not_come_is_said_and_asked_for_again_with_longer_pauses() {
 }
 
 #[test]
+fn certificates_are_left_alone_while_an_update_is_under_way() {
+    let node = asked_for_boot(&Hands::default());
+    let files = [(places::KUBELET_CA.to_owned(), (b"ca".to_vec(), 0o644))].into();
+    let wanted = seaworthy_node::certificates::Certificates { version: None, files };
+    assert_eq!(node.agent.keep_right(&wanted), Ok(None));
+    assert!(!node.host.exists(places::KUBELET_CA).unwrap());
+    node.host.boot_orderly();
+    let mut agent = Agent::new(node.host.clone(), Settings::default());
+    agent.recover().unwrap();
+    assert_eq!(agent.keep_right(&wanted), Ok(Some(vec![places::KUBELET_CA.to_owned()])));
+}
+
+#[test]
 fn an_order_that_is_taken_back_while_the_boot_does_not_come_is_taken_back_on_the_disk() {
     let hands = Hands::default();
     let mut node = asked_for_boot(&hands);

@@ -187,7 +187,7 @@ pub fn file(path: &str, text: &str) -> Value {
     ]}}})
 }
 
-fn controller_config() -> Value {
+pub fn controller_config() -> Value {
     json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "ControllerConfig",
