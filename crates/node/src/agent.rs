@@ -44,7 +44,14 @@ pub struct Agent<H> {
     waiting: Option<Waiting>,
     pub(crate) repairs: Repairs,
     /// What the machine was found to be like the last time that it was compared with its configuration.
-    seen: Option<String>,
+    seen: Option<Seen>,
+}
+
+/// What differs, or why that cannot be said. Not by how much: a file that grows has been seen.
+type Seen = Result<Vec<(String, validate::Aspect)>, String>;
+
+fn seen(findings: &[validate::Finding]) -> Seen {
+    Ok(findings.iter().map(|finding| (finding.subject.clone(), finding.aspect)).collect())
 }
 
 /// Why an attempt ended.
@@ -139,11 +146,11 @@ impl<H: Host> Agent<H> {
 
     /// Whether the machine is what it was when it was last compared with its configuration, be that right or wrong.
     pub fn is_as_seen(&mut self) -> bool {
-        let look = || -> Result<String, Failure> {
-            let Some(target) = self.on_disk()? else { return Ok(String::new()) };
-            Ok(validate::message(&target, &validate::validate(&self.host, &target)?))
+        let look = || -> Result<Seen, Failure> {
+            let Some(target) = self.on_disk()? else { return Ok(seen(&[])) };
+            Ok(seen(&validate::validate(&self.host, &target)?))
         };
-        let now = look().unwrap_or_else(|failure| failure.reason);
+        let now = look().unwrap_or_else(|failure| Err(failure.reason));
         // Without a last time there is nothing new: whoever has not got so far tries again by himself.
         self.seen.get_or_insert_with(|| now.clone()) == &now
     }
@@ -311,15 +318,14 @@ impl<H: Host> Agent<H> {
     fn check_disk(&mut self, disk: &Target, order: &Order, is_there: bool) -> Result<BTreeSet<String>, Failure> {
         let observed = observe(&self.host, disk, disk)?;
         let findings = validate::compare(disk, &observed);
-        let message = validate::message(disk, &findings);
-        self.seen = Some(message.clone());
+        self.seen = Some(seen(&findings));
         if findings.is_empty() {
             return Ok(BTreeSet::new());
         }
         let why_not = if self.settings.is_repairing {
             match self.repair(disk, order, &findings, &observed) {
                 Ok(repaired) => {
-                    self.seen = Some(validate::message(disk, &[]));
+                    self.seen = Some(seen(&[]));
                     return Ok(repaired);
                 }
                 Err(why) => format!("it is not put right: {why}"),
@@ -328,7 +334,7 @@ impl<H: Host> Agent<H> {
             "seaworthy daemon --diff on the machine shows how it differs".to_owned()
         };
         let event = if is_there { "ConfigDriftDetected" } else { "PreflightConfigDriftCheckFailed" };
-        Err(Failure { event, ..Failure::degraded(format!("{message}; {why_not}")) })
+        Err(Failure { event, ..Failure::degraded(format!("{}; {why_not}", validate::message(disk, &findings))) })
     }
 
     /// Refuses what a running machine cannot take over.

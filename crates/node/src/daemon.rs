@@ -28,7 +28,7 @@ use crate::agent::{Agent, Settings};
 use crate::clock::Clock;
 pub use crate::error::DaemonError;
 use crate::exchange::{WRITE, claim, shorten};
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, Settling};
 use crate::news::{Kept, follow, watch};
 use crate::order::{Again, Report};
 
@@ -150,6 +150,8 @@ impl<H: Host + 'static> Daemon<H> {
             let mut is_checking = false;
             let mut monitor = Monitor::default();
             let drifted = Arc::new(Notify::new());
+            let Rhythm { settle, last_retry, check, .. } = self.rhythm;
+            let mut settling = Settling::new(settle, last_retry, check);
             loop {
                 let (again, is_well) = match self.attempt(is_checking).await {
                     Ok(report) if report.is_rebooting => return,
@@ -180,7 +182,7 @@ impl<H: Host + 'static> Daemon<H> {
                         pause
                     }
                 };
-                is_checking = self.rest(pause, is_well, &changed, &drifted).await;
+                is_checking = self.rest(pause, is_well, &mut settling, &changed, &drifted).await;
             }
         };
         tokio::select! {
@@ -215,7 +217,14 @@ impl<H: Host + 'static> Daemon<H> {
 
     /// Rests until there is something to be done; says whether the machine is to be looked at. Somebody who touches files all
     /// the time keeps the machine's own daemon busy, and nobody else.
-    async fn rest(&self, pause: Duration, is_well: bool, changed: &Notify, drifted: &Notify) -> bool {
+    async fn rest(
+        &self,
+        pause: Duration,
+        is_well: bool,
+        settling: &mut Settling,
+        changed: &Notify,
+        drifted: &Notify,
+    ) -> bool {
         let mut until = Instant::now() + pause;
         loop {
             let is_heard = tokio::select! {
@@ -226,7 +235,7 @@ impl<H: Host + 'static> Daemon<H> {
             if is_heard {
                 tokio::select! {
                     () = changed.notified() => return true,
-                    () = tokio::time::sleep(self.rhythm.settle) => {}
+                    () = tokio::time::sleep(settling.pause(Instant::now())) => {}
                 }
             }
             let is_due = match (is_well, is_heard) {
@@ -235,6 +244,9 @@ impl<H: Host + 'static> Daemon<H> {
                 (false, false) => true,
             };
             if is_due {
+                if is_heard {
+                    settling.acted(Instant::now());
+                }
                 return true;
             }
             if !is_heard {
@@ -300,7 +312,11 @@ impl<H: Host + 'static> Daemon<H> {
             let _turn = turn;
             let mut unheard = None;
             let mut may_begin = |state: State| {
-                let said = json!({annotation::STATE.as_str(): state.as_str()});
+                let mut said = json!({annotation::STATE.as_str(): state.as_str()});
+                if state == State::Working {
+                    // What was waited for has come.
+                    said[annotation::REASON.as_str()] = json!("");
+                }
                 match runtime.block_on(claim(&nodes, &read, said)) {
                     Ok(is_ours) => is_ours,
                     Err(error) => {

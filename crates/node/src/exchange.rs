@@ -137,6 +137,7 @@ impl<H: Host + 'static> Daemon<H> {
         let is_quiet = report.again == Again::Now;
         if report.is_rebooting {
             set(annotation::POST_CONFIG_ACTION, Some("Rebooting"));
+            set(annotation::REASON, Some(&shorten(&report.reason)));
         } else if !is_quiet {
             if annotation::POST_CONFIG_ACTION.of(&node.metadata).is_some_and(|action| !action.is_empty()) {
                 set(annotation::POST_CONFIG_ACTION, Some(""));

@@ -68,6 +68,7 @@ impl Report {
             self.reason = format!("{}; {why}", self.reason);
         } else {
             (self.state, self.reason) = (State::Degraded, why.to_owned());
+            self.events.clear();
         }
         self.events.push(("FailedToReconcile", why.to_owned()));
         self.again = Again::Backoff;

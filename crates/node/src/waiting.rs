@@ -10,7 +10,7 @@ const DRAIN: Duration = Duration::from_secs(60 * 60);
 const UNCORDON: Duration = Duration::from_secs(10 * 60);
 
 /// What the drain controller was asked for, and when. A daemon that starts anew counts from its start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     wish: String,
     since: Moment,

@@ -39,7 +39,7 @@ fn attempt(node: &mut Node) -> Report {
 #[case::uncordon("uncordon-new", 9, "FailedToUncordon", "10 minutes")]
 fn what_is_asked_of_the_drain_controller_is_said_with_its_time_and_fails_after_its_limit(
     #[case] wish: &str,
-    #[case] minutes: u64,
+    #[case] minutes: u32,
     #[case] event: &str,
     #[case] limit: &str,
 ) {
@@ -88,6 +88,21 @@ fn another_order_is_waited_for_anew() {
     assert!(report.reason.contains("drain-newer"), "{}", report.reason);
     hands.turn(59);
     assert!(attempt(&mut node).reason.starts_with("waits for "));
+}
+
+#[test]
+fn a_date_that_jumps_makes_no_wait_longer_or_shorter() {
+    let hands = Hands::default();
+    let mut node = with_clock(&config("old", &files(vec![])), &hands);
+    node.order.desired = Some(config("new", &files(vec![file(LOUD, "x")])));
+    let first = attempt(&mut node).reason;
+    assert!(first.contains("1970-01-01T00:00:00Z"), "{first}");
+    hands.set(2_000_000_000);
+    hands.turn(59);
+    assert_eq!(attempt(&mut node).reason, first);
+    hands.set(-2_000_000_000);
+    hands.turn(1);
+    assert_eq!(attempt(&mut node).state, State::Degraded);
 }
 
 // === Boots ===

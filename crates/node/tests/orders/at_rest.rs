@@ -10,7 +10,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use seaworthy_api::machineconfiguration::ControllerConfig;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::Host as _;
-use seaworthy_node::clock::{self, Moment};
+use seaworthy_node::clock::Moment;
 use seaworthy_node::{Daemon, Rhythm, Settings, places};
 use seaworthy_testkit::Cluster;
 use serde_json::json;
@@ -100,21 +100,26 @@ async fn a_node_that_fails_still_gets_its_certificates() {
 async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
     let cluster = Cluster::start().await;
     let berth = Berth::new(cluster.client(), LOUD).await;
-    let single = json!({"metadata": {"annotations": {annotation::CONTROL_PLANE_TOPOLOGY.as_str(): "SingleReplica"}}});
-    let nodes: Api<Node> = Api::all(berth.client.clone());
-    nodes.patch("w0", &PatchParams::default(), &Patch::Merge(&single)).await.unwrap();
-    let minutes = Arc::new(AtomicU64::new(0));
-    let (turned, start) = (Arc::clone(&minutes), clock::real()().date);
-    let clock = move || {
-        let passed = Duration::from_secs(60 * turned.load(Ordering::SeqCst));
-        Moment { passed, date: start + passed }
+    // The drain controller.
+    let grant = async |wish: &str| {
+        berth.until(annotation::DESIRED_DRAIN, wish).await;
+        let reason = berth.said(annotation::REASON).await;
+        assert!(reason.starts_with("waits for ") && reason.contains(wish), "{reason}");
+        let done = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): wish}}});
+        let nodes: Api<Node> = Api::all(berth.client.clone());
+        nodes.patch("w0", &PatchParams::default(), &Patch::Merge(&done)).await.unwrap();
     };
+    let minutes = Arc::new(AtomicU64::new(0));
+    let turned = Arc::clone(&minutes);
+    let clock = move || Moment::new(Duration::from_secs(60 * turned.load(Ordering::SeqCst)), 0);
     let rhythm = Rhythm { check: Duration::from_millis(1), ..rhythm() };
     let daemon = Daemon::new(berth.client.clone(), "w0", berth.host.clone(), Settings::default(), rhythm);
     let mut daemon = daemon.with_clock(Arc::new(clock));
     let running = tokio::spawn(async move { daemon.follow().await });
     berth.order("new").await;
+    grant("drain-new").await;
     berth.until(annotation::POST_CONFIG_ACTION, "Rebooting").await;
+    assert_eq!(berth.said(annotation::REASON).await, "boots into new");
     minutes.fetch_add(6, Ordering::SeqCst);
     berth.until(annotation::STATE, "Degraded").await;
     let reason = berth.said(annotation::REASON).await;
@@ -122,6 +127,7 @@ async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
     let asked = berth.host.calls().iter().filter(|call| call.starts_with("reboot ")).count();
     assert_eq!(asked, 2);
     berth.host.boot_orderly();
+    grant("uncordon-new").await;
     berth.until(annotation::CURRENT_CONFIG, "new").await;
     assert_eq!(berth.said(annotation::STATE).await, "Done");
     assert_eq!(berth.said(annotation::REASON).await, "");

@@ -9,7 +9,7 @@ use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FakeHost;
 pub use seaworthy_node::Config;
-use seaworthy_node::clock::{self, Clock, Moment};
+use seaworthy_node::clock::{Clock, Moment};
 use seaworthy_node::order::Again;
 use seaworthy_node::{Agent, Order, Report, Settings};
 use serde_json::{Value, json};
@@ -50,19 +50,27 @@ pub fn order(current: &Config, desired: &Config) -> Order {
 
 /// A clock that only a test moves.
 #[derive(Clone, Default)]
-pub struct Hands(Arc<Mutex<Duration>>);
+pub struct Hands(Arc<Mutex<(Duration, i64)>>);
 
 impl Hands {
     pub fn clock(&self) -> Clock {
-        let (hands, start) = (self.clone(), clock::real()().date);
+        let hands = self.clone();
         Arc::new(move || {
-            let passed = *hands.0.lock().unwrap();
-            Moment { passed, date: start + passed }
+            let (passed, date) = *hands.0.lock().unwrap();
+            Moment::new(passed, date)
         })
     }
 
-    pub fn turn(&self, minutes: u64) {
-        *self.0.lock().unwrap() += Duration::from_secs(60 * minutes);
+    /// Time passes.
+    pub fn turn(&self, minutes: u32) {
+        let mut hands = self.0.lock().unwrap();
+        hands.0 += Duration::from_secs(60) * minutes;
+        hands.1 += 60 * i64::from(minutes);
+    }
+
+    /// Somebody sets the date.
+    pub fn set(&self, date: i64) {
+        self.0.lock().unwrap().1 = date;
     }
 }
 
