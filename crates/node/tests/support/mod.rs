@@ -124,9 +124,11 @@ impl Node {
                 it.image = Some(boot.image().to_owned());
             }
         });
+        node.host.put(seaworthy_node::places::INITIAL_ANNOTATIONS, b"{}", 0o644);
         node.host.boot_orderly();
         let report = node.settle();
         assert_eq!(report.state, State::Done, "{}", report.reason);
+        seaworthy_host::Host::sync(&node.host).unwrap();
         node.said.clear();
         node.host.forget_calls();
         node
