@@ -1,24 +1,28 @@
 //! The daemon over a machine: takes an order, does what can be done now, and says how it stands.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{Attributes, Host, HostError};
 use seaworthy_ignition::Node;
 use seaworthy_plan::disruption::{Action, Cause, Disruption, Level, Rule, least_disruption};
 use seaworthy_plan::reconcilable::{Side, irreconcilable, message};
-use serde_json::{Value, json};
 
+use crate::certificates::{self, Certificates};
+use crate::clock::{self, Clock};
 use crate::decide::{Move, Standing, decide};
+use crate::disk::config_text;
 use crate::journal::{Journal, Phase};
-use crate::observed::observe;
+use crate::observed::{Observed, observe};
 use crate::order::{Again, Config, Order, Report};
-use crate::perform::{act, perform};
+use crate::perform::perform;
+use crate::reboot::Awaited;
+use crate::repair::Repairs;
 use crate::steps::steps;
 use crate::target::{Target, TargetError};
 use crate::under_way::Resumed;
-use crate::{certificates, extensions, first_boot, places, validate};
+use crate::waiting::Waiting;
+use crate::{extensions, places, validate};
 
 pub(crate) const PUBLIC: Attributes = Attributes::of_root(0o644);
 
@@ -33,17 +37,30 @@ pub struct Settings {
 pub struct Agent<H> {
     pub(crate) host: H,
     settings: Settings,
-    /// The boot in which a reboot was asked for.
-    pub(crate) rebooting_in: Option<String>,
+    pub(crate) clock: Clock,
+    /// The boot that was asked for and has not come.
+    pub(crate) awaited: Option<Awaited>,
+    /// What the drain controller was asked for and has not done.
+    waiting: Option<Waiting>,
+    pub(crate) repairs: Repairs,
+    /// What the machine was found to be like the last time that it was compared with its configuration.
+    seen: Option<Seen>,
+}
+
+/// What differs, or why that cannot be said. Not by how much: a file that grows has been seen.
+type Seen = Result<Vec<(String, validate::Aspect)>, String>;
+
+fn seen(findings: &[validate::Finding]) -> Seen {
+    Ok(findings.iter().map(|finding| (finding.subject.clone(), finding.aspect)).collect())
 }
 
 /// Why an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
-    state: State,
+    pub(crate) state: State,
     pub(crate) reason: String,
-    again: Again,
-    event: &'static str,
+    pub(crate) again: Again,
+    pub(crate) event: &'static str,
 }
 
 impl From<HostError> for Failure {
@@ -71,7 +88,20 @@ impl From<TargetError> for Failure {
 impl<H: Host> Agent<H> {
     /// A daemon that has just started.
     pub fn new(host: H, settings: Settings) -> Self {
-        Agent { host, settings, rebooting_in: None }
+        Agent {
+            host,
+            settings,
+            clock: clock::real(),
+            awaited: None,
+            waiting: None,
+            repairs: Repairs::default(),
+            seen: None,
+        }
+    }
+
+    /// The same with another clock.
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Agent { clock, ..self }
     }
 
     /// The machine.
@@ -114,12 +144,28 @@ impl<H: Host> Agent<H> {
         look().unwrap_or(false)
     }
 
-    /// Keeps files right that go around configurations, on a machine on which nothing is under way; says which were not.
-    pub fn keep_right(&self, wanted: &BTreeMap<String, (Vec<u8>, u32)>) -> Result<Vec<String>, String> {
-        match self.on_disk().map_err(|failure| failure.reason)? {
-            Some(target) => certificates::keep_right(&self.host, &target, wanted).map_err(|error| error.to_string()),
-            None => Ok(Vec::new()),
+    /// Whether the machine is what it was when it was last compared with its configuration, be that right or wrong.
+    pub fn is_as_seen(&mut self) -> bool {
+        let look = || -> Result<Seen, Failure> {
+            let Some(target) = self.on_disk()? else { return Ok(seen(&[])) };
+            Ok(seen(&validate::validate(&self.host, &target)?))
+        };
+        let now = look().unwrap_or_else(|failure| Err(failure.reason));
+        // Without a last time there is nothing new: whoever has not got so far tries again by himself.
+        self.seen.get_or_insert_with(|| now.clone()) == &now
+    }
+
+    /// Keeps files right that go around configurations; says which were not. On a machine on which an update is under way
+    /// nothing is touched, and nothing is said.
+    pub fn keep_right(&self, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
+        let is_busy = Journal::load(&self.host).map_err(|error| error.to_string())?.is_some();
+        if is_busy {
+            return Ok(None);
         }
+        // A configuration that cannot be read must not keep the node from its new authorities.
+        let target = self.on_disk().ok().flatten();
+        let written = certificates::keep_right(&self.host, target.as_ref(), wanted);
+        written.map(Some).map_err(|error| error.to_string())
     }
 
     /// Brings an update that a cut or a crash has interrupted to its end, without any order; says whether the machine is about
@@ -157,6 +203,8 @@ impl<H: Host> Agent<H> {
         may_begin: &mut dyn FnMut(State) -> bool,
         is_checking: bool,
     ) -> Result<Report, Failure> {
+        self.seen = None;
+        self.heed_revert(order)?;
         if let Resumed::Rebooting(why) = self.resume_any()? {
             return Ok(rebooting(why));
         }
@@ -192,25 +240,40 @@ impl<H: Host> Agent<H> {
             again: Again::OnChange,
             events: Vec::new(),
         };
-        let is_repaired = if is_forced || (next == Move::Nothing && !is_checking) {
-            false
+        let repaired = if is_forced || (next == Move::Nothing && !is_checking) {
+            BTreeSet::new()
         } else {
             self.check_disk(&disk, order, is_there)?
         };
+        if !repaired.is_empty() {
+            let all: Vec<String> = repaired.into_iter().collect();
+            let note = format!("what differed from {} was put right: {}", disk.name, all.join(", "));
+            report.events.push(("ConfigDriftRepaired", note));
+        }
         if !is_there {
             self.refuse(&disk, &to, order)?;
             if let Some(verdict) = refusal.filter(|_| !is_forced) {
                 return Err(Failure { again: Again::OnChange, ..Failure::degraded(verdict.why) });
             }
         }
+        let now = (self.clock)();
+        self.waiting = match &next {
+            Move::Ask(wish) => Some(Waiting::new(wish, now)),
+            Move::Wait(wish) => {
+                let known = self.waiting.take().filter(|waiting| waiting.is_for(wish));
+                Some(known.unwrap_or_else(|| Waiting::new(wish, now)))
+            }
+            _ => None,
+        };
+        if let Some(waiting) = &self.waiting {
+            if let Some((event, reason)) = waiting.failure(now) {
+                return Err(Failure { event, again: Again::OnChange, ..Failure::degraded(reason) });
+            }
+            report.reason = waiting.reason();
+        }
         match next {
             Move::Nothing | Move::SayDone => {
                 report.state = State::Done;
-                if is_repaired {
-                    report
-                        .events
-                        .push(("ConfigDriftRepaired", format!("what differed from {} was put right", disk.name)));
-                }
                 if next == Move::SayDone {
                     report.events.push(("NodeDone", format!("runs {}", disk.name)));
                 }
@@ -229,80 +292,6 @@ impl<H: Host> Agent<H> {
             }
         }
         Ok(report)
-    }
-
-    /// The configuration that the disk is in. A new machine is in the one that it was made with; `None` if it boots first.
-    fn current(&mut self, order: &Order) -> Result<Option<Target>, Failure> {
-        if let Some(target) = self.on_disk()? {
-            if self.host.exists(places::INITIAL_ANNOTATIONS)? {
-                self.host.rename(places::INITIAL_ANNOTATIONS, places::INITIAL_ANNOTATIONS_DONE)?;
-            }
-            return Ok(Some(target));
-        }
-        let Some(current) = &order.current else {
-            return Err(Failure::degraded(format!(
-                "nothing says which configuration this machine is in: neither {} nor {} nor the node's annotations",
-                places::CURRENT_CONFIG,
-                places::INITIAL_ANNOTATIONS
-            )));
-        };
-        let Some(spec) = &current.spec else {
-            return Err(Failure::degraded(format!(
-                "the machine was made with {}, which the cluster does not have: the configuration at the time of the \
-                 installation and the one that the cluster renders differ; make the missing MachineConfig, or the machine anew",
-                current.name
-            )));
-        };
-        let target = Target::parse(&current.name, spec, image_of(current))?;
-        let boot = self.host.boot()?;
-        let booted = first_boot::as_booted(&target, &boot);
-        let observed = observe(&self.host, &booted, &target)?;
-        let change = steps(&booted, &target, &observed)?.into_iter().find_map(|step| match step {
-            crate::steps::Step::Boot(change) => Some(change),
-            _ => None,
-        });
-        if let Some(change) = change {
-            first_boot::boot_into(&self.host, &change, &boot.id)?;
-            self.rebooting_in = Some(boot.id);
-            return Ok(None);
-        }
-        let findings = validate::validate(&self.host, &target)?;
-        if !findings.is_empty() && !self.host.exists(places::FORCE)? {
-            let failure = Failure::degraded(validate::message(&target, &findings));
-            return Err(Failure { event: "OnDiskStateValidationFailed", ..failure });
-        }
-        self.store_current(&config_text(&target), target.built_image.as_deref())?;
-        if self.host.exists(places::INITIAL_ANNOTATIONS)? {
-            self.host.rename(places::INITIAL_ANNOTATIONS, places::INITIAL_ANNOTATIONS_DONE)?;
-        }
-        Ok(Some(target))
-    }
-
-    /// The configuration that stands on the disk.
-    pub fn on_disk_config(&self) -> Result<Option<Target>, String> {
-        self.on_disk().map_err(|failure| failure.reason)
-    }
-
-    fn on_disk(&self) -> Result<Option<Target>, Failure> {
-        let Some(bytes) = self.host.read(places::CURRENT_CONFIG)? else { return Ok(None) };
-        let unreadable = |why: String| {
-            Failure::degraded(TargetError::Unreadable { path: places::CURRENT_CONFIG.to_owned(), why }.to_string())
-        };
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
-        let name = value["metadata"]["name"].as_str().ok_or_else(|| unreadable("it has no name".to_owned()))?;
-        let spec: MachineConfigSpec =
-            serde_json::from_value(value["spec"].clone()).map_err(|error| unreadable(error.to_string()))?;
-        let image = self.host.read(places::CURRENT_IMAGE)?.unwrap_or_default();
-        let image = String::from_utf8_lossy(&image).trim().to_owned();
-        Ok(Some(Target::parse(name, &spec, Some(&image))?))
-    }
-
-    pub(crate) fn store_current(&self, text: &[u8], image: Option<&str>) -> Result<(), HostError> {
-        match image {
-            Some(image) => self.host.write_through(places::CURRENT_IMAGE, image.as_bytes(), PUBLIC)?,
-            None => self.host.remove(places::CURRENT_IMAGE)?,
-        }
-        self.host.write_through(places::CURRENT_CONFIG, text, PUBLIC)
     }
 
     /// What the update does to the node.
@@ -325,28 +314,27 @@ impl<H: Host> Agent<H> {
         }
     }
 
-    /// Whether the machine is what the disk's configuration says; says whether something was put right.
-    fn check_disk(&self, disk: &Target, order: &Order, is_there: bool) -> Result<bool, Failure> {
-        let findings = validate::validate(&self.host, disk)?;
+    /// Whether the machine is what the disk's configuration says; says what was put right.
+    fn check_disk(&mut self, disk: &Target, order: &Order, is_there: bool) -> Result<BTreeSet<String>, Failure> {
+        let observed = observe(&self.host, disk, disk)?;
+        let findings = validate::compare(disk, &observed);
+        self.seen = Some(seen(&findings));
         if findings.is_empty() {
-            return Ok(false);
+            return Ok(BTreeSet::new());
         }
-        let is_boot = findings.iter().any(|finding| finding.aspect == validate::Aspect::Boot);
-        if self.settings.is_repairing && !is_boot {
-            for step in steps(disk, disk, &observe(&self.host, disk, disk)?)? {
-                perform(&self.host, &step)?;
-            }
-            self.host.sync()?;
-            for path in findings.iter().map(|finding| &finding.subject) {
-                let spec = without_file(&disk.spec, path);
-                for action in least_disruption(&spec, &disk.spec, order.policies.as_deref()).actions {
-                    act(&self.host, &action)?;
+        let why_not = if self.settings.is_repairing {
+            match self.repair(disk, order, &findings, &observed) {
+                Ok(repaired) => {
+                    self.seen = Some(seen(&[]));
+                    return Ok(repaired);
                 }
+                Err(why) => format!("it is not put right: {why}"),
             }
-            return Ok(true);
-        }
+        } else {
+            "seaworthy daemon --diff on the machine shows how it differs".to_owned()
+        };
         let event = if is_there { "ConfigDriftDetected" } else { "PreflightConfigDriftCheckFailed" };
-        Err(Failure { event, ..Failure::degraded(validate::message(disk, &findings)) })
+        Err(Failure { event, ..Failure::degraded(format!("{}; {why_not}", validate::message(disk, &findings))) })
     }
 
     /// Refuses what a running machine cannot take over.
@@ -378,12 +366,31 @@ impl<H: Host> Agent<H> {
     }
 
     fn update(&mut self, from: &Target, to: &Target, mut report: Report) -> Result<Report, Failure> {
-        let actions = report.disruption.as_ref().map(|disruption| disruption.actions.clone()).unwrap_or_default();
         let observed = observe(&self.host, from, to)?;
-        let steps = steps(from, to, &observed)?;
-        let mut journal = Journal::new(&from.name, &to.name, &observed, &steps, &actions);
+        match self.carry_out(from, to, &observed, report.disruption.as_ref())? {
+            Resumed::Rebooting(why) => Ok(Report { events: vec![("Reboot", why.clone())], ..rebooting(why) }),
+            Resumed::Settled => {
+                report.current = Some(config_of(to));
+                // The order is read again before anything more is said.
+                report.again = Again::Now;
+                Ok(report)
+            }
+        }
+    }
+
+    /// Does what brings the machine from one configuration to another, or takes all of it back.
+    pub(crate) fn carry_out(
+        &mut self,
+        from: &Target,
+        to: &Target,
+        observed: &Observed,
+        disruption: Option<&Disruption>,
+    ) -> Result<Resumed, Failure> {
+        let actions = disruption.map(|disruption| disruption.actions.clone()).unwrap_or_default();
+        let steps = steps(from, to, observed)?;
+        let mut journal = Journal::new(&from.name, &to.name, observed, &steps, &actions);
         journal.image = to.built_image.clone();
-        journal.known = known(report.disruption.as_ref());
+        journal.known = known(disruption);
         let text = String::from_utf8_lossy(&config_text(to)).into_owned();
         journal.begin(&self.host, &steps, &text)?;
         if self.host.exists(places::FORCE)? {
@@ -402,15 +409,7 @@ impl<H: Host> Agent<H> {
         }
         journal.phase = Phase::Acting;
         journal.save(&self.host)?;
-        match self.act(journal)? {
-            Resumed::Rebooting(why) => Ok(Report { events: vec![("Reboot", why.clone())], ..rebooting(why) }),
-            Resumed::Settled => {
-                report.current = Some(config_of(to));
-                // The order is read again before anything more is said.
-                report.again = Again::Now;
-                Ok(report)
-            }
-        }
+        self.act(journal)
     }
 
     fn protect_kubeconfig(&self, to: &Target) -> Result<(), HostError> {
@@ -457,7 +456,7 @@ fn working(order: &Order) -> State {
     }
 }
 
-fn image_of(config: &Config) -> Option<&str> {
+pub(crate) fn image_of(config: &Config) -> Option<&str> {
     config.image.as_deref().filter(|image| !image.is_empty())
 }
 
@@ -471,26 +470,4 @@ fn target_of(config: &Config) -> Result<Target, Failure> {
         return Err(Failure::degraded(reason));
     };
     Ok(Target::parse(&config.name, spec, image_of(config))?)
-}
-
-/// A configuration as it stands on the disk.
-fn config_text(target: &Target) -> Vec<u8> {
-    let value = json!({
-        "apiVersion": API_VERSION,
-        "kind": "MachineConfig",
-        "metadata": {"name": target.name},
-        "spec": target.spec,
-    });
-    value.to_string().into_bytes()
-}
-
-/// A configuration without one file, to ask what its coming needs.
-fn without_file(spec: &MachineConfigSpec, path: &str) -> MachineConfigSpec {
-    let mut spec = spec.clone();
-    let files =
-        spec.config.as_mut().and_then(|config| config.pointer_mut("/storage/files")).and_then(Value::as_array_mut);
-    if let Some(files) = files {
-        files.retain(|file| file["path"].as_str() != Some(path));
-    }
-    spec
 }

@@ -1,14 +1,29 @@
 //! Certificates and the pull secret, which go around MachineConfigs (server-and-daemon.md, B25): they are renewed while nodes
 //! run, and nothing has to be told, because whoever uses them reads them again.
+//!
+//! Differs: `/etc/kubernetes/kubeconfig` is not rewritten when the authority of the API server changes, and so the kubelet is
+//! not restarted and `lastObservedServerCAAnnotation` is not written, because a kubelet that has joined goes by a kubeconfig of
+//! its own, which was only begun with that one, and a daemon that rewrites its way to the API server has none left on which it
+//! could be helped when that was wrong. A new authority comes beside the old one first, with a MachineConfig. The authorities
+//! in the file that is kept right here are read again by a running kubelet.
 
 use std::collections::BTreeMap;
 
 use seaworthy_api::machineconfiguration::ControllerConfigSpec;
 use seaworthy_api::meta::Base64;
-use seaworthy_host::{Attributes, Host, HostError};
+use seaworthy_host::{Attributes, Entry, Host, HostError, Kind};
 
 use crate::places;
 use crate::target::Target;
+
+/// What a ControllerConfig wants on every node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Certificates {
+    /// The version of the ControllerConfig that was the first to want it.
+    pub version: Option<String>,
+    /// Files with their permissions.
+    pub files: BTreeMap<String, (Vec<u8>, u32)>,
+}
 
 /// The files that a ControllerConfig wants on every node, with their permissions.
 ///
@@ -34,22 +49,28 @@ pub fn wanted(spec: &ControllerConfigSpec) -> BTreeMap<String, (Vec<u8>, u32)> {
 }
 
 /// Writes what differs; says which. What a MachineConfig has is its own, unless it is one that configurations only begin with.
-pub fn keep_right(
-    host: &dyn Host,
-    target: &Target,
-    wanted: &BTreeMap<String, (Vec<u8>, u32)>,
-) -> Result<Vec<String>, HostError> {
+/// Without a configuration only those are written.
+pub fn keep_right(host: &dyn Host, target: Option<&Target>, wanted: &Certificates) -> Result<Vec<String>, HostError> {
     let mut written = Vec::new();
-    for (path, (bytes, mode)) in wanted {
-        let is_of_config = target.paths.contains_key(path) && !places::is_unchecked(path);
-        // A link or a folder there is somebody's doing: it is replaced, or named.
-        if is_of_config || host.read(path).ok().flatten().as_ref() == Some(bytes) {
+    for (path, (bytes, mode)) in &wanted.files {
+        let is_of_config = target.is_none_or(|target| target.paths.contains_key(path)) && !places::is_unchecked(path);
+        if is_of_config || is_right(host, path, bytes, *mode)? {
             continue;
         }
         host.write_through(path, bytes, Attributes::of_root(*mode))?;
         written.push(path.clone());
     }
     Ok(written)
+}
+
+/// Whether this is what stands there, and root's alone. A link or a folder is somebody's doing: it is replaced, or named.
+fn is_right(host: &dyn Host, path: &str, bytes: &[u8], mode: u32) -> Result<bool, HostError> {
+    match host.entry(path)? {
+        Some(Entry { kind: Kind::File, mode: m, uid: 0, gid: 0, .. }) if m == mode => {
+            Ok(host.read(path)?.as_deref() == Some(bytes))
+        }
+        _ => Ok(false),
+    }
 }
 
 #[cfg(test)]
@@ -65,6 +86,10 @@ mod tests {
             "imageRegistryBundleData": [{"file": "registry.example.org..5000", "data": "cmVn"}],
         });
         serde_json::from_value(spec).unwrap()
+    }
+
+    fn all() -> Certificates {
+        Certificates { version: None, files: wanted(&spec()) }
     }
 
     #[test]
@@ -83,12 +108,35 @@ mod tests {
         let host = FakeHost::new("m");
         host.put(places::KUBELET_CA, b"old", 0o644);
         let target = Target::parse("x", &Default::default(), None).unwrap();
-        let wanted = wanted(&spec());
-        assert_eq!(keep_right(&host, &target, &wanted).unwrap().len(), 3);
+        let wanted = all();
+        assert_eq!(keep_right(&host, Some(&target), &wanted).unwrap().len(), 3);
         assert_eq!(host.text(places::KUBELET_CA).as_deref(), Some("new"));
         host.forget_calls();
-        assert!(keep_right(&host, &target, &wanted).unwrap().is_empty());
+        assert!(keep_right(&host, Some(&target), &wanted).unwrap().is_empty());
         assert!(host.calls().is_empty());
+    }
+
+    #[test]
+    fn a_secret_that_others_may_read_or_own_is_made_private_again() {
+        let host = FakeHost::new("m");
+        let target = Target::parse("x", &Default::default(), None).unwrap();
+        keep_right(&host, Some(&target), &all()).unwrap();
+        let right = host.entry(places::PULL_SECRET).unwrap();
+        for wrong in [
+            Attributes::of_root(0o644),
+            Attributes { mode: 0o600, uid: 1000, gid: 0 },
+            Attributes { mode: 0o600, uid: 0, gid: 1000 },
+        ] {
+            host.set_attributes(places::PULL_SECRET, wrong).unwrap();
+            assert_eq!(keep_right(&host, Some(&target), &all()).unwrap(), [places::PULL_SECRET], "{wrong:?}");
+            assert_eq!(host.entry(places::PULL_SECRET).unwrap(), right);
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_know_its_configuration_still_gets_what_no_configuration_keeps() {
+        let host = FakeHost::new("m");
+        assert_eq!(keep_right(&host, None, &all()).unwrap(), [places::KUBELET_CA, places::PULL_SECRET]);
     }
 
     #[test]
@@ -98,7 +146,8 @@ mod tests {
         let host = FakeHost::new("m");
         let target = Target::parse("x", &Default::default(), None).unwrap();
         // Two dots are a colon, so there is nothing left that leads up.
-        keep_right(&host, &target, &wanted(&spec)).unwrap();
+        let wanted = Certificates { version: None, files: wanted(&spec) };
+        keep_right(&host, Some(&target), &wanted).unwrap();
         assert_eq!(host.text("/etc/docker/certs.d/a/:/:/:/x/ca.crt").as_deref(), Some("reg"));
     }
 }

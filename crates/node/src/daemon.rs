@@ -3,47 +3,34 @@
 //! - It needs its own node's credentials and no more: it reads its Node, the MachineConfigs that it names, the disruption
 //!   policies and the ControllerConfig, and writes annotations of its Node and events about it.
 //! - The order is read anew before every attempt, so whatever was ordered meanwhile counts. Before anything is done for an
-//!   order, the node says so at the revision at which it was read: an order that was taken back meanwhile is not carried out. A node on which all is well asks
-//!   nobody: its watches tell it of orders, and whether the machine is right is seen on the machine.
+//!   order, the node says so at the revision at which it was read: an order that was taken back meanwhile is not carried out.
+//! - A node on which all is well asks nobody: its watches tell it of orders, and whether the machine is right is seen on the
+//!   machine, from time to time and when one of its files is touched.
 //! - An API that is away changes nothing on the machine: what a cut has interrupted is brought to its end before anybody is
 //!   asked, what is under way goes on, and what is to be said is said later.
 //! - The node's MachineConfigNode is derived from these annotations by the roll-out controller: one writer for each object.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource as _, ResourceExt as _};
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
-use seaworthy_api::operator::MachineConfiguration;
-use seaworthy_api::operator::machine_configuration::StorageSection;
-use seaworthy_api::vocabulary::Annotation;
-use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
+use kube::{Api, Client};
+use seaworthy_api::machineconfiguration::MachineConfigSpec;
+use seaworthy_api::vocabulary::machineconfiguration::{State, node as annotation};
 use seaworthy_host::{Host, HostError};
-use seaworthy_plan::policy::of_cluster;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::agent::{Agent, Settings};
+use crate::clock::Clock;
 pub use crate::error::DaemonError;
-use crate::monitor::Monitor;
+use crate::exchange::{WRITE, claim, shorten};
+use crate::monitor::{Monitor, Settling};
 use crate::news::{Kept, follow, watch};
-use crate::order::{Again, Config, Order, Report};
-use crate::places;
-
-/// What a control plane of one node says of itself.
-const SINGLE: &str = "SingleReplica";
-/// A MachineConfig is read again when it is asked for after this many others: one that is deleted while it is applied is still
-/// at hand.
-const REMEMBERED: usize = 4;
-/// What is tried when the node says how it stands.
-const WRITE: &str = "write the node's annotations";
-/// How long the machine is kept waiting for the answer that its order still counts.
-const CLAIM: Duration = Duration::from_secs(10);
+use crate::order::{Again, Report};
 
 /// When the daemon looks again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +41,10 @@ pub struct Rhythm {
     pub last_retry: Duration,
     /// Whether the machine is still what it should be.
     pub check: Duration,
+    /// After the first news of a change to its files: who changes one seldom changes only that one.
+    pub settle: Duration,
+    /// Whether a boot that was asked for has come.
+    pub boot: Duration,
 }
 
 impl Default for Rhythm {
@@ -63,19 +54,21 @@ impl Default for Rhythm {
             first_retry: Duration::from_secs(1),
             last_retry: Duration::from_secs(60),
             check: Duration::from_secs(60),
+            settle: Duration::from_secs(1),
+            boot: Duration::from_secs(30),
         }
     }
 }
 
 /// The daemon of one node.
 pub struct Daemon<H> {
-    nodes: Api<Node>,
-    client: Client,
-    name: String,
-    agent: Arc<Mutex<Agent<H>>>,
+    pub(crate) nodes: Api<Node>,
+    pub(crate) client: Client,
+    pub(crate) name: String,
+    pub(crate) agent: Arc<Mutex<Agent<H>>>,
     rhythm: Rhythm,
-    recorder: Recorder,
-    specs: Vec<(String, Arc<MachineConfigSpec>)>,
+    pub(crate) recorder: Recorder,
+    pub(crate) specs: Vec<(String, Arc<MachineConfigSpec>)>,
     /// What the ControllerConfig wants kept right.
     kept: Kept,
     turns: Option<Arc<Semaphore>>,
@@ -103,6 +96,14 @@ impl<H: Host + 'static> Daemon<H> {
         Daemon { turns: Some(turns), ..self }
     }
 
+    /// The same with another clock. It is given before anything is begun.
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        if let Some(agent) = Arc::get_mut(&mut self.agent) {
+            agent.get_mut().clock = clock;
+        }
+        self
+    }
+
     async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // Nobody closes it; if somebody did, all would have their turn.
         Arc::clone(self.turns.as_ref()?).acquire_owned().await.ok()
@@ -123,6 +124,18 @@ impl<H: Host + 'static> Daemon<H> {
         async move { drop(agent.lock().await) }
     }
 
+    /// Follows orders, from one boot to the next. A machine that runs ends us when it boots; one that does not boot is heard of
+    /// again.
+    pub async fn follow(&mut self) {
+        loop {
+            self.run().await;
+            let is_running = self.agent.lock().await.host().is_running();
+            if is_running {
+                tokio::time::sleep(self.rhythm.boot).await;
+            }
+        }
+    }
+
     /// Follows orders until the machine is about to boot, or for ever.
     pub async fn run(&mut self) {
         if self.begin().await {
@@ -137,6 +150,8 @@ impl<H: Host + 'static> Daemon<H> {
             let mut is_checking = false;
             let mut monitor = Monitor::default();
             let drifted = Arc::new(Notify::new());
+            let Rhythm { settle, last_retry, check, .. } = self.rhythm;
+            let mut settling = Settling::new(settle, last_retry, check);
             loop {
                 let (again, is_well) = match self.attempt(is_checking).await {
                     Ok(report) if report.is_rebooting => return,
@@ -167,16 +182,7 @@ impl<H: Host + 'static> Daemon<H> {
                         pause
                     }
                 };
-                is_checking = loop {
-                    tokio::select! {
-                        () = changed.notified() => break false,
-                        () = drifted.notified() => break true,
-                        () = tokio::time::sleep(pause) => {}
-                    }
-                    if !is_well || !self.is_right().await {
-                        break true;
-                    }
-                };
+                is_checking = self.rest(pause, is_well, &mut settling, &changed, &drifted).await;
             }
         };
         tokio::select! {
@@ -207,6 +213,52 @@ impl<H: Host + 'static> Daemon<H> {
                 false
             }
         }
+    }
+
+    /// Rests until there is something to be done; says whether the machine is to be looked at. Somebody who touches files all
+    /// the time keeps the machine's own daemon busy, and nobody else.
+    async fn rest(
+        &self,
+        pause: Duration,
+        is_well: bool,
+        settling: &mut Settling,
+        changed: &Notify,
+        drifted: &Notify,
+    ) -> bool {
+        let mut until = Instant::now() + pause;
+        loop {
+            let is_heard = tokio::select! {
+                () = changed.notified() => return false,
+                () = drifted.notified() => true,
+                () = tokio::time::sleep_until(until) => false,
+            };
+            if is_heard {
+                tokio::select! {
+                    () = changed.notified() => return true,
+                    () = tokio::time::sleep(settling.pause(Instant::now())) => {}
+                }
+            }
+            let is_due = match (is_well, is_heard) {
+                (true, _) => !self.is_right().await,
+                (false, true) => !self.is_as_seen().await,
+                (false, false) => true,
+            };
+            if is_due {
+                if is_heard {
+                    settling.acted(Instant::now());
+                }
+                return true;
+            }
+            if !is_heard {
+                until = Instant::now() + pause;
+            }
+        }
+    }
+
+    /// Whether nothing has changed on a machine that is not what it should be.
+    async fn is_as_seen(&self) -> bool {
+        let mut agent = Arc::clone(&self.agent).lock_owned().await;
+        tokio::task::spawn_blocking(move || agent.is_as_seen()).await.unwrap_or(false)
     }
 
     /// Whether the machine is still what it should be, as far as it is seen without asking anybody.
@@ -260,7 +312,11 @@ impl<H: Host + 'static> Daemon<H> {
             let _turn = turn;
             let mut unheard = None;
             let mut may_begin = |state: State| {
-                let said = json!({annotation::STATE.as_str(): state.as_str()});
+                let mut said = json!({annotation::STATE.as_str(): state.as_str()});
+                if state == State::Working {
+                    // What was waited for has come.
+                    said[annotation::REASON.as_str()] = json!("");
+                }
                 match runtime.block_on(claim(&nodes, &read, said)) {
                     Ok(is_ours) => is_ours,
                     Err(error) => {
@@ -276,194 +332,29 @@ impl<H: Host + 'static> Daemon<H> {
             if let Some(error) = unheard {
                 return Err(error);
             }
-            if report.state == State::Done && !report.is_rebooting && report.again != Again::Now {
+            let mut is_kept = false;
+            if !report.is_rebooting && report.again != Again::Now {
                 match agent.keep_right(&kept) {
-                    Ok(written) => written.iter().for_each(|path| tracing::info!(path, "written")),
-                    Err(why) => {
-                        (report.state, report.again) = (State::Degraded, Again::Backoff);
-                        report.reason = format!("certificates of the ControllerConfig: {why}");
+                    Ok(Some(written)) => {
+                        is_kept = true;
+                        written.iter().for_each(|path| tracing::info!(path, "written"));
                     }
+                    Ok(None) => {}
+                    Err(why) => report.fail(&format!("certificates of the ControllerConfig: {why}")),
                 }
             }
-            Ok(report)
+            Ok((report, kept.version.clone().filter(|_| is_kept)))
         });
-        let mut report = match task.await {
-            Ok(report) => report?,
+        let (mut report, certificates) = match task.await {
+            Ok(done) => done?,
             Err(error) => {
                 let why = HostError::Unable { what: "follow its order".to_owned(), why: error.to_string() };
                 return Err(why.into());
             }
         };
-        if !self.say(&node, &report).await? {
+        if !self.say(&node, &report, certificates.as_deref()).await? {
             report.again = Again::Now;
         }
         Ok(report)
     }
-
-    /// A node that is new to the cluster gets the annotations that its machine was made with.
-    async fn introduce(&self, node: &Node) -> Result<Node, DaemonError> {
-        if annotation::CURRENT_CONFIG.of(&node.metadata).is_some_and(|name| !name.is_empty()) {
-            return Ok(node.clone());
-        }
-        let bytes = self.agent.lock().await.host().read(places::INITIAL_ANNOTATIONS)?;
-        let Some(bytes) = bytes else { return Ok(node.clone()) };
-        let unreadable = |why: String| DaemonError::Unreadable { path: places::INITIAL_ANNOTATIONS, why };
-        let given: BTreeMap<String, String> =
-            serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
-        let current = given
-            .get(annotation::CURRENT_CONFIG.as_str())
-            .filter(|name| !name.is_empty())
-            .ok_or_else(|| unreadable(format!("it has no {}", annotation::CURRENT_CONFIG.as_str())))?;
-        tracing::info!(node = self.name, "joins with {current}");
-        // What somebody has ordered already stays.
-        let has = |key: &str| node.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(key));
-        let ours = [
-            annotation::CURRENT_CONFIG,
-            annotation::DESIRED_CONFIG,
-            annotation::FIRST_PIVOT_CONFIG,
-            annotation::CURRENT_IMAGE,
-            annotation::DESIRED_IMAGE,
-        ];
-        let new: Map<String, Value> = ours
-            .iter()
-            .filter(|key| !has(key.as_str()))
-            .filter_map(|key| Some((key.as_str().to_owned(), json!(given.get(key.as_str())?))))
-            .collect();
-        self.write(Value::Object(new)).await.map_err(|error| DaemonError::api("write the first annotations", error))
-    }
-
-    async fn order(&mut self, node: &Node) -> Result<Order, DaemonError> {
-        let text = |key: Annotation| key.of(&node.metadata).filter(|text| !text.is_empty()).map(str::to_owned);
-        let desired = match text(annotation::DESIRED_CONFIG) {
-            Some(name) => Some(self.config(name, text(annotation::DESIRED_IMAGE)).await?),
-            None => None,
-        };
-        let current = match text(annotation::CURRENT_CONFIG) {
-            Some(name) => Some(self.config(name, text(annotation::CURRENT_IMAGE)).await?),
-            None => None,
-        };
-        let settings: Result<Option<MachineConfiguration>, _> =
-            Api::all(self.client.clone()).get_opt(MACHINE_CONFIGURATION).await;
-        let settings = settings.map_err(|error| DaemonError::api("read the disruption policies", error))?;
-        let spec = settings.map(|settings| settings.spec).unwrap_or_default();
-        // Differs: the policies are worked out from what the user wrote, because upstream waits for another controller to copy
-        // them into a status, and fails every update of a cluster that has no such object.
-        let policies = of_cluster(spec.node_disruption_policy.as_ref());
-        let allowed: Vec<StorageSection> = spec
-            .irreconcilable_validation_overrides
-            .iter()
-            .flat_map(|overrides| overrides.storage.iter().flatten())
-            .filter_map(|section| section.known())
-            .collect();
-        Ok(Order {
-            desired,
-            current,
-            state: text(annotation::STATE).and_then(|state| state.parse().ok()),
-            desired_drain: text(annotation::DESIRED_DRAIN),
-            last_applied_drain: text(annotation::LAST_APPLIED_DRAIN),
-            is_single: text(annotation::CONTROL_PLANE_TOPOLOGY).as_deref() == Some(SINGLE),
-            policies: Some(Arc::new(policies)),
-            allowed,
-        })
-    }
-
-    async fn config(&mut self, name: String, image: Option<String>) -> Result<Config, DaemonError> {
-        // What is in a rendered MachineConfig never changes: its name says so.
-        let known = self.specs.iter().find(|(known, _)| *known == name).map(|(_, spec)| Arc::clone(spec));
-        let spec = match known {
-            Some(spec) => Some(spec),
-            None => {
-                let configs: Api<MachineConfig> = Api::all(self.client.clone());
-                let found = configs.get_opt(&name).await;
-                let found = found.map_err(|error| DaemonError::api(&format!("read MachineConfig {name}"), error))?;
-                found.map(|found| {
-                    let spec = Arc::new(found.spec);
-                    self.specs.insert(0, (name.clone(), Arc::clone(&spec)));
-                    self.specs.truncate(REMEMBERED);
-                    spec
-                })
-            }
-        };
-        Ok(Config { name, spec, image })
-    }
-
-    /// Writes how the node stands, as far as that is new; says whether what it asks for could still be asked.
-    async fn say(&self, node: &Node, report: &Report) -> Result<bool, DaemonError> {
-        let mut said = Map::new();
-        let mut set = |key: Annotation, value: Option<&str>| {
-            if key.of(&node.metadata) != value {
-                said.insert(key.as_str().to_owned(), json!(value));
-            }
-        };
-        // An attempt that has changed something is followed by another one, which says how that stands.
-        let is_quiet = report.again == Again::Now;
-        if report.is_rebooting {
-            set(annotation::POST_CONFIG_ACTION, Some("Rebooting"));
-        } else if !is_quiet {
-            if annotation::POST_CONFIG_ACTION.of(&node.metadata).is_some_and(|action| !action.is_empty()) {
-                set(annotation::POST_CONFIG_ACTION, Some(""));
-            }
-            // A node that has failed says why until it has succeeded.
-            let is_failing = matches!(report.state, State::Degraded | State::Unreconcilable);
-            if !is_failing || !report.reason.is_empty() {
-                set(annotation::REASON, Some(&shorten(&report.reason)));
-            }
-            set(annotation::STATE, Some(report.state.as_str()));
-        }
-        if let Some(wish) = &report.ask {
-            set(annotation::DESIRED_DRAIN, Some(wish));
-        }
-        if report.state == State::Done
-            && !report.is_rebooting
-            && let Some(current) = &report.current
-        {
-            set(annotation::CURRENT_CONFIG, Some(&current.name));
-            set(annotation::CURRENT_IMAGE, current.image.as_deref());
-        }
-        for (reason, note) in &report.events {
-            let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable);
-            let event = Event {
-                type_: if is_bad { EventType::Warning } else { EventType::Normal },
-                reason: (*reason).to_owned(),
-                note: Some(note.chars().take(1000).collect()),
-                action: "Update".to_owned(),
-                secondary: None,
-            };
-            // An event that cannot be written is told by the annotations all the same.
-            let _ = self.recorder.publish(&event, &node.object_ref(&())).await;
-        }
-        if said.is_empty() {
-            return Ok(true);
-        }
-        // A drain is the first thing that is done for an order.
-        if report.ask.is_some() {
-            return claim(&self.nodes, node, Value::Object(said)).await;
-        }
-        let written = self.write(Value::Object(said)).await;
-        written.map(|_| true).map_err(|error| DaemonError::api(WRITE, error))
-    }
-
-    async fn write(&self, annotations: Value) -> Result<Node, kube::Error> {
-        let patch = json!({"metadata": {"annotations": annotations}});
-        self.nodes.patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await
-    }
-}
-
-/// Says on a Node that an order is begun, unless the Node is another than the one that the order was read from: then the answer
-/// is no, and the order is read again.
-async fn claim(nodes: &Api<Node>, read: &Node, said: Value) -> Result<bool, DaemonError> {
-    let mut patch = json!({"metadata": {"annotations": said}});
-    patch["metadata"]["resourceVersion"] = json!(read.metadata.resource_version);
-    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-    match tokio::time::timeout(CLAIM, nodes.patch(&read.name_any(), &params, &patch)).await {
-        Ok(Ok(_)) => Ok(true),
-        Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Ok(false),
-        Ok(Err(error)) => Err(DaemonError::api(WRITE, error)),
-        Err(_) => Err(DaemonError::Silent { seconds: CLAIM.as_secs() }),
-    }
-}
-
-/// A reason as long as an annotation may be.
-fn shorten(reason: &str) -> String {
-    reason.chars().take(annotation::REASON_LIMIT).collect()
 }

@@ -10,21 +10,26 @@
 //! |---|---|
 //! | what does a configuration want of a machine? | [`target`] |
 //! | what is on the machine? | [`observed`] |
-//! | what is to be done? | [`mod@steps`], [`kernel_arguments`], [`extensions`], [`flags`] |
-//! | what is done next, and what is said? | [`decide`], [`order`], [`agent`] |
-//! | who is asked, and who is told? | [`daemon`] |
+//! | what is to be done? | [`mod@steps`], [`kernel_arguments`], [`extensions`] |
+//! | what is done next, and what is said? | [`decide`], [`order`], [`agent`], `waiting.rs`, `reboot.rs` |
+//! | who is asked, and who is told? | [`daemon`], `exchange.rs` |
 //! | what is kept right beside a configuration? | [`certificates`] |
-//! | is the machine what it should be? | [`validate`], [`proof`], [`monitor`] |
+//! | is the machine what it should be? | [`validate`], [`difference`], [`proof`], [`monitor`] |
+//! | what is done about it if not? | `repair.rs` |
+//! | which configuration is it in? | `disk.rs` |
 //! | what does a new machine do first? | [`first_boot`] |
 
 pub mod agent;
 pub mod certificates;
+pub mod clock;
 pub mod daemon;
 pub mod decide;
+pub mod difference;
+mod disk;
 mod error;
+mod exchange;
 pub mod extensions;
 pub mod first_boot;
-pub mod flags;
 pub mod journal;
 pub mod kernel_arguments;
 pub mod monitor;
@@ -34,11 +39,14 @@ pub mod order;
 pub mod perform;
 pub mod places;
 pub mod proof;
+mod reboot;
 pub mod recovery;
+mod repair;
 pub mod steps;
 pub mod target;
 mod under_way;
 pub mod validate;
+mod waiting;
 
 pub use agent::{Agent, Settings};
 pub use daemon::{Daemon, Rhythm};

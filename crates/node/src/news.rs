@@ -13,10 +13,10 @@ use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, node as annotation};
 use tokio::sync::Notify;
 
-use crate::certificates;
+use crate::certificates::{self, Certificates};
 
-/// Files with their permissions, as the ControllerConfig wants them.
-pub(crate) type Kept = Arc<Mutex<Arc<BTreeMap<String, (Vec<u8>, u32)>>>>;
+/// What the ControllerConfig wants kept right.
+pub(crate) type Kept = Arc<Mutex<Arc<Certificates>>>;
 
 /// Tells of every order that is new.
 pub(crate) async fn watch(nodes: Api<Node>, config: watcher::Config, changed: Arc<Notify>) {
@@ -40,11 +40,11 @@ pub(crate) async fn follow(configs: Api<ControllerConfig>, kept: Kept, changed: 
     let mut changes = pin!(watcher(configs, config).default_backoff().applied_objects());
     while let Some(change) = changes.next().await {
         let Ok(config) = change else { continue };
-        let wanted = Arc::new(certificates::wanted(&config.spec));
+        let files = certificates::wanted(&config.spec);
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Its status changes more often than anything that is of interest.
-        if *kept != wanted {
-            *kept = wanted;
+        if kept.version.is_none() || kept.files != files {
+            *kept = Arc::new(Certificates { version: config.metadata.resource_version, files });
             changed.notify_one();
         }
     }

@@ -61,6 +61,20 @@ pub struct Report {
     pub events: Vec<(&'static str, String)>,
 }
 
+impl Report {
+    /// Something has gone wrong beside the order.
+    pub(crate) fn fail(&mut self, why: &str) {
+        if matches!(self.state, State::Degraded | State::Unreconcilable) && !self.reason.is_empty() {
+            self.reason = format!("{}; {why}", self.reason);
+        } else {
+            (self.state, self.reason) = (State::Degraded, why.to_owned());
+            self.events.clear();
+        }
+        self.events.push(("FailedToReconcile", why.to_owned()));
+        self.again = Again::Backoff;
+    }
+}
+
 /// When it is worth looking again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {

@@ -32,10 +32,9 @@ pub(crate) struct Verdict {
 impl<H: Host> Agent<H> {
     pub(crate) fn resume_any(&mut self) -> Result<Resumed, Failure> {
         let boot = self.host.boot()?;
-        if self.rebooting_in.as_ref() == Some(&boot.id) {
-            return Ok(Resumed::Rebooting("a reboot is under way".to_owned()));
+        if let Some(awaited) = self.awaited_boot(&boot.id)? {
+            return Ok(awaited);
         }
-        self.rebooting_in = None;
         let Some(mut journal) = Journal::load(&self.host)? else {
             Journal::sweep(&self.host)?;
             return Ok(Resumed::Settled);
@@ -191,8 +190,7 @@ impl<H: Host> Agent<H> {
             _ => ("boots into", &journal.to),
         };
         let why = format!("{verb} {config}");
-        self.host.reboot(&why)?;
-        self.rebooting_in = Some(boot_id.to_owned());
+        self.ask_for_boot(boot_id, &why)?;
         Ok(Resumed::Rebooting(why))
     }
 

@@ -4,9 +4,8 @@ use std::fmt;
 
 use seaworthy_host::{Host, HostError, UnitState};
 use seaworthy_ignition::unit_path;
-use similar::TextDiff;
 
-use crate::observed::{Found, Observed, found, observe};
+use crate::observed::{Found, Observed, observe};
 use crate::target::{Target, Wanted};
 use crate::{extensions, kernel_arguments, places};
 
@@ -137,21 +136,4 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
         find("extensions", Aspect::Boot, format!("missing packages of extensions: {}", missing.join(" ")));
     }
     findings
-}
-
-/// How a file differs from its configuration, line by line; for whoever may read the machine's files, never for a status.
-pub fn diff(host: &dyn Host, target: &Target, path: &str) -> Result<Option<String>, HostError> {
-    let Some(Wanted::File { bytes, .. }) = target.paths.get(path) else { return Ok(None) };
-    let there = match found(host, path)? {
-        Found::File { bytes, .. } => bytes,
-        _ => Vec::new(),
-    };
-    if there[..] == bytes[..] {
-        return Ok(None);
-    }
-    let (Ok(wanted), Ok(there)) = (std::str::from_utf8(bytes), std::str::from_utf8(&there)) else {
-        return Ok(Some(format!("{path}: not text; expected {} bytes, found {}", bytes.len(), there.len())));
-    };
-    let name = format!("{} {path}", target.name);
-    Ok(Some(TextDiff::from_lines(wanted, there).unified_diff().header(&name, path).to_string()))
 }

@@ -198,6 +198,10 @@ fn nothing_on_the_machine_is_decided_by_the_date() {
                 continue;
             }
             files += 1;
+            // It has a date to be shown, and gives it to nobody (`tests/waits.rs` sets it).
+            if path.ends_with("node/src/clock.rs") {
+                continue;
+            }
             let text = std::fs::read_to_string(&path).unwrap();
             for word in ["SystemTime", "Timestamp", "jiff", "chrono", "modified()", "mtime"] {
                 assert!(!text.contains(word), "{} looks at the date: {word}", path.display());

@@ -24,7 +24,6 @@ use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{Attributes, FakeHost, Host, Kernel};
 use seaworthy_node::decide::{Move, Standing, decide};
-use seaworthy_node::flags::{Flags, flags};
 use seaworthy_node::observed::observe;
 use seaworthy_node::order::Again;
 use seaworthy_node::validate::{Aspect, validate};
@@ -33,12 +32,10 @@ use seaworthy_plan::disruption::{Action, Level, least_disruption};
 use serde_json::{Value, json};
 use support::{Node, config, file, files, order, source, spec};
 
-fn target(value: Value) -> Target {
-    Target::parse("rendered", &spec(value), None).unwrap()
-}
-
-fn diff(old: Value, new: Value) -> Flags {
-    flags(&target(old), &target(new), false)
+/// What differs, and how much of a disruption that is.
+fn differs(old: Value, new: Value) -> (Vec<String>, Level) {
+    let found = least_disruption(&spec(old), &spec(new), None);
+    (found.causes.into_iter().map(|cause| cause.what).collect(), found.level)
 }
 
 fn with(section: Value) -> Value {
@@ -53,35 +50,47 @@ fn core(user: Value) -> Value {
 
 #[test]
 fn d01_two_empty_configs_do_not_differ_and_no_list_is_an_empty_list() {
-    assert_eq!(diff(json!({}), json!({})), Flags::default());
-    assert_eq!(diff(json!({"kernelArguments": []}), json!({})), Flags::default());
-    assert_eq!(diff(json!({"kernelType": ""}), json!({"kernelType": "default"})), Flags::default());
+    let nothing = (Vec::new(), Level::None);
+    assert_eq!(differs(json!({}), json!({})), nothing);
+    assert_eq!(differs(json!({"kernelArguments": []}), json!({})), nothing);
+    assert_eq!(differs(json!({"kernelType": ""}), json!({"kernelType": "default"})), nothing);
 }
 
 #[test]
 fn d02_a_new_image_is_an_update_of_the_operating_system_only() {
-    let found = diff(json!({"osImageURL": "a"}), json!({"osImageURL": "b"}));
-    assert_eq!(found, Flags { os_update: true, ..Flags::default() });
+    let found = differs(json!({"osImageURL": "a"}), json!({"osImageURL": "b"}));
+    assert_eq!(found, (vec!["osImageURL".to_owned()], Level::Reboot));
 }
 
 #[rstest]
 #[case(json!({"name": "core", "sshAuthorizedKeys": ["k"]}), json!({"name": "core", "sshAuthorizedKeys": ["k", "l"]}))]
 #[case(json!({"name": "core", "passwordHash": "x"}), json!({"name": "core", "passwordHash": "y"}))]
 fn d03_keys_and_passwords_are_differences_of_accounts(#[case] old: Value, #[case] new: Value) {
-    let passwd = Flags { passwd: true, ..Flags::default() };
-    assert_eq!(diff(core(old), core(new.clone())), passwd);
-    assert_eq!(diff(json!({}), core(new)), passwd);
+    let account = (vec!["user core".to_owned()], Level::None);
+    assert_eq!(differs(core(old), core(new.clone())), account);
+    assert_eq!(differs(json!({}), core(new)), account);
 }
 
-#[rstest]
-#[case(Some("i"), Some("i"), (true, false, false))]
-#[case(Some("i"), Some("j"), (true, true, false))]
-#[case(None, Some("j"), (true, true, false))]
-#[case(Some("i"), None, (true, true, true))]
-fn d04_built_images_are_seen(#[case] old: Option<&str>, #[case] new: Option<&str>, #[case] is: (bool, bool, bool)) {
-    let of = |image| Target::parse("r", &spec(json!({"osImageURL": "base"})), image).unwrap();
-    let found = flags(&of(old), &of(new), false);
-    assert_eq!((found.ocl_enabled, found.os_update, found.revert_from_ocl), is);
+#[test]
+fn d04_built_images_are_seen() {
+    let base = config("base", &spec(json!({"osImageURL": "base"})));
+    let mut node = Node::new(FakeHost::new("m"), &base);
+    for (name, image, differs, booted) in [
+        ("enabling", Some("i"), true, "i"),
+        ("the same image", Some("i"), false, "i"),
+        ("another image", Some("j"), true, "j"),
+        ("reverting", None, true, "base"),
+    ] {
+        let boots = node.boots;
+        node.order.desired =
+            Some(Config { image: image.map(str::to_owned), ..config(name, base.spec.as_ref().unwrap()) });
+        let disruption = node.step().disruption.unwrap();
+        let causes: Vec<&str> = disruption.causes.iter().map(|cause| cause.what.as_str()).collect();
+        assert_eq!(causes, if differs { vec!["image"] } else { vec![] }, "{name}");
+        assert_eq!(node.settle().state, State::Done, "{name}");
+        assert_eq!(node.boots - boots, usize::from(differs), "{name}");
+        assert_eq!(node.host.boot().unwrap().image.as_deref(), Some(booted), "{name}");
+    }
 }
 
 #[test]
@@ -89,12 +98,17 @@ fn d05_files_and_images_change_in_place() {
     let host = FakeHost::new("m");
     let first = config("a", &files(vec![file("/etc/nmstate/openshift/a", "a")]));
     let mut node = Node::new(host, &first);
-    assert!(diff(json!({}), with(json!({"storage": {"files": [file("/etc/a", "a")]}}))).files);
-    for next in [
-        config("b", &files(vec![file("/etc/nmstate/openshift/a", "a"), file("/etc/nmstate/openshift/b", "b")])),
-        config("c", &files(vec![])),
-        config("d", &spec(json!({"osImageURL": "image-2"}))),
+    for (next, what) in [
+        (
+            config("b", &files(vec![file("/etc/nmstate/openshift/a", "a"), file("/etc/nmstate/openshift/b", "b")])),
+            vec!["file /etc/nmstate/openshift/b"],
+        ),
+        (config("c", &files(vec![])), vec!["file /etc/nmstate/openshift/a", "file /etc/nmstate/openshift/b"]),
+        (config("d", &spec(json!({"osImageURL": "image-2"}))), vec!["osImageURL"]),
     ] {
+        let before = node.agent.on_disk_config().unwrap().unwrap();
+        let found = least_disruption(&before.spec, next.spec.as_ref().unwrap(), None);
+        assert_eq!(found.causes.iter().map(|cause| cause.what.as_str()).collect::<Vec<_>>(), what);
         let report = node.obey(&next);
         assert_eq!((report.state, report.reason.as_str()), (State::Done, ""));
     }
@@ -534,31 +548,6 @@ fn d40_touching_a_file_and_content_of_a_masked_unit_are_no_drift() {
 }
 
 #[test]
-fn drift_is_put_right_where_the_owner_wants_it() {
-    let of = |text: &str| files(vec![file(POLICY, text)]);
-    let mut node = Node::new(FakeHost::new("m"), &config("old", &of("ours")));
-    node.agent = Agent::new(node.host.clone(), Settings { is_repairing: true });
-    node.host.put(POLICY, b"theirs", 0o600);
-    node.host.reload("crio.service").unwrap();
-    let report = node.agent.check(&node.order, &mut |_| true);
-    assert_eq!(report.state, State::Done, "{}", report.reason);
-    assert_eq!(report.events[0].0, "ConfigDriftRepaired");
-    assert_eq!(node.host.text(POLICY).unwrap(), "ours");
-    assert_eq!(node.host.loaded("crio.service", POLICY).unwrap(), "ours");
-}
-
-#[test]
-fn a_difference_can_be_read_line_by_line_on_the_machine() {
-    let all = everything();
-    let node = Node::new(FakeHost::new("m"), &all);
-    node.host.put("/etc/file", b"text2", 0o644);
-    let target = Target::parse("all", all.spec.as_ref().unwrap(), None).unwrap();
-    let text = seaworthy_node::validate::diff(&node.host, &target, "/etc/file").unwrap().unwrap();
-    assert!(text.contains("-text") && text.contains("+text2"), "{text}");
-    assert_eq!(seaworthy_node::validate::diff(&node.host, &target, "/etc/packed").unwrap(), None);
-}
-
-#[test]
 fn d32_of_a_path_that_spec_2_has_twice_the_last_counts() {
     let entry = |text: &str| json!({"filesystem": "root", "path": "/etc/a", "mode": 0o644, "contents": {"source": source(text)}});
     let mut two = spec(with(json!({})));
@@ -715,21 +704,6 @@ fn an_owner_that_nobody_knows_is_named_with_its_file() {
     );
     assert_eq!(node.obey(&new).state, State::Done);
     assert_eq!(node.host.entry("/etc/nmstate/openshift/a").unwrap().unwrap().uid, 5);
-}
-
-#[test]
-fn a_broken_current_config_is_named_and_a_deleted_one_is_rebuilt_from_the_cluster() {
-    let first = config("old", &files(vec![file("/etc/a", "a")]));
-    let mut node = Node::new(FakeHost::new("m"), &first);
-    node.order.current = Some(first.clone());
-    let good = node.host.text(places::CURRENT_CONFIG).unwrap();
-    node.host.put(places::CURRENT_CONFIG, b"{", 0o644);
-    let report = node.step();
-    assert_eq!(report.state, State::Degraded);
-    assert!(report.reason.contains(places::CURRENT_CONFIG), "{}", report.reason);
-    node.host.take(places::CURRENT_CONFIG);
-    assert_eq!(node.step().state, State::Done);
-    assert_eq!(node.host.text(places::CURRENT_CONFIG).unwrap(), good);
 }
 
 #[test]

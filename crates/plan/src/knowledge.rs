@@ -20,7 +20,7 @@ pub const UDEV: &str = "/etc/udev/rules.d/";
 /// Where the clock is kept right by.
 pub const CHRONY: [&str; 3] = ["/etc/chrony.conf", "/etc/chrony.d/", "/etc/chrony/"];
 
-/// Certificates of the kubelet's clients. Whoever keeps them right tells the kubelet as well.
+/// Certificates of the kubelet's clients. A running kubelet reads them again by itself.
 pub const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
 
 /// Applies all settings of the kernel.

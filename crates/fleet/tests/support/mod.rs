@@ -46,6 +46,7 @@ pub fn pace() -> Pace {
         first_retry: Duration::from_millis(50),
         last_retry: Duration::from_millis(200),
         check: Duration::from_secs(3600),
+        ..Rhythm::default()
     };
     Pace { boot: Duration::ZERO, pod_end: Duration::ZERO, heartbeat: None, rhythm }
 }

@@ -102,6 +102,8 @@ impl Fleet {
                 last_retry: Duration::from_millis(200),
                 // Longer than any test: what is found, is heard of.
                 check: Duration::from_secs(3600),
+                settle: Duration::from_millis(1),
+                ..Rhythm::default()
             };
             loop {
                 Daemon::new(client.clone(), &name, host.clone(), Settings::default(), rhythm).run().await;
@@ -185,7 +187,7 @@ pub fn file(path: &str, text: &str) -> Value {
     ]}}})
 }
 
-fn controller_config() -> Value {
+pub fn controller_config() -> Value {
     json!({
         "apiVersion": "machineconfiguration.openshift.io/v1",
         "kind": "ControllerConfig",

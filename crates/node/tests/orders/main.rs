@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod at_rest;
 mod between;
 mod fleet;
 mod under_way;

@@ -25,17 +25,17 @@ use crate::between::Between;
 use crate::fleet::{PATIENCE, file, machine};
 
 /// A file that needs neither a drain nor a boot, and one that needs both.
-const QUIET: &str = "/etc/nmstate/openshift/a";
-const LOUD: &str = "/etc/random";
+pub const QUIET: &str = "/etc/nmstate/openshift/a";
+pub const LOUD: &str = "/etc/random";
 
 /// One node that runs `old`, in a cluster that has `old` and `new`, and in which only the test gives orders.
-struct Berth {
-    client: Client,
-    host: FakeHost,
+pub struct Berth {
+    pub client: Client,
+    pub host: FakeHost,
 }
 
 impl Berth {
-    async fn new(client: Client, path: &str) -> Berth {
+    pub async fn new(client: Client, path: &str) -> Berth {
         install::install(&client, NAMESPACE).await.unwrap();
         let node: Node = serde_json::from_value(seaworthy_testkit::node("w0", "worker", Some("old"))).unwrap();
         Api::all(client.clone()).create(&PostParams::default(), &node).await.unwrap();
@@ -56,16 +56,16 @@ impl Berth {
         Daemon::new(client, "w0", self.host.clone(), Settings::default(), Rhythm::default())
     }
 
-    async fn order(&self, config: &str) {
+    pub async fn order(&self, config: &str) {
         order(&self.client, config).await;
     }
 
-    async fn said(&self, key: Annotation) -> String {
+    pub async fn said(&self, key: Annotation) -> String {
         let node: Node = Api::all(self.client.clone()).get("w0").await.unwrap();
         key.of(&node.metadata).unwrap_or_default().to_owned()
     }
 
-    async fn until(&self, key: Annotation, value: &str) {
+    pub async fn until(&self, key: Annotation, value: &str) {
         let is_so = |node: Option<&Node>| node.is_some_and(|node| key.of(&node.metadata) == Some(value));
         let waited = await_condition(Api::<Node>::all(self.client.clone()), "w0", is_so);
         if tokio::time::timeout(PATIENCE, waited).await.is_err() {

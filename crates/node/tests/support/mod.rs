@@ -2,13 +2,16 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FakeHost;
+pub use seaworthy_node::Config;
+use seaworthy_node::clock::{Clock, Moment};
 use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Config, Order, Report, Settings};
+use seaworthy_node::{Agent, Order, Report, Settings};
 use serde_json::{Value, json};
 
 pub fn source(text: &str) -> String {
@@ -42,6 +45,32 @@ pub fn order(current: &Config, desired: &Config) -> Order {
         current: Some(current.clone()),
         state: Some(State::Done),
         ..Order::default()
+    }
+}
+
+/// A clock that only a test moves.
+#[derive(Clone, Default)]
+pub struct Hands(Arc<Mutex<(Duration, i64)>>);
+
+impl Hands {
+    pub fn clock(&self) -> Clock {
+        let hands = self.clone();
+        Arc::new(move || {
+            let (passed, date) = *hands.0.lock().unwrap();
+            Moment::new(passed, date)
+        })
+    }
+
+    /// Time passes.
+    pub fn turn(&self, minutes: u32) {
+        let mut hands = self.0.lock().unwrap();
+        hands.0 += Duration::from_secs(60) * minutes;
+        hands.1 += 60 * i64::from(minutes);
+    }
+
+    /// Somebody sets the date.
+    pub fn set(&self, date: i64) {
+        self.0.lock().unwrap().1 = date;
     }
 }
 
@@ -95,9 +124,11 @@ impl Node {
                 it.image = Some(boot.image().to_owned());
             }
         });
+        node.host.put(seaworthy_node::places::INITIAL_ANNOTATIONS, b"{}", 0o644);
         node.host.boot_orderly();
         let report = node.settle();
         assert_eq!(report.state, State::Done, "{}", report.reason);
+        seaworthy_host::Host::sync(&node.host).unwrap();
         node.said.clear();
         node.host.forget_calls();
         node

@@ -168,6 +168,9 @@ Examples:
   # In a container that has the machine's root at /host
   chroot /host /usr/local/bin/seaworthy daemon --node-name $NODE_NAME
 
+  # What has somebody changed on this node?
+  seaworthy daemon --diff
+
   # A machine that is only a folder
   seaworthy daemon --node-name w1 --root w1.root --kubeconfig w1.kubeconfig";
 

@@ -12,7 +12,7 @@ use super::LogFormat;
 #[derive(Debug, Args)]
 pub struct Daemon {
     /// The node that this machine is
-    #[arg(long, value_name = "NAME", required_unless_present = "first_boot")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["first_boot", "diff"])]
     pub node_name: Option<String>,
     /// The root filesystem of the machine
     #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
@@ -26,6 +26,10 @@ pub struct Daemon {
     /// Before the kubelet starts: put back what a power cut has left half-done, complete what Ignition could not do, and end
     #[arg(long, conflicts_with_all = ["node_name", "kubeconfig", "repair"])]
     pub first_boot: bool,
+    /// Show how the machine differs from the configuration that it is in, and end: 0 if it does not, 1 if it does. Files are
+    /// shown as they are, secrets included
+    #[arg(long, conflicts_with_all = ["node_name", "kubeconfig", "repair", "first_boot"])]
+    pub diff: bool,
     /// How to log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,

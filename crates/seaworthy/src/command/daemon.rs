@@ -1,5 +1,6 @@
 //! `seaworthy daemon`.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,14 +8,15 @@ use std::time::{Duration, SystemTime};
 
 use seaworthy_controllers::cluster;
 use seaworthy_host::{FolderHost, Host, LinuxHost};
+use seaworthy_node::difference::differences;
 use seaworthy_node::first_boot::{FirstBoot, first_boot};
-use seaworthy_node::{Daemon as Follower, Rhythm, Settings, recovery};
+use seaworthy_node::{Agent, Daemon as Follower, Rhythm, Settings, places, recovery};
 
 use super::apiserver::stopped;
 use crate::at_rest;
 use crate::cli::Daemon;
-use crate::failure::{Failure, OK};
-use crate::paint;
+use crate::failure::{Failure, OK, WRONG};
+use crate::{output, paint};
 
 /// Where a kubelet keeps the credentials of its node.
 const CREDENTIALS: &str = "var/lib/kubelet/kubeconfig";
@@ -27,6 +29,9 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
     super::controllers::log(options.log_format);
     at_rest::take_small_pages();
     let host = open(&options.root)?;
+    if options.diff {
+        return show_differences(&host);
+    }
     let Some(name) = options.node_name.as_deref().filter(|_| !options.first_boot) else {
         return complete(&*host);
     };
@@ -57,7 +62,7 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
         println!("{name}");
         loop {
             tokio::select! {
-                () = follow(&mut daemon, &*host) => {}
+                () = daemon.follow() => {}
                 () = renewed(&credentials, &known) => {
                     let now = cluster::written(&credentials);
                     match cluster::connect(Some(&credentials), None).await {
@@ -78,17 +83,6 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
     });
     runtime.shutdown_background();
     result
-}
-
-/// Follows orders, from one boot to the next.
-async fn follow(daemon: &mut Follower<Arc<dyn Host>>, host: &dyn Host) {
-    loop {
-        daemon.run().await;
-        if host.is_running() {
-            // The machine is about to boot, and ends us with everything else.
-            std::future::pending::<()>().await;
-        }
-    }
 }
 
 /// Done when the credentials are others than those that are known.
@@ -128,4 +122,22 @@ fn complete(host: &dyn Host) -> Result<u8, Failure> {
         FirstBoot::Rebooting => println!("rebooting"),
     }
     Ok(OK)
+}
+
+/// Prints how the machine differs from the configuration that stands on its disk. Nobody is asked, and nothing is changed.
+fn show_differences(host: &Arc<dyn Host>) -> Result<u8, Failure> {
+    let agent = Agent::new(Arc::clone(host), Settings::default());
+    let Some(target) = agent.on_disk_config().map_err(Failure::wrong)? else {
+        return Err(Failure::wrong(format!("there is no {}: no daemon has run here yet", places::CURRENT_CONFIG)));
+    };
+    if host.exists(places::JOURNAL).map_err(Failure::wrong)? {
+        paint::note(&format!("an update is under way: some of it differs from {}", target.name));
+    }
+    let found = differences(&**host, &target).map_err(Failure::wrong)?;
+    let mut out = output::plain();
+    for difference in &found {
+        write!(out, "{difference}")?;
+    }
+    out.flush()?;
+    Ok(if found.is_empty() { OK } else { WRONG })
 }

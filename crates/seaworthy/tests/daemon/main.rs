@@ -66,7 +66,17 @@ fn a_machine_config_lands_on_the_disk_of_a_machine_and_its_node_says_so() {
     std::fs::write(&motd, "nay\n").unwrap();
     let node = world.until(NODES, "w0", |node| said(node, "state") == "Degraded");
     assert!(said(&node, "reason").contains("/etc/motd"), "{node:#}");
+    // What is in it is seen on the machine only.
+    assert!(!said(&node, "reason").contains("nay"), "{node:#}");
+    let diff = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_seaworthy"));
+        let output = command.args(["daemon", "--diff", "--root"]).arg(root.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = diff();
+    assert!(code == Some(1) && text.contains("\n-aye\n+nay\n"), "{code:?} {text}");
     std::fs::write(&motd, "aye\n").unwrap();
+    assert_eq!(diff(), (Some(0), String::new()));
     world.runs(&third);
 
     // The node's credentials are good for nothing else.

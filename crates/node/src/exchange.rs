@@ -1,0 +1,213 @@
+//! What the daemon reads from the API, and what it writes there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::events::{Event, EventType};
+use kube::{Api, Resource as _, ResourceExt as _};
+use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_api::operator::MachineConfiguration;
+use seaworthy_api::operator::machine_configuration::StorageSection;
+use seaworthy_api::vocabulary::Annotation;
+use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
+use seaworthy_host::Host;
+use seaworthy_plan::policy::of_cluster;
+use serde_json::{Map, Value, json};
+
+use crate::daemon::Daemon;
+use crate::error::DaemonError;
+use crate::order::{Again, Config, Order, Report};
+use crate::places;
+
+/// What a control plane of one node says of itself.
+const SINGLE: &str = "SingleReplica";
+/// A MachineConfig is read again when it is asked for after this many others: one that is deleted while it is applied is still
+/// at hand.
+const REMEMBERED: usize = 4;
+/// What is tried when the node says how it stands.
+pub(crate) const WRITE: &str = "write the node's annotations";
+/// How long the machine is kept waiting for the answer that its order still counts.
+const CLAIM: Duration = Duration::from_secs(10);
+
+impl<H: Host + 'static> Daemon<H> {
+    /// A node that is new to the cluster gets the annotations that its machine was made with.
+    pub(crate) async fn introduce(&self, node: &Node) -> Result<Node, DaemonError> {
+        if annotation::CURRENT_CONFIG.of(&node.metadata).is_some_and(|name| !name.is_empty()) {
+            return Ok(node.clone());
+        }
+        let bytes = self.agent.lock().await.host().read(places::INITIAL_ANNOTATIONS)?;
+        let Some(bytes) = bytes else { return Ok(node.clone()) };
+        let unreadable = |why: String| DaemonError::Unreadable { path: places::INITIAL_ANNOTATIONS, why };
+        let given: BTreeMap<String, String> =
+            serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+        let current = given
+            .get(annotation::CURRENT_CONFIG.as_str())
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| unreadable(format!("it has no {}", annotation::CURRENT_CONFIG.as_str())))?;
+        tracing::info!(node = self.name, "joins with {current}");
+        // What somebody has ordered already stays.
+        let has = |key: &str| node.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(key));
+        let ours = [
+            annotation::CURRENT_CONFIG,
+            annotation::DESIRED_CONFIG,
+            annotation::FIRST_PIVOT_CONFIG,
+            annotation::CURRENT_IMAGE,
+            annotation::DESIRED_IMAGE,
+        ];
+        let new: Map<String, Value> = ours
+            .iter()
+            .filter(|key| !has(key.as_str()))
+            .filter_map(|key| Some((key.as_str().to_owned(), json!(given.get(key.as_str())?))))
+            .collect();
+        self.write(Value::Object(new)).await.map_err(|error| DaemonError::api("write the first annotations", error))
+    }
+
+    pub(crate) async fn order(&mut self, node: &Node) -> Result<Order, DaemonError> {
+        let text = |key: Annotation| key.of(&node.metadata).filter(|text| !text.is_empty()).map(str::to_owned);
+        let desired = match text(annotation::DESIRED_CONFIG) {
+            Some(name) => Some(self.config(name, text(annotation::DESIRED_IMAGE)).await?),
+            None => None,
+        };
+        let current = match text(annotation::CURRENT_CONFIG) {
+            Some(name) => Some(self.config(name, text(annotation::CURRENT_IMAGE)).await?),
+            None => None,
+        };
+        let settings: Result<Option<MachineConfiguration>, _> =
+            Api::all(self.client.clone()).get_opt(MACHINE_CONFIGURATION).await;
+        let settings = settings.map_err(|error| DaemonError::api("read the disruption policies", error))?;
+        let spec = settings.map(|settings| settings.spec).unwrap_or_default();
+        // Differs: the policies are worked out from what the user wrote, because upstream waits for another controller to copy
+        // them into a status, and fails every update of a cluster that has no such object.
+        let policies = of_cluster(spec.node_disruption_policy.as_ref());
+        let allowed: Vec<StorageSection> = spec
+            .irreconcilable_validation_overrides
+            .iter()
+            .flat_map(|overrides| overrides.storage.iter().flatten())
+            .filter_map(|section| section.known())
+            .collect();
+        Ok(Order {
+            desired,
+            current,
+            state: text(annotation::STATE).and_then(|state| state.parse().ok()),
+            desired_drain: text(annotation::DESIRED_DRAIN),
+            last_applied_drain: text(annotation::LAST_APPLIED_DRAIN),
+            is_single: text(annotation::CONTROL_PLANE_TOPOLOGY).as_deref() == Some(SINGLE),
+            policies: Some(Arc::new(policies)),
+            allowed,
+        })
+    }
+
+    async fn config(&mut self, name: String, image: Option<String>) -> Result<Config, DaemonError> {
+        // What is in a rendered MachineConfig never changes: its name says so.
+        let known = self.specs.iter().find(|(known, _)| *known == name).map(|(_, spec)| Arc::clone(spec));
+        let spec = match known {
+            Some(spec) => Some(spec),
+            None => {
+                let configs: Api<MachineConfig> = Api::all(self.client.clone());
+                let found = configs.get_opt(&name).await;
+                let found = found.map_err(|error| DaemonError::api(&format!("read MachineConfig {name}"), error))?;
+                found.map(|found| {
+                    let spec = Arc::new(found.spec);
+                    self.specs.insert(0, (name.clone(), Arc::clone(&spec)));
+                    self.specs.truncate(REMEMBERED);
+                    spec
+                })
+            }
+        };
+        Ok(Config { name, spec, image })
+    }
+
+    /// Writes how the node stands, as far as that is new; says whether what it asks for could still be asked.
+    pub(crate) async fn say(
+        &self,
+        node: &Node,
+        report: &Report,
+        certificates: Option<&str>,
+    ) -> Result<bool, DaemonError> {
+        let mut said = Map::new();
+        let mut set = |key: Annotation, value: Option<&str>| {
+            if key.of(&node.metadata) != value {
+                said.insert(key.as_str().to_owned(), json!(value));
+            }
+        };
+        // An attempt that has changed something is followed by another one, which says how that stands.
+        let is_quiet = report.again == Again::Now;
+        if report.is_rebooting {
+            set(annotation::POST_CONFIG_ACTION, Some("Rebooting"));
+            set(annotation::REASON, Some(&shorten(&report.reason)));
+        } else if !is_quiet {
+            if annotation::POST_CONFIG_ACTION.of(&node.metadata).is_some_and(|action| !action.is_empty()) {
+                set(annotation::POST_CONFIG_ACTION, Some(""));
+            }
+            // A node that has failed says why until it has succeeded.
+            let is_failing = matches!(report.state, State::Degraded | State::Unreconcilable);
+            if !is_failing || !report.reason.is_empty() {
+                set(annotation::REASON, Some(&shorten(&report.reason)));
+            }
+            set(annotation::STATE, Some(report.state.as_str()));
+        }
+        // Differs: it is the version that was the first to want these certificates, and not the newest, because otherwise every
+        // change of the ControllerConfig's status would be a write for every node.
+        if certificates.is_some() {
+            set(annotation::LAST_SYNCED_CONTROLLER_CONFIG, certificates);
+        }
+        if let Some(wish) = &report.ask {
+            set(annotation::DESIRED_DRAIN, Some(wish));
+        }
+        if report.state == State::Done
+            && !report.is_rebooting
+            && let Some(current) = &report.current
+        {
+            set(annotation::CURRENT_CONFIG, Some(&current.name));
+            set(annotation::CURRENT_IMAGE, current.image.as_deref());
+        }
+        for (reason, note) in &report.events {
+            let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable);
+            let event = Event {
+                type_: if is_bad { EventType::Warning } else { EventType::Normal },
+                reason: (*reason).to_owned(),
+                note: Some(note.chars().take(1000).collect()),
+                action: "Update".to_owned(),
+                secondary: None,
+            };
+            // An event that cannot be written is told by the annotations all the same.
+            let _ = self.recorder.publish(&event, &node.object_ref(&())).await;
+        }
+        if said.is_empty() {
+            return Ok(true);
+        }
+        // A drain is the first thing that is done for an order.
+        if report.ask.is_some() {
+            return claim(&self.nodes, node, Value::Object(said)).await;
+        }
+        let written = self.write(Value::Object(said)).await;
+        written.map(|_| true).map_err(|error| DaemonError::api(WRITE, error))
+    }
+
+    pub(crate) async fn write(&self, annotations: Value) -> Result<Node, kube::Error> {
+        let patch = json!({"metadata": {"annotations": annotations}});
+        self.nodes.patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await
+    }
+}
+
+/// Says on a Node that an order is begun, unless the Node is another than the one that the order was read from: then the answer
+/// is no, and the order is read again.
+pub(crate) async fn claim(nodes: &Api<Node>, read: &Node, said: Value) -> Result<bool, DaemonError> {
+    let mut patch = json!({"metadata": {"annotations": said}});
+    patch["metadata"]["resourceVersion"] = json!(read.metadata.resource_version);
+    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    match tokio::time::timeout(CLAIM, nodes.patch(&read.name_any(), &params, &patch)).await {
+        Ok(Ok(_)) => Ok(true),
+        Ok(Err(kube::Error::Api(status))) if status.is_conflict() => Ok(false),
+        Ok(Err(error)) => Err(DaemonError::api(WRITE, error)),
+        Err(_) => Err(DaemonError::Silent { seconds: CLAIM.as_secs() }),
+    }
+}
+
+/// A reason as long as an annotation may be.
+pub(crate) fn shorten(reason: &str) -> String {
+    reason.chars().take(annotation::REASON_LIMIT).collect()
+}

@@ -1,0 +1,158 @@
+//! Putting right what somebody has changed on the machine, where its owner wants that.
+//!
+//! - It is an update from what is there to what should be there: what it needs is decided once for everything that differs, by
+//!   the function that decides about orders, and it is journalled like an order.
+//! - Whatever needs more than telling services is left to people: nobody has ordered a drain or a reboot.
+//! - Somebody who keeps changing a file is not fought with for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use seaworthy_api::machineconfiguration::MachineConfigSpec;
+use seaworthy_host::Host;
+use seaworthy_ignition::{data_url, dropin_path, unit_path};
+use seaworthy_plan::disruption::{Action, Cause, least_disruption};
+use serde_json::{Map, Value, json};
+
+use crate::agent::{Agent, Failure};
+use crate::clock::Moment;
+use crate::observed::{Found, Observed};
+use crate::order::Order;
+use crate::target::Target;
+use crate::validate::{Aspect, Finding};
+
+/// How often a file is put right within [`WINDOW`].
+const LIMIT: usize = 3;
+const WINDOW: Duration = Duration::from_secs(60 * 60);
+
+/// What was put right, or tried to.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    /// The configuration that it was put right for.
+    config: String,
+    done: BTreeMap<String, Vec<Moment>>,
+    /// What went wrong the last time.
+    failures: BTreeMap<String, String>,
+}
+
+impl Repairs {
+    /// Those that have been put right too often by now.
+    fn stubborn(&mut self, config: &str, subjects: &BTreeSet<String>, now: Moment) -> Vec<String> {
+        if self.config != config {
+            *self = Repairs { config: config.to_owned(), ..Repairs::default() };
+        }
+        self.done.retain(|_, times| {
+            times.retain(|time| now.since(*time) < WINDOW);
+            !times.is_empty()
+        });
+        self.failures.retain(|subject, _| self.done.contains_key(subject));
+        let is_stubborn = |subject: &&String| self.done.get(*subject).is_some_and(|times| times.len() >= LIMIT);
+        subjects.iter().filter(is_stubborn).cloned().collect()
+    }
+
+    fn note(&mut self, subjects: &BTreeSet<String>, now: Moment, failure: Option<&str>) {
+        for subject in subjects {
+            self.done.entry(subject.clone()).or_default().push(now);
+            match failure {
+                Some(failure) => self.failures.insert(subject.clone(), failure.to_owned()),
+                None => self.failures.remove(subject),
+            };
+        }
+    }
+
+    /// Why nothing more is done about these.
+    fn surrender(&self, stubborn: &[String]) -> String {
+        let all = stubborn.join(", ");
+        match stubborn.iter().find_map(|subject| self.failures.get(subject)) {
+            Some(failure) => format!("put right {LIMIT} times within an hour to no avail: {failure}"),
+            None => format!(
+                "somebody keeps changing {all}: it was put right {LIMIT} times within an hour; find out who, or have it in no \
+                 MachineConfig"
+            ),
+        }
+    }
+}
+
+impl<H: Host> Agent<H> {
+    /// Puts right what was found; the reason why not if it is left as it is.
+    pub(crate) fn repair(
+        &mut self,
+        disk: &Target,
+        order: &Order,
+        findings: &[Finding],
+        observed: &Observed,
+    ) -> Result<BTreeSet<String>, String> {
+        if findings.iter().any(|finding| finding.aspect == Aspect::Boot) {
+            return Err("what is booted is put right by a reboot, which nobody has ordered".to_owned());
+        }
+        let subjects: BTreeSet<String> = findings.iter().map(|finding| finding.subject.clone()).collect();
+        let now = (self.clock)();
+        let stubborn = self.repairs.stubborn(&disk.name, &subjects, now);
+        if !stubborn.is_empty() {
+            return Err(self.repairs.surrender(&stubborn));
+        }
+        let found = as_found(&disk.spec, &subjects, observed);
+        let disruption = least_disruption(&found, &disk.spec, order.policies.as_deref());
+        let is_too_much = |action: &Action| *action == Action::Reboot || (*action == Action::Drain && !order.is_single);
+        if disruption.actions.iter().any(is_too_much) {
+            let cause = |cause: &Cause| format!("{} ({})", cause.what, cause.rule);
+            let causes: Vec<String> = disruption.decisive().map(cause).collect();
+            return Err(format!("putting it right needs a {}, because of {}", disruption.level, causes.join(", ")));
+        }
+        let result = self.carry_out(disk, disk, observed, Some(&disruption));
+        let failure = result.err().map(|failure: Failure| failure.reason);
+        // A failure that has disturbed nobody is tried again like every other.
+        if failure.is_none() || !disruption.actions.is_empty() {
+            self.repairs.note(&subjects, now, failure.as_deref());
+        }
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(subjects),
+        }
+    }
+}
+
+/// A configuration with that in it which was found on the machine for some of its entries.
+fn as_found(spec: &MachineConfigSpec, subjects: &BTreeSet<String>, observed: &Observed) -> MachineConfigSpec {
+    let mut spec = spec.clone();
+    let Some(config) = spec.config.as_mut() else { return spec };
+    let found = |path: &str| observed.paths.get(path).filter(|_| subjects.contains(path));
+    if let Some(files) = config.pointer_mut("/storage/files").and_then(Value::as_array_mut) {
+        files.retain_mut(|file| {
+            let Some(found) = file["path"].as_str().and_then(found) else { return true };
+            let Found::File { bytes, mode, uid, gid } = found else { return false };
+            file["contents"] = json!({"source": data_url::encode(bytes)});
+            file["mode"] = json!(mode);
+            file["user"] = json!({"id": uid});
+            file["group"] = json!({"id": gid});
+            true
+        });
+    }
+    let units = config.pointer_mut("/systemd/units").and_then(Value::as_array_mut);
+    for unit in units.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let Some(name) = unit.get("name").and_then(Value::as_str).map(str::to_owned) else { continue };
+        if subjects.contains(&name) {
+            let is_enabled = unit.get("enabled").and_then(Value::as_bool).unwrap_or_default();
+            unit.insert("enabled".to_owned(), json!(!is_enabled));
+        }
+        if let Some(found) = found(&unit_path(&name)) {
+            unit.remove("mask");
+            put_contents(unit, found);
+        }
+        let dropins = unit.get_mut("dropins").and_then(Value::as_array_mut);
+        for dropin in dropins.into_iter().flatten().filter_map(Value::as_object_mut) {
+            let path = dropin.get("name").and_then(Value::as_str).map(|dropin| dropin_path(&name, dropin));
+            if let Some(found) = path.and_then(|path| found(&path)) {
+                put_contents(dropin, found);
+            }
+        }
+    }
+    spec
+}
+
+fn put_contents(entry: &mut Map<String, Value>, found: &Found) {
+    match found {
+        Found::File { bytes, .. } => entry.insert("contents".to_owned(), json!(String::from_utf8_lossy(bytes))),
+        _ => entry.remove("contents"),
+    };
+}

@@ -1,0 +1,204 @@
+//! What becomes of a machine that somebody has changed, where its owner wants that put right.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+
+use rstest::rstest;
+use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_host::{FakeHost, Host as _, Unsynced};
+use seaworthy_node::{Agent, Report, Settings};
+use seaworthy_plan::policy::of_cluster;
+use serde_json::json;
+use support::{Hands, Node, config, file, files, spec};
+
+const POLICY: &str = "/etc/containers/policy.json";
+const REGISTRY: &str = "/etc/containers/registries.d/a.yaml";
+const UNIT: &str = "/etc/systemd/system/a.service";
+const DROPIN: &str = "/etc/systemd/system/a.service.d/10.conf";
+
+fn mending(node: &mut Node, hands: &Hands) {
+    node.agent = Agent::new(node.host.clone(), Settings { is_repairing: true }).with_clock(hands.clock());
+    node.host.forget_calls();
+}
+
+fn check(node: &mut Node) -> Report {
+    let report = node.agent.check(&node.order, &mut |_| true);
+    node.note(&report);
+    report
+}
+
+fn told(node: &Node) -> Vec<String> {
+    let is_told = |call: &String| ["daemon-reload", "reload ", "restart "].iter().any(|verb| call.starts_with(verb));
+    node.host.calls().into_iter().filter(is_told).map(|call| call.trim().to_owned()).collect()
+}
+
+fn with_unit() -> support::Config {
+    let unit = json!({
+        "name": "a.service", "enabled": true, "contents": "[Service]\nNice=1\n",
+        "dropins": [{"name": "10.conf", "contents": "[Unit]\n"}],
+    });
+    config("unit", &spec(json!({"config": {"systemd": {"units": [unit]}}})))
+}
+
+#[test]
+fn everything_that_differs_is_put_right_at_once_and_who_reads_it_is_told_once() {
+    let ours = files(vec![file(POLICY, "ours"), file(REGISTRY, "ours")]);
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &ours));
+    mending(&mut node, &Hands::default());
+    node.host.put(POLICY, b"theirs", 0o600);
+    node.host.take(REGISTRY);
+    let report = check(&mut node);
+    assert_eq!((report.state, report.reason.as_str()), (State::Done, ""));
+    assert_eq!(report.events[0].0, "ConfigDriftRepaired");
+    assert!(report.events[0].1.contains(POLICY) && report.events[0].1.contains(REGISTRY), "{}", report.events[0].1);
+    assert_eq!(told(&node), ["reload crio.service"]);
+    for path in [POLICY, REGISTRY] {
+        assert_eq!(node.host.text(path).unwrap(), "ours");
+        assert_eq!(node.host.loaded("crio.service", path).unwrap(), "ours");
+        assert_eq!(node.host.entry(path).unwrap().unwrap().mode, 0o644);
+    }
+}
+
+#[test]
+fn a_unit_that_was_edited_is_read_and_started_again() {
+    let mut node = Node::new(FakeHost::new("m"), &with_unit());
+    mending(&mut node, &Hands::default());
+    node.host.put(UNIT, b"[Service]\nNice=19\n", 0o644);
+    assert_eq!(check(&mut node).state, State::Done);
+    assert_eq!(told(&node), ["daemon-reload", "restart a.service"]);
+    assert_eq!(node.host.loaded("a.service", UNIT).unwrap(), "[Service]\nNice=1\n");
+    // One that was disabled may have been stopped as well.
+    node.host.disable(&["a.service"]).unwrap();
+    node.host.forget_calls();
+    assert_eq!(check(&mut node).state, State::Done);
+    assert_eq!(told(&node), ["daemon-reload", "restart a.service"]);
+}
+
+#[rstest]
+#[case::by_nobody(None)]
+#[case::by_the_cluster(Some("a.service"))]
+fn a_drop_in_is_put_right_where_it_is_known_what_that_needs(#[case] policy: Option<&str>) {
+    let mut node = Node::new(FakeHost::new("m"), &with_unit());
+    let known = policy.map(|name| {
+        let action = json!({"type": "Restart", "restart": {"serviceName": name}});
+        serde_json::from_value(json!({"units": [{"name": name, "actions": [action]}]})).unwrap()
+    });
+    node.order.policies = Some(Arc::new(of_cluster(known.as_ref())));
+    mending(&mut node, &Hands::default());
+    node.host.put(DROPIN, b"[Unit]\nAfter=b.service\n", 0o644);
+    let report = check(&mut node);
+    if policy.is_some() {
+        assert_eq!(report.state, State::Done, "{}", report.reason);
+        assert_eq!(told(&node), ["daemon-reload", "restart a.service"]);
+        assert_eq!(node.host.text(DROPIN).unwrap(), "[Unit]\n");
+    } else {
+        assert_eq!(report.state, State::Degraded);
+        assert!(report.reason.contains("needs a reboot") && report.reason.contains("10.conf"), "{}", report.reason);
+        assert_eq!(node.host.text(DROPIN).unwrap(), "[Unit]\nAfter=b.service\n");
+    }
+}
+
+#[test]
+fn what_needs_a_reboot_is_left_as_it_is_and_said() {
+    let ours = files(vec![file("/etc/random", "ours"), file(POLICY, "ours")]);
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &ours));
+    mending(&mut node, &Hands::default());
+    node.host.put("/etc/random", b"theirs", 0o644);
+    node.host.put(POLICY, b"theirs", 0o644);
+    let report = check(&mut node);
+    assert_eq!((report.state, report.is_rebooting), (State::Degraded, false));
+    assert!(report.reason.contains("needs a reboot, because of file /etc/random"), "{}", report.reason);
+    assert_eq!(node.host.text("/etc/random").unwrap(), "theirs");
+    assert!(node.host.calls().is_empty(), "{:?}", node.host.calls());
+    // By hand it is put right in any case, and then so is the rest.
+    node.host.put("/etc/random", b"ours", 0o644);
+    assert_eq!(check(&mut node).state, State::Done);
+    assert_eq!(node.host.text(POLICY).unwrap(), "ours");
+}
+
+#[test]
+fn what_needs_a_drain_is_put_right_only_on_a_node_that_is_never_drained() {
+    let registries = "unqualified-search-registries = [\"example.org\"]\n";
+    let path = "/etc/containers/registries.conf";
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![file(path, registries)])));
+    mending(&mut node, &Hands::default());
+    node.host.put(path, b"unqualified-search-registries = [\"example.com\"]\n", 0o644);
+    let report = check(&mut node);
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains("needs a drain"), "{}", report.reason);
+    node.order.is_single = true;
+    assert_eq!(check(&mut node).state, State::Done);
+    assert_eq!(
+        (node.host.text(path).as_deref(), told(&node)),
+        (Some(registries), vec!["reload crio.service".to_owned()])
+    );
+}
+
+#[test]
+fn somebody_who_keeps_changing_a_file_is_named_by_it_and_not_fought_with() {
+    let hands = Hands::default();
+    let mut node =
+        Node::new(FakeHost::new("m"), &config("old", &files(vec![file(POLICY, "ours"), file(REGISTRY, "a")])));
+    mending(&mut node, &hands);
+    for _ in 0..3 {
+        node.host.put(POLICY, b"theirs", 0o644);
+        assert_eq!(check(&mut node).state, State::Done);
+        hands.turn(1);
+    }
+    node.host.put(POLICY, b"theirs", 0o644);
+    node.host.forget_calls();
+    let report = check(&mut node);
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains(&format!("somebody keeps changing {POLICY}")), "{}", report.reason);
+    assert!(node.host.calls().is_empty(), "{:?}", node.host.calls());
+    // By the next hour it may be over.
+    hands.turn(60);
+    assert_eq!(check(&mut node).state, State::Done);
+    assert_eq!(node.host.text(POLICY).unwrap(), "ours");
+}
+
+#[test]
+fn a_service_that_cannot_be_told_is_told_later_and_until_then_the_node_is_not_done() {
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![file(POLICY, "ours")])));
+    mending(&mut node, &Hands::default());
+    node.host.put(POLICY, b"theirs", 0o644);
+    node.host.reload("crio.service").unwrap();
+    node.host.fail("reload crio.service", "Job failed");
+    for _ in 0..4 {
+        let report = check(&mut node);
+        assert_eq!(report.state, State::Degraded);
+        assert!(report.reason.contains("crio.service") && report.reason.contains("Job failed"), "{}", report.reason);
+    }
+    node.host.heal();
+    mending(&mut node, &Hands::default());
+    assert_eq!(check(&mut node).state, State::Done);
+    assert_eq!(node.host.loaded("crio.service", POLICY).unwrap(), "ours");
+}
+
+#[test]
+fn a_power_cut_at_any_call_leaves_what_was_there_or_what_should_be() {
+    let ours = files(vec![file(POLICY, "ours"), file(REGISTRY, "ours")]);
+    for nth in 0.. {
+        let mut node = Node::new(FakeHost::new("m"), &config("old", &ours));
+        mending(&mut node, &Hands::default());
+        node.host.put(POLICY, b"theirs", 0o644);
+        node.host.put(REGISTRY, b"theirs", 0o644);
+        node.host.cut_at(nth);
+        let report = check(&mut node);
+        if !node.host.is_off() {
+            assert_eq!(report.state, State::Done);
+            assert!(nth > 5, "there was nothing to cut");
+            return;
+        }
+        node.host.power_on(Unsynced::Lost);
+        node.agent = Agent::new(node.host.clone(), Settings::default());
+        node.agent.recover().unwrap();
+        let texts = [POLICY, REGISTRY].map(|path| node.host.text(path).unwrap());
+        assert!(texts[0] == texts[1] && ["ours", "theirs"].contains(&texts[0].as_str()), "cut {nth}: {texts:?}");
+        mending(&mut node, &Hands::default());
+        assert_eq!(check(&mut node).state, State::Done, "cut {nth}");
+    }
+}

@@ -1,0 +1,244 @@
+//! What a node says and does while something that it waits for does not come: a drain, a boot, the configuration that it is in.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use rstest::rstest;
+use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_host::{FakeHost, Host as _};
+use seaworthy_node::order::Again;
+use seaworthy_node::{Agent, Report, Settings, places};
+use serde_json::json;
+use support::{Config, Hands, Node, config, file, files, spec};
+
+const LOUD: &str = "/etc/random";
+
+fn with_clock(first: &Config, hands: &Hands) -> Node {
+    let mut node = Node::new(FakeHost::new("m"), first);
+    node.agent = Agent::new(node.host.clone(), Settings::default()).with_clock(hands.clock());
+    node
+}
+
+/// An attempt; nobody answers what is asked for.
+fn attempt(node: &mut Node) -> Report {
+    let report = node.agent.sync(&node.order, &mut |_| true);
+    if let Some(wish) = &report.ask {
+        node.order.desired_drain = Some(wish.clone());
+    }
+    if !report.is_rebooting {
+        node.order.state = Some(report.state);
+    }
+    report
+}
+
+// === Drains ===
+
+#[rstest]
+#[case::drain("drain-new", 59, "FailedToDrain", "1 hour")]
+#[case::uncordon("uncordon-new", 9, "FailedToUncordon", "10 minutes")]
+fn what_is_asked_of_the_drain_controller_is_said_with_its_time_and_fails_after_its_limit(
+    #[case] wish: &str,
+    #[case] minutes: u32,
+    #[case] event: &str,
+    #[case] limit: &str,
+) {
+    let hands = Hands::default();
+    let new = config("new", &files(vec![file(LOUD, "x")]));
+    let mut node = match wish {
+        "drain-new" => with_clock(&config("old", &files(vec![])), &hands),
+        _ => with_clock(&new, &hands),
+    };
+    node.order.desired = Some(new);
+    if wish == "uncordon-new" {
+        node.order.last_applied_drain = Some("drain-new".to_owned());
+        node.order.desired_drain = Some("drain-new".to_owned());
+    }
+    let first = attempt(&mut node);
+    assert_eq!((first.ask.as_deref(), first.state), (Some(wish), State::Working));
+    assert!(first.reason.starts_with("waits for ") && first.reason.contains(wish), "{}", first.reason);
+    hands.turn(minutes);
+    let second = attempt(&mut node);
+    assert_eq!((second.ask, second.state), (None, State::Working));
+    // The same words, so that nothing is written again and again.
+    assert_eq!(second.reason, first.reason);
+    hands.turn(1);
+    let late = attempt(&mut node);
+    assert_eq!((late.state, late.again, late.events[0].0), (State::Degraded, Again::OnChange, event));
+    assert!(late.reason.contains(wish) && late.reason.contains(limit), "{}", late.reason);
+    hands.turn(1);
+    assert_eq!(attempt(&mut node).reason, late.reason);
+    // It comes after all.
+    node.order.last_applied_drain = Some(wish.to_owned());
+    let report = node.settle();
+    assert_eq!((report.state, report.reason.as_str()), (State::Done, ""));
+}
+
+#[test]
+fn another_order_is_waited_for_anew() {
+    let hands = Hands::default();
+    let mut node = with_clock(&config("old", &files(vec![])), &hands);
+    node.order.desired = Some(config("new", &files(vec![file(LOUD, "x")])));
+    attempt(&mut node);
+    hands.turn(61);
+    assert_eq!(attempt(&mut node).state, State::Degraded);
+    node.order.desired = Some(config("newer", &files(vec![file(LOUD, "y")])));
+    let report = attempt(&mut node);
+    assert_eq!(report.ask.as_deref(), Some("drain-newer"));
+    assert!(report.reason.contains("drain-newer"), "{}", report.reason);
+    hands.turn(59);
+    assert!(attempt(&mut node).reason.starts_with("waits for "));
+}
+
+#[test]
+fn a_date_that_jumps_makes_no_wait_longer_or_shorter() {
+    let hands = Hands::default();
+    let mut node = with_clock(&config("old", &files(vec![])), &hands);
+    node.order.desired = Some(config("new", &files(vec![file(LOUD, "x")])));
+    let first = attempt(&mut node).reason;
+    assert!(first.contains("1970-01-01T00:00:00Z"), "{first}");
+    hands.set(2_000_000_000);
+    hands.turn(59);
+    assert_eq!(attempt(&mut node).reason, first);
+    hands.set(-2_000_000_000);
+    hands.turn(1);
+    assert_eq!(attempt(&mut node).state, State::Degraded);
+}
+
+// === Boots ===
+
+/// A node that has asked for its boot into `new`, and is still there.
+fn asked_for_boot(hands: &Hands) -> Node {
+    let mut node = with_clock(&config("old", &files(vec![file(LOUD, "old")])), hands);
+    node.order.desired = Some(config("new", &files(vec![file(LOUD, "new")])));
+    node.step();
+    assert!(node.step().is_rebooting);
+    node
+}
+
+fn asked(node: &Node) -> usize {
+    node.host.calls().iter().filter(|call| call.starts_with("reboot ")).count()
+}
+
+#[test]
+fn a_boot_that_does_not_come_is_said_and_asked_for_again_with_longer_pauses() {
+    let hands = Hands::default();
+    let mut node = asked_for_boot(&hands);
+    hands.turn(4);
+    assert!(attempt(&mut node).is_rebooting);
+    assert_eq!(asked(&node), 1);
+    hands.turn(1);
+    let late = attempt(&mut node);
+    assert_eq!((late.state, late.is_rebooting, late.again), (State::Degraded, false, Again::OnChange));
+    assert!(late.reason.contains("asked for a reboot 5 min ago") && late.reason.contains("new"), "{}", late.reason);
+    assert_eq!(asked(&node), 2);
+    hands.turn(9);
+    assert_eq!(attempt(&mut node).reason, late.reason);
+    assert_eq!(asked(&node), 2);
+    node.host.fail("reboot ", "Transport endpoint is not connected");
+    hands.turn(1);
+    let refused = attempt(&mut node);
+    assert!(refused.reason.contains("15 min") && refused.reason.contains("not connected"), "{}", refused.reason);
+    for (minutes, times) in [(19, 3), (1, 4), (39, 4), (1, 5), (59, 5), (1, 6), (59, 6), (1, 7)] {
+        hands.turn(minutes);
+        assert_eq!(attempt(&mut node).state, State::Degraded);
+        assert_eq!(asked(&node), times);
+    }
+    // Somebody boots it by hand.
+    node.host.heal();
+    node.host.boot_orderly();
+    node.restart();
+    assert_eq!(node.settle().state, State::Done);
+    assert_eq!(node.host.text(LOUD).unwrap(), "new");
+}
+
+#[test]
+fn certificates_are_left_alone_while_an_update_is_under_way() {
+    let node = asked_for_boot(&Hands::default());
+    let files = [(places::KUBELET_CA.to_owned(), (b"ca".to_vec(), 0o644))].into();
+    let wanted = seaworthy_node::certificates::Certificates { version: None, files };
+    assert_eq!(node.agent.keep_right(&wanted), Ok(None));
+    assert!(!node.host.exists(places::KUBELET_CA).unwrap());
+    node.host.boot_orderly();
+    let mut agent = Agent::new(node.host.clone(), Settings::default());
+    agent.recover().unwrap();
+    assert_eq!(agent.keep_right(&wanted), Ok(Some(vec![places::KUBELET_CA.to_owned()])));
+}
+
+#[test]
+fn an_order_that_is_taken_back_while_the_boot_does_not_come_is_taken_back_on_the_disk() {
+    let hands = Hands::default();
+    let mut node = asked_for_boot(&hands);
+    node.order.desired = node.order.current.clone().map(|old| config(&old.name, &files(vec![file(LOUD, "old")])));
+    // It may still come at any moment.
+    assert!(attempt(&mut node).is_rebooting);
+    hands.turn(5);
+    let report = attempt(&mut node);
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains("no longer ordered"), "{}", report.reason);
+    assert_eq!(node.host.text(LOUD).unwrap(), "old");
+    assert!(attempt(&mut node).is_rebooting);
+    node.host.boot_orderly();
+    node.restart();
+    let report = node.settle();
+    assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, "old"));
+}
+
+#[test]
+fn a_first_boot_that_does_not_come_is_said_as_well() {
+    let hands = Hands::default();
+    let first = config("first", &spec(json!({"kernelArguments": ["a=1"]})));
+    let host = FakeHost::new("m");
+    host.put(places::INITIAL_ANNOTATIONS, b"{}", 0o644);
+    let mut agent = Agent::new(host.clone(), Settings::default()).with_clock(hands.clock());
+    let order = support::order(&first, &first);
+    assert!(agent.sync(&order, &mut |_| true).is_rebooting);
+    hands.turn(5);
+    let report = agent.sync(&order, &mut |_| true);
+    assert_eq!((report.state, report.is_rebooting), (State::Degraded, false));
+    assert!(report.reason.contains("asked for a reboot 5 min ago"), "{}", report.reason);
+}
+
+// === A node that has lost what it is in ===
+
+#[test]
+fn a_broken_current_config_is_named_and_a_deleted_one_is_rebuilt_from_the_cluster() {
+    let first = config("old", &files(vec![file("/etc/a", "a")]));
+    let mut node = Node::new(FakeHost::new("m"), &first);
+    node.order.current = Some(first.clone());
+    let good = node.host.text(places::CURRENT_CONFIG).unwrap();
+    node.host.put(places::CURRENT_CONFIG, b"{", 0o644);
+    let report = node.step();
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains(places::CURRENT_CONFIG), "{}", report.reason);
+    node.host.take(places::CURRENT_CONFIG);
+    assert_eq!(node.step().state, State::Done);
+    assert_eq!(node.host.text(places::CURRENT_CONFIG).unwrap(), good);
+}
+
+#[rstest]
+#[case::argument(json!({"kernelArguments": ["a=1"]}), "a=1")]
+#[case::image(json!({"osImageURL": "image-2"}), "image-2")]
+#[case::kernel(json!({"kernelType": "realtime"}), "realtime")]
+fn a_serving_node_that_has_lost_its_configuration_is_never_booted_for_what_differs(
+    #[case] wanted: serde_json::Value,
+    #[case] word: &str,
+) {
+    let first = config("first", &spec(wanted));
+    let mut node = Node::new(FakeHost::new("m"), &first);
+    let booted = node.host.boot().unwrap();
+    node.host.take(places::CURRENT_CONFIG);
+    node.order.current = Some(first.clone());
+    let plain = FakeHost::new("m").boot().unwrap();
+    node.host.change_boot(|boot| {
+        (boot.arguments, boot.image, boot.kernel) = (plain.arguments, Some("other".to_owned()), plain.kernel);
+    });
+    let report = node.step();
+    assert_eq!((report.state, report.is_rebooting), (State::Degraded, false));
+    assert!(report.reason.contains(word) && report.reason.contains(places::CURRENT_CONFIG), "{}", report.reason);
+    assert!(!node.host.is_reboot_asked() && node.host.calls().is_empty(), "{:?}", node.host.calls());
+    // Its boot is right again: it is what the cluster says.
+    node.host.change_boot(|boot| *boot = booted);
+    assert_eq!(node.settle().state, State::Done);
+    assert_eq!(node.boots, 0);
+}
