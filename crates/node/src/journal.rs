@@ -179,7 +179,7 @@ impl Journal {
         for step in steps {
             if let Step::Directory { path, .. } = step {
                 let before = match host.entry(path)? {
-                    Some(Entry { kind: Kind::Directory, mode, uid, gid }) => {
+                    Some(Entry { kind: Kind::Directory, mode, uid, gid, .. }) => {
                         Before::Directory { path: path.clone(), mode, uid, gid }
                     }
                     None => Before::NoDirectory { path: path.clone() },

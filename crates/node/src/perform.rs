@@ -10,7 +10,8 @@ use crate::steps::Step;
 /// Does one step.
 pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
     match step {
-        Step::KeepOriginal { path } => host.keep(path, &places::original(path)),
+        Step::KeepOriginal { path, is_replaced: true } => host.keep(path, &places::original(path)),
+        Step::KeepOriginal { path, is_replaced: false } => host.copy(path, &places::original(path)),
         Step::NoteNoOriginal { path } => {
             host.remove(&places::original(path))?;
             host.write(&places::no_original(path), b"", Attributes::of_root(0o644))
@@ -92,7 +93,7 @@ fn put_back(host: &dyn Host, before: &Before) -> Result<(), HostError> {
         }
         Before::NoDirectory { .. } => Ok(()),
         Before::Directory { path, mode, uid, gid } => {
-            let wanted = Entry { kind: Kind::Directory, mode: *mode, uid: *uid, gid: *gid };
+            let wanted = Entry { kind: Kind::Directory, mode: *mode, uid: *uid, gid: *gid, size: 0 };
             if host.entry(path)?.as_ref() == Some(&wanted) {
                 return Ok(());
             }

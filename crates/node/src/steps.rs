@@ -22,6 +22,8 @@ pub enum Step {
     KeepOriginal {
         /// The path.
         path: String,
+        /// Whether something else takes its place; what stays is copied, since it may be changed where it stands.
+        is_replaced: bool,
     },
     /// It is noted that nothing of anybody else stood there.
     NoteNoOriginal {
@@ -106,7 +108,7 @@ impl Step {
     /// The files and links that it changes.
     pub fn paths(&self) -> Vec<String> {
         match self {
-            Step::KeepOriginal { path } => vec![places::original(path)],
+            Step::KeepOriginal { path, .. } => vec![places::original(path)],
             Step::NoteNoOriginal { path } => vec![places::no_original(path), places::original(path)],
             Step::ForgetOriginal { path } => vec![places::original(path), places::no_original(path)],
             Step::Write { path, .. }
@@ -172,8 +174,8 @@ impl Plan<'_> {
                     let wrong = |why| TargetError::File { name: self.new.name.clone(), path: path.clone(), why };
                     let uid = self.observed.user_id(user).map_err(wrong)?;
                     let gid = self.observed.group_id(group).map_err(wrong)?;
-                    let is_there = matches!(self.found(path), Found::File { bytes: b, mode: m, uid: u, gid: g }
-                        if b[..] == bytes[..] && m == mode && *u == uid && *g == gid);
+                    let is_there = matches!(self.found(path), Found::File { is_as_wanted: true, mode: m, uid: u, gid: g, .. }
+                        if m == mode && *u == uid && *g == gid);
                     (!is_there).then(|| Step::Write {
                         path: path.clone(),
                         bytes: Arc::clone(bytes),
@@ -188,7 +190,7 @@ impl Plan<'_> {
             };
             // Whether it is replaced or happens to be right already: from now on it is ours, and what it was is kept.
             if !self.old.paths.contains_key(path) && self.original(path) == Original::Unknown {
-                self.keep(path);
+                self.keep(path, step.is_some());
             }
             self.writes.extend(step);
         }
@@ -196,14 +198,18 @@ impl Plan<'_> {
     }
 
     /// Differs: on a machine that has no packages to ask, what stood there is kept, because upstream loses it.
-    fn keep(&mut self, path: &str) {
+    fn keep(&mut self, path: &str, is_replaced: bool) {
         let vendor = self.observed.vendor.get(path).copied().unwrap_or(Vendor::Unknown);
         let is_kept = match self.found(path) {
             Found::Nothing | Found::Other => false,
             Found::File { .. } | Found::Link(_) => vendor != Vendor::Foreign,
         };
         let path = path.to_owned();
-        self.before.push(if is_kept { Step::KeepOriginal { path } } else { Step::NoteNoOriginal { path } });
+        self.before.push(if is_kept {
+            Step::KeepOriginal { path, is_replaced }
+        } else {
+            Step::NoteNoOriginal { path }
+        });
     }
 
     /// What only the old configuration has.

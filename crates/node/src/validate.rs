@@ -2,13 +2,16 @@
 
 use std::fmt;
 
-use seaworthy_host::{Host, HostError, UnitState};
+use seaworthy_host::{Entry, Host, HostError, Kind, UnitState};
 use seaworthy_ignition::unit_path;
 use similar::TextDiff;
 
-use crate::observed::{Found, Observed, found, observe};
+use crate::observed::{Found, Observed, observe};
 use crate::target::{Target, Wanted};
 use crate::{extensions, kernel_arguments, places};
+
+/// The longest file whose lines are compared for somebody to read.
+const LARGEST_DIFFERENCE: u64 = 1024 * 1024;
 
 /// A respect in which a machine is not what its configuration says. What is in a file is never part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,13 +85,13 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
             (Wanted::File { .. }, Found::Link(_) | Found::Other) => {
                 find(path, Aspect::Kind, format!("mode mismatch for file: {path:?}; it is not a regular file"));
             }
-            (Wanted::File { bytes, mode, user, group }, Found::File { bytes: b, mode: m, uid, gid }) => {
+            (Wanted::File { bytes, mode, user, group }, Found::File { size, is_as_wanted, mode: m, uid, gid }) => {
                 if mode != m {
                     let message = format!("mode mismatch for file: {path:?}; expected: {mode:o}; received: {m:o}");
                     find(path, Aspect::Mode, message);
                 }
-                if bytes[..] != b[..] {
-                    let sizes = format!("expected {} bytes, found {}", bytes.len(), b.len());
+                if !is_as_wanted {
+                    let sizes = format!("expected {} bytes, found {size}", bytes.len());
                     find(path, Aspect::Content, format!("content mismatch for file {path:?} ({sizes})"));
                 }
                 match (observed.user_id(user), observed.group_id(group)) {
@@ -142,10 +145,14 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
 /// How a file differs from its configuration, line by line; for whoever may read the machine's files, never for a status.
 pub fn diff(host: &dyn Host, target: &Target, path: &str) -> Result<Option<String>, HostError> {
     let Some(Wanted::File { bytes, .. }) = target.paths.get(path) else { return Ok(None) };
-    let there = match found(host, path)? {
-        Found::File { bytes, .. } => bytes,
-        _ => Vec::new(),
+    let size = match host.entry(path)? {
+        Some(Entry { kind: Kind::File, size, .. }) => size,
+        _ => 0,
     };
+    if size > LARGEST_DIFFERENCE {
+        return Ok(Some(format!("{path}: too long to compare; expected {} bytes, found {size}", bytes.len())));
+    }
+    let there = if size == 0 { Vec::new() } else { host.read(path)?.unwrap_or_default() };
     if there[..] == bytes[..] {
         return Ok(None);
     }

@@ -559,6 +559,21 @@ fn a_difference_can_be_read_line_by_line_on_the_machine() {
 }
 
 #[test]
+fn a_file_that_somebody_lets_grow_is_drift_and_is_not_read() {
+    let small = config("small", &files(vec![file("/etc/small", "small")]));
+    let node = Node::new(FakeHost::new("m"), &small);
+    let target = Target::parse("small", small.spec.as_ref().unwrap(), None).unwrap();
+    node.host.put("/etc/small", &vec![b'x'; 5 * 1024 * 1024], 0o644);
+    let before = node.host.bytes_read();
+    let findings = validate(&node.host, &target).unwrap();
+    let text = seaworthy_node::validate::diff(&node.host, &target, "/etc/small").unwrap().unwrap();
+    assert_eq!(node.host.bytes_read(), before);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].message.contains("expected 5 bytes, found 5242880"), "{}", findings[0].message);
+    assert!(text.contains("too long to compare"), "{text}");
+}
+
+#[test]
 fn d32_of_a_path_that_spec_2_has_twice_the_last_counts() {
     let entry = |text: &str| json!({"filesystem": "root", "path": "/etc/a", "mode": 0o644, "contents": {"source": source(text)}});
     let mut two = spec(with(json!({})));

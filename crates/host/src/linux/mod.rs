@@ -6,17 +6,20 @@ mod files;
 mod folder;
 mod installed;
 mod programs;
+mod rpm_ostree;
 mod units;
 mod users;
 mod watch;
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 pub use folder::FolderHost;
 pub use programs::{Machine, Programs};
 
 use crate::{Attributes, Boot, BootChange, Changed, Entry, Host, HostError, Output, UnitState, User, Vendor, Watch};
+use boot::Status;
 use bus::{Bus, Job, Wish};
 use files::Files;
 
@@ -26,6 +29,8 @@ pub struct LinuxHost {
     programs: Box<dyn Programs>,
     /// Where systemd and logind are asked; programs stand in where nobody answers.
     bus: Option<Bus>,
+    /// What is booted, with the id of the boot that it was asked in.
+    status: Mutex<Option<(String, Status)>>,
 }
 
 impl LinuxHost {
@@ -37,7 +42,7 @@ impl LinuxHost {
 
     /// A machine with its root filesystem here, and programs run by somebody else.
     pub fn with_programs(root: &Path, programs: Box<dyn Programs>) -> Result<Self, HostError> {
-        Ok(LinuxHost { files: Files::open(root)?, programs, bus: None })
+        Ok(LinuxHost { files: Files::open(root)?, programs, bus: None, status: Mutex::default() })
     }
 
     /// The same, with systemd on a bus of this address.
@@ -80,6 +85,10 @@ impl Host for LinuxHost {
         self.files.read(path)
     }
 
+    fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError> {
+        self.files.has_content(path, bytes)
+    }
+
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
         self.files.names(directory)
     }
@@ -109,6 +118,10 @@ impl Host for LinuxHost {
 
     fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
         self.files.keep(from, to)
+    }
+
+    fn copy(&self, from: &str, to: &str) -> Result<(), HostError> {
+        self.files.copy(from, to)
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
