@@ -114,6 +114,9 @@ pub trait Host: Send + Sync {
     /// Restarts a service.
     fn restart(&self, unit: &str) -> Result<(), HostError>;
 
+    /// Applies settings of the running kernel, given as lines of a file below `sysctl.d`; `path` is the file that they are from.
+    fn apply_settings(&self, path: &str, lines: &str) -> Result<(), HostError>;
+
     /// Whether a service has failed, or is started over and over because it does. One that has done its work and ended has not.
     fn has_failed(&self, unit: &str) -> Result<bool, HostError>;
 
@@ -229,6 +232,9 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     }
     fn restart(&self, unit: &str) -> Result<(), HostError> {
         (**self).restart(unit)
+    }
+    fn apply_settings(&self, path: &str, lines: &str) -> Result<(), HostError> {
+        (**self).apply_settings(path, lines)
     }
     fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
         (**self).has_failed(unit)

@@ -277,6 +277,24 @@ fn kernel_arguments_through_grub_are_written_whole_so_twice_is_once() {
 }
 
 #[test]
+fn settings_of_the_kernel_are_applied_by_themselves_with_what_the_machine_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = Scripted::default();
+    let lines = Arc::clone(&programs.lines);
+    let host = LinuxHost::with_programs(folder.path(), Box::new(programs)).unwrap();
+    let apply = || host.apply_settings("/etc/sysctl.d/a.conf", "vm.swappiness = 1\n");
+    assert!(apply().unwrap_err().to_string().contains("neither systemd-sysctl nor sysctl"));
+    host.write("/usr/sbin/sysctl", b"", own(0o755)).unwrap();
+    apply().unwrap();
+    host.write("/usr/lib/systemd/systemd-sysctl", b"", own(0o755)).unwrap();
+    apply().unwrap();
+    let file = "/run/seaworthy/sysctl.conf";
+    let wanted = [format!("sysctl -p {file}"), format!("/usr/lib/systemd/systemd-sysctl {file}")];
+    assert_eq!(lines.lock().unwrap()[..], wanted);
+    assert!(!host.exists(file).unwrap(), "nothing is left");
+}
+
+#[test]
 fn a_program_that_never_ends_is_stopped() {
     let machine = Machine::default().with_limit(Duration::from_millis(50));
     let error = machine.run("sleep", &["600"]).unwrap_err();

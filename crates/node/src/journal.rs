@@ -16,14 +16,16 @@
 //! Changes reach the disk when they like. Only between two phases everything must have: so an update costs a few waits for the
 //! disk, however many files it changes.
 
+use std::collections::BTreeMap;
+
 use seaworthy_host::{Attributes, BootChange, Entry, Host, HostError, Kind};
 use seaworthy_plan::disruption::Action;
 use serde::{Deserialize, Serialize};
 
 use crate::observed::Observed;
-use crate::places;
 use crate::steps::Step;
 use crate::target::CORE;
+use crate::{places, settings};
 
 /// Secrets are in it.
 const PRIVATE: Attributes = Attributes::of_root(0o600);
@@ -61,6 +63,9 @@ pub struct Journal {
     /// Those of the actions that no policy asks for: where they fail, a reboot does what they should have done.
     #[serde(default)]
     pub known: Vec<Action>,
+    /// What the running kernel was set to, by the file whose settings change it, as lines of such a file.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
     /// How often it has been prepared again.
     pub stagings: u32,
     /// Whether what runs may have seen something of the change.
@@ -144,6 +149,7 @@ impl Journal {
             boot: BootChange::default(),
             arguments: observed.boot.arguments.clone(),
             known: Vec::new(),
+            settings: BTreeMap::new(),
             stagings: 0,
             is_seen: false,
             failure: None,
@@ -203,6 +209,16 @@ impl Journal {
                     return Err(HostError::file("replace", &path, "it is a directory or a device; move it away first"));
                 }
             });
+        }
+        for action in &self.actions {
+            let Action::Settings(file) = action else { continue };
+            let written = steps.iter().find_map(|step| match step {
+                Step::Write { path, bytes, .. } if path == file => Some(bytes),
+                _ => None,
+            });
+            if let Some(bytes) = written {
+                self.settings.insert(file.clone(), settings::running(host, bytes));
+            }
         }
         host.write(&next(), next_config.as_bytes(), PRIVATE)?;
         host.sync()?;

@@ -13,6 +13,7 @@
 //! | what is to be done? | [`mod@steps`], [`kernel_arguments`], [`extensions`], [`flags`] |
 //! | what is done next, and what is said? | [`decide`], [`order`], [`agent`] |
 //! | who is asked, and who is told? | [`daemon`] |
+//! | what does the running kernel get? | [`settings`] |
 //! | what is kept right beside a configuration? | [`certificates`] |
 //! | is the machine what it should be? | [`validate`], [`proof`], [`monitor`] |
 //! | what does a new machine do first? | [`first_boot`] |
@@ -35,6 +36,7 @@ pub mod perform;
 pub mod places;
 pub mod proof;
 pub mod recovery;
+pub mod settings;
 pub mod steps;
 pub mod target;
 mod under_way;

@@ -4,8 +4,8 @@ use seaworthy_host::{Attributes, Entry, Host, HostError, Kind, UnitState};
 use seaworthy_plan::disruption::Action;
 
 use crate::journal::{Before, Journal};
-use crate::places;
 use crate::steps::Step;
+use crate::{places, settings};
 
 /// Does one step.
 pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
@@ -114,7 +114,20 @@ pub fn act(host: &dyn Host, action: &Action) -> Result<(), HostError> {
         Action::DaemonReload => host.daemon_reload(),
         Action::Reload(unit) => host.reload(unit),
         Action::Restart(unit) => host.restart(unit),
+        Action::Settings(path) => settings::apply(host, path),
         Action::Drain | Action::Reboot => Ok(()),
+    }
+}
+
+/// Has what runs go back to the old configuration, whose files are in place again.
+pub fn act_back(host: &dyn Host, journal: &Journal, action: &Action) -> Result<(), HostError> {
+    match action {
+        // What only the new file set is in no old one: it gets the value that it had.
+        Action::Settings(path) => match journal.settings.get(path).filter(|lines| !lines.is_empty()) {
+            Some(lines) => host.apply_settings(path, lines),
+            None => Ok(()),
+        },
+        action => act(host, action),
     }
 }
 

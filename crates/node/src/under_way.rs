@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Failure, PUBLIC};
 use crate::journal::{Journal, Phase};
-use crate::perform::{act, restore};
+use crate::perform::{act, act_back, restore};
 use crate::{kernel_arguments, places, proof};
 
 /// How often a boot that lacks what was prepared for it is prepared again, before the machine goes back.
@@ -173,7 +173,7 @@ impl<H: Host> Agent<H> {
                 return Ok((self.reboot(&journal, &boot.id)?, notes));
             }
             for action in &journal.actions {
-                match act(&self.host, action) {
+                match act_back(&self.host, &journal, action) {
                     Ok(()) => {}
                     Err(HostError::Off) => return Err(HostError::Off.into()),
                     // The files are the old ones whatever a service says; it must not keep the machine from its next order.

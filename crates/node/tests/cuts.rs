@@ -119,6 +119,13 @@ fn kinds() -> Vec<(&'static str, Config, Config)> {
             ),
         ),
         named(
+            "settings of the kernel that come",
+            (
+                config("rendered-old", &files(vec![])),
+                config("rendered-new", &files(vec![file("/etc/sysctl.d/b.conf", "vm.swappiness = 30\n")])),
+            ),
+        ),
+        named(
             "an original that comes back",
             (config("rendered-old", &files(vec![file("/etc/vendor", "ours")])), config("rendered-new", &files(vec![]))),
         ),

@@ -435,6 +435,11 @@ impl Host for FakeHost {
         self.act("restart", unit)?.load(unit)
     }
 
+    fn apply_settings(&self, path: &str, lines: &str) -> Result<(), HostError> {
+        self.act("settings", path)?.apply_settings(path, lines);
+        Ok(())
+    }
+
     fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
         Ok(self.look()?.services.get(unit).is_some_and(|service| service.is_sick))
     }

@@ -167,6 +167,10 @@ impl Host for FolderHost {
         Ok(())
     }
 
+    fn apply_settings(&self, _: &str, _: &str) -> Result<(), HostError> {
+        Ok(())
+    }
+
     fn has_failed(&self, _: &str) -> Result<bool, HostError> {
         Ok(false)
     }

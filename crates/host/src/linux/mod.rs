@@ -23,6 +23,9 @@ use boot::Status;
 use bus::{Bus, Job, Wish};
 use files::Files;
 
+/// Settings of the kernel while they are applied.
+const SETTINGS: &str = "/run/seaworthy/sysctl.conf";
+
 /// A Linux machine.
 pub struct LinuxHost {
     files: Files,
@@ -213,6 +216,13 @@ impl Host for LinuxHost {
         result
     }
 
+    fn apply_settings(&self, _: &str, lines: &str) -> Result<(), HostError> {
+        self.write(SETTINGS, lines.as_bytes(), Attributes::of_root(0o600))?;
+        let result = self.apply_file(SETTINGS);
+        self.remove(SETTINGS)?;
+        result
+    }
+
     fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
         units::has_failed(self, unit)
     }
@@ -243,6 +253,22 @@ impl Host for LinuxHost {
 }
 
 impl LinuxHost {
+    /// Applies one file of settings. Systemd's own program comes first: it knows patterns wherever it is.
+    fn apply_file(&self, file: &str) -> Result<(), HostError> {
+        for program in ["/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl"] {
+            if self.exists(program)? {
+                return self.must(program, &[file]).map(drop);
+            }
+        }
+        if self.has("sysctl")? {
+            return self.must("sysctl", &["-p", file]).map(drop);
+        }
+        Err(HostError::Unable {
+            what: "apply settings of its kernel".to_owned(),
+            why: "it has neither systemd-sysctl nor sysctl".to_owned(),
+        })
+    }
+
     /// Gives a new file the label that the policy has for its place; files that are replaced keep theirs.
     fn label(&self, path: &str) -> Result<(), HostError> {
         if self.files.entry("/sys/fs/selinux/enforce")?.is_none() || !self.has("restorecon")? {
