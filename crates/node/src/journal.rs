@@ -8,6 +8,8 @@
 //!                   Undoing ◀──────────────────┴───────────────────────────┘
 //!                      │ restored        boot, if anything new has run
 //!                      └──────▶ Reverted ─────────────────────────────▶ (nothing): old
+//!                                  ▲ boots without it │
+//!                                  └──────────────────┘
 //! ```
 //!
 //! Before the first change everything that will change is kept, and then one file is written: from that moment on the journal
@@ -18,10 +20,11 @@
 
 use std::collections::BTreeMap;
 
-use seaworthy_host::{Attributes, BootChange, Entry, Host, HostError, Kind};
+use seaworthy_host::{Attributes, Boot, BootChange, Entry, Host, HostError, Kind};
 use seaworthy_plan::disruption::Action;
 use serde::{Deserialize, Serialize};
 
+use crate::booted::{self, Booted};
 use crate::observed::Observed;
 use crate::steps::Step;
 use crate::target::CORE;
@@ -57,9 +60,9 @@ pub struct Journal {
     pub passwords: Vec<(String, String)>,
     /// What the next boot gets.
     pub boot: BootChange,
-    /// The kernel's arguments before it.
+    /// What was booted before it.
     #[serde(default)]
-    pub arguments: Vec<String>,
+    pub was: Option<Booted>,
     /// Those of the actions that no policy asks for: where they fail, a reboot does what they should have done.
     #[serde(default)]
     pub known: Vec<Action>,
@@ -147,7 +150,7 @@ impl Journal {
             units: Vec::new(),
             passwords: Vec::new(),
             boot: BootChange::default(),
-            arguments: observed.boot.arguments.clone(),
+            was: Some(Booted::from(&observed.boot)),
             known: Vec::new(),
             settings: BTreeMap::new(),
             stagings: 0,
@@ -260,6 +263,36 @@ impl Journal {
     /// Takes away what a journal that has ended, or never held, has left.
     pub fn sweep(host: &dyn Host) -> Result<(), HostError> {
         if host.exists(places::JOURNAL)? { host.remove_directory(places::JOURNAL) } else { Ok(()) }
+    }
+
+    /// What a boot lacks of what comes.
+    pub fn lacks(&self, boot: &Boot) -> Vec<String> {
+        self.goal().map(|goal| booted::lacking(boot, &goal, &self.boot)).unwrap_or_default()
+    }
+
+    /// What a boot lacks of what was there before.
+    pub fn lacks_of_old(&self, boot: &Boot) -> Vec<String> {
+        self.was.as_ref().map(|was| booted::lacking(boot, was, &self.boot)).unwrap_or_default()
+    }
+
+    /// What is to be prepared so that the next boot has what comes.
+    pub fn way_on(&self, boot: &Boot) -> BootChange {
+        match self.goal().filter(|_| booted::starts_from_boot(boot.driver)) {
+            Some(goal) => booted::way(boot, &goal, &self.boot),
+            None => self.boot.clone(),
+        }
+    }
+
+    /// What is to be prepared so that the next boot has what was there before; empty where forgetting what was prepared is all.
+    pub fn way_back(&self, boot: &Boot) -> BootChange {
+        match self.was.as_ref().filter(|_| booted::starts_from_boot(boot.driver)) {
+            Some(was) => booted::way(boot, was, &self.boot),
+            None => BootChange::default(),
+        }
+    }
+
+    fn goal(&self) -> Option<Booted> {
+        self.was.clone().map(|was| was.after(&self.boot))
     }
 
     /// The files and links that it changes.

@@ -13,12 +13,14 @@
 //! | what is to be done? | [`mod@steps`], [`kernel_arguments`], [`extensions`], [`flags`] |
 //! | what is done next, and what is said? | [`decide`], [`order`], [`agent`] |
 //! | who is asked, and who is told? | [`daemon`] |
+//! | what should the next boot have? | [`booted`] |
 //! | what does the running kernel get? | [`settings`] |
 //! | what is kept right beside a configuration? | [`certificates`] |
 //! | is the machine what it should be? | [`validate`], [`proof`], [`monitor`] |
 //! | what does a new machine do first? | [`first_boot`] |
 
 pub mod agent;
+pub mod booted;
 pub mod certificates;
 pub mod daemon;
 pub mod decide;

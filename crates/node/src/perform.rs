@@ -40,7 +40,7 @@ pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
     }
 }
 
-/// Takes everything back that a journal's steps may have done.
+/// Takes everything on the disk back that a journal's steps may have done. The next boot is another matter ([`boot_back`]).
 pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     // Links of the new content go while the new content is there.
     for (unit, _) in &journal.units {
@@ -75,7 +75,20 @@ pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     for (user, hash) in &journal.passwords {
         host.set_password(user, hash)?;
     }
-    host.unstage(&journal.boot)?;
+    host.sync()
+}
+
+/// Has the next boot be the old one, whatever of the new one the machine has booted into.
+pub fn boot_back(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
+    if journal.boot.is_empty() {
+        return Ok(());
+    }
+    let way = journal.way_back(&host.boot()?);
+    if way.is_empty() {
+        host.unstage(&journal.boot)?;
+    } else {
+        host.stage(&way)?;
+    }
     host.sync()
 }
 

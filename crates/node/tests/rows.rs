@@ -787,6 +787,104 @@ fn a_kernel_argument_that_no_boot_brings_sends_the_machine_back_and_is_not_tried
     assert_eq!(node.obey(&old).state, State::Done);
 }
 
+/// Lets a node go on, booting whenever it asks for it, until it waits for another order.
+fn at_rest(node: &mut Node) -> seaworthy_node::Report {
+    for _ in 0..40 {
+        let report = node.step();
+        if node.host.is_reboot_asked() {
+            node.host.boot_orderly();
+            node.boots += 1;
+            node.restart();
+        } else if report.again == Again::OnChange && report.ask.is_none() {
+            return report;
+        }
+    }
+    panic!("the node does not come to rest: {:#?}", node.host.calls());
+}
+
+fn boots() -> (Config, Config) {
+    let old = json!({"kernelArguments": ["a=1"], "osImageURL": "image-1"});
+    let new = json!({
+        "kernelArguments": ["b=2", "c=3"], "osImageURL": "image-2", "kernelType": "realtime", "extensions": ["sysstat"],
+    });
+    (config("old", &spec(old)), config("new", &spec(new)))
+}
+
+#[test]
+fn a_machine_that_boots_into_part_of_a_change_and_is_sent_back_boots_what_it_had() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    let before = node.host.snapshot().boot;
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    let report = at_rest(&mut node);
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.ends_with("lacks kernel argument c=3"), "{}", report.reason);
+    assert_eq!(node.host.snapshot().boot, before);
+    assert_eq!(node.boots, 5, "one for the update, three more, one back");
+    assert_eq!(node.obey(&old).state, State::Done);
+}
+
+#[test]
+fn what_a_boot_has_of_a_change_does_not_come_a_second_time() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    for _ in 0..2 {
+        while !node.host.is_reboot_asked() {
+            node.step();
+        }
+        node.host.boot_orderly();
+        node.restart();
+    }
+    node.host.lose_no_argument();
+    assert_eq!(at_rest(&mut node).state, State::Done);
+    let (image, arguments, kernel, packages) = node.host.snapshot().boot;
+    assert_eq!((image.as_deref(), kernel, packages), (Some("image-2"), Kernel::Realtime, vec!["sysstat".to_owned()]));
+    assert_eq!(arguments, ["root=/dev/vda", "quiet", "b=2", "c=3"]);
+}
+
+#[test]
+fn a_way_back_that_is_lost_is_taken_again_and_one_that_leads_nowhere_is_said() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new.clone());
+    while node.host.calls().iter().filter(|call| call.starts_with("reboot returns to old")).count() < 1 {
+        node.step();
+        if node.host.is_reboot_asked() && !node.host.calls().last().unwrap().contains("returns") {
+            node.host.boot_orderly();
+            node.restart();
+        }
+    }
+    // The deployment that leads back is lost with the power, and then the registry is away for a while.
+    node.host.cut();
+    node.host.power_on(seaworthy_host::Unsynced::Kept);
+    node.restart();
+    node.host.fail_times("stage", "registry is away", 5);
+    for _ in 0..5 {
+        let report = node.step();
+        assert!(report.reason.contains("registry is away"), "{}", report.reason);
+    }
+    node.host.lose_argument("a=1");
+    let mut reasons = Vec::new();
+    for _ in 0..40 {
+        let report = node.step();
+        reasons.push(report.reason);
+        if node.host.is_reboot_asked() {
+            node.host.boot_orderly();
+            node.restart();
+        }
+    }
+    let said = "after 3 more boots back into old this machine still lacks kernel argument a=1";
+    assert!(reasons.iter().any(|reason| reason == said), "{reasons:#?}");
+    // Nothing is under way any more: it is drift, and another order counts.
+    assert!(reasons.last().unwrap().contains("missing expected kernel arguments: a=1"), "{reasons:#?}");
+    node.host.lose_no_argument();
+    assert!(node.host.snapshot().boot.0.as_deref() == Some("image-1"));
+}
+
 // === Least disruption ===
 
 fn sysctl(value: u32) -> Config {

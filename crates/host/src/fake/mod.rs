@@ -459,10 +459,18 @@ impl Host for FakeHost {
                 why: "it has neither rpm-ostree nor bootc nor GRUB".to_owned(),
             });
         }
+        let requested = &state.boot.packages;
+        if let Some(package) = change.install.iter().find(|package| requested.contains(package)) {
+            return Err(failed("rpm-ostree", &format!("Package/capability '{package}' is already requested")));
+        }
+        if let Some(package) = change.uninstall.iter().find(|package| !requested.contains(package)) {
+            return Err(failed("rpm-ostree", &format!("Package/capability '{package}' is not currently requested")));
+        }
         state.staged = Some(change.clone());
         Ok(())
     }
 
+    /// What was staged is forgotten; what is booted stays what it is.
     fn unstage(&self, change: &BootChange) -> Result<(), HostError> {
         if !change.is_empty() {
             self.act("unstage", "")?.staged = None;

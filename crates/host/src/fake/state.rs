@@ -20,6 +20,8 @@ pub(super) struct State {
     pub(super) boot: Boot,
     pub(super) boots: u64,
     pub(super) staged: Option<BootChange>,
+    /// Kernel arguments that no boot brings, whatever was staged.
+    pub(super) lost_arguments: BTreeSet<String>,
     pub(super) is_reboot_asked: bool,
     pub(super) is_off: bool,
     pub(super) acts: usize,
@@ -105,6 +107,7 @@ impl State {
             },
             boots: 1,
             staged: None,
+            lost_arguments: BTreeSet::new(),
             is_reboot_asked: false,
             is_off: false,
             acts: 0,
