@@ -381,7 +381,7 @@ impl<H: Host> Agent<H> {
         let actions = report.disruption.as_ref().map(|disruption| disruption.actions.clone()).unwrap_or_default();
         let observed = observe(&self.host, from, to)?;
         let steps = steps(from, to, &observed)?;
-        let mut journal = Journal::new(&from.name, &to.name, &observed, &steps, &actions);
+        let mut journal = Journal::new(from, to, &observed, &steps, &actions);
         journal.image = to.built_image.clone();
         journal.known = known(report.disruption.as_ref());
         let text = String::from_utf8_lossy(&config_text(to)).into_owned();

@@ -21,6 +21,9 @@ pub struct Booted {
     pub kernel: Kernel,
     /// Packages that were added by request.
     pub packages: Vec<String>,
+    /// The image that packages come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extensions_image: Option<String>,
 }
 
 impl From<&Boot> for Booted {
@@ -30,6 +33,7 @@ impl From<&Boot> for Booted {
             arguments: boot.arguments.clone(),
             kernel: boot.kernel,
             packages: boot.packages.clone(),
+            extensions_image: None,
         }
     }
 }
@@ -51,6 +55,7 @@ impl Booted {
         }
         self.packages.retain(|package| !change.uninstall.contains(package));
         self.packages.extend(change.install.iter().cloned());
+        self.extensions_image = change.extensions_image.clone();
         self
     }
 }
@@ -88,7 +93,16 @@ pub fn way(boot: &Boot, goal: &Booted, about: &BootChange) -> BootChange {
     let is_kernel_new = boot.kernel != goal.kernel || (image.is_some() && goal.kernel != Kernel::Default);
     let kernel = (about.kernel.is_some() && is_kernel_new).then_some((boot.kernel, goal.kernel));
     let (install, uninstall) = packages(boot, goal, about);
-    BootChange { image, delete, append, kernel, install, uninstall }
+    let mut way = BootChange { image, delete, append, kernel, install, uninstall, extensions_image: None };
+    if needs_packages(&way) {
+        way.extensions_image = goal.extensions_image.clone();
+    }
+    way
+}
+
+/// Whether the packages that a machine has beside its image are put together anew for a change.
+pub fn needs_packages(change: &BootChange) -> bool {
+    change.image.is_some() || change.kernel.is_some() || !(change.install.is_empty() && change.uninstall.is_empty())
 }
 
 /// Whether what a driver prepares starts from what is booted. A boot loader's menu starts from what the menu was.
@@ -153,6 +167,7 @@ mod tests {
             kernel: Some((Kernel::Default, Kernel::Realtime)),
             install: texts(&["sysstat"]),
             uninstall: texts(&["usbguard"]),
+            extensions_image: Some("new-extensions".to_owned()),
         }
     }
 
@@ -168,16 +183,19 @@ mod tests {
         assert_eq!((rest.image, rest.kernel), (None, Some((Kernel::Default, Kernel::Realtime))));
         assert_eq!((rest.delete, rest.append), (texts(&["b=2"]), texts(&["b=2", "c=3"])));
         assert_eq!((rest.install, rest.uninstall), (texts(&[]), texts(&["usbguard"])));
+        assert_eq!(rest.extensions_image.as_deref(), Some("new-extensions"));
     }
 
     #[test]
     fn back_from_part_of_a_change_exactly_that_part_goes() {
-        let (change, goal) = (change(), Booted::from(&old()));
+        let (change, mut goal) = (change(), Booted::from(&old()));
+        goal.extensions_image = Some("old-extensions".to_owned());
         let part = boot("new", &["root", "b=2"], Kernel::Realtime, &["vim", "sysstat"]);
         let back = way(&part, &goal, &change);
         assert_eq!((back.image.as_deref(), back.kernel), (Some("old"), Some((Kernel::Realtime, Kernel::Default))));
         assert_eq!((back.delete, back.append), (texts(&["b=2"]), texts(&["a=1"])));
         assert_eq!((back.install, back.uninstall), (texts(&["usbguard"]), texts(&["sysstat"])));
+        assert_eq!(back.extensions_image.as_deref(), Some("old-extensions"));
         assert!(way(&old(), &goal, &change).is_empty());
     }
 

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::booted::{self, Booted};
 use crate::observed::Observed;
 use crate::steps::Step;
-use crate::target::CORE;
+use crate::target::{CORE, Target};
 use crate::{places, settings};
 
 /// Secrets are in it.
@@ -137,11 +137,11 @@ fn next() -> String {
 
 impl Journal {
     /// The journal of an update that has not begun.
-    pub fn new(from: &str, to: &str, observed: &Observed, steps: &[Step], actions: &[Action]) -> Self {
+    pub fn new(from: &Target, to: &Target, observed: &Observed, steps: &[Step], actions: &[Action]) -> Self {
         let mut journal = Journal {
             format: FORMAT,
-            from: from.to_owned(),
-            to: to.to_owned(),
+            from: from.name.clone(),
+            to: to.name.clone(),
             image: None,
             phase: Phase::Applying,
             boot_id: observed.boot.id.clone(),
@@ -150,7 +150,10 @@ impl Journal {
             units: Vec::new(),
             passwords: Vec::new(),
             boot: BootChange::default(),
-            was: Some(Booted::from(&observed.boot)),
+            was: Some(Booted {
+                extensions_image: from.extensions_image().map(str::to_owned),
+                ..Booted::from(&observed.boot)
+            }),
             known: Vec::new(),
             settings: BTreeMap::new(),
             stagings: 0,

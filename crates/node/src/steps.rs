@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use seaworthy_host::{BootChange, UnitState, Vendor};
+use seaworthy_host::{BootChange, Driver, Kernel, UnitState, Vendor};
 use seaworthy_ignition::unit_path;
 use serde::Serialize;
 
+use crate::booted::needs_packages;
 use crate::observed::{Found, Observed, Original};
 use crate::target::{CORE, Core, Target, TargetError, Wanted};
 use crate::{extensions, kernel_arguments, places};
@@ -338,13 +339,15 @@ fn boot_change(old: &Target, new: &Target, observed: &Observed) -> BootChange {
     } else {
         extensions::change(&new.extensions, &boot.packages)
     };
-    BootChange {
-        image: (old.image() != image && !image.is_empty() && boot.image.as_deref() != Some(image))
-            .then(|| image.to_owned()),
-        delete,
-        append,
-        kernel: (old.kernel != new.kernel).then_some((old.kernel, new.kernel)),
-        install,
-        uninstall,
+    let image =
+        (old.image() != image && !image.is_empty() && boot.image.as_deref() != Some(image)).then(|| image.to_owned());
+    // Another kernel is put into one image; into the next it is put anew.
+    let is_kernel_anew = image.is_some() && new.kernel != Kernel::Default && boot.driver == Driver::RpmOstree;
+    let kernel = (old.kernel != new.kernel || is_kernel_anew).then_some((old.kernel, new.kernel));
+    let mut change = BootChange { image, delete, append, kernel, install, uninstall, extensions_image: None };
+    let has_packages = [old, new].iter().any(|it| !it.extensions.is_empty() || it.kernel != Kernel::Default);
+    if has_packages && needs_packages(&change) {
+        change.extensions_image = new.extensions_image().map(str::to_owned);
     }
+    change
 }

@@ -787,6 +787,40 @@ fn a_kernel_argument_that_no_boot_brings_sends_the_machine_back_and_is_not_tried
     assert_eq!(node.obey(&old).state, State::Done);
 }
 
+#[rstest]
+#[case::extension_that_comes(json!({}), json!({"extensions": ["sysstat"]}), Some("e-2"))]
+#[case::extension_that_goes(json!({"extensions": ["sysstat"]}), json!({}), Some("e-2"))]
+#[case::kernel(json!({}), json!({"kernelType": "realtime"}), Some("e-2"))]
+#[case::image_below_extensions(json!({"extensions": ["sysstat"]}), json!({"extensions": ["sysstat"], "osImageURL": "i-2"}), Some("e-2"))]
+#[case::image_alone(json!({}), json!({"osImageURL": "i-2"}), None)]
+#[case::arguments_alone(json!({"extensions": ["sysstat"]}), json!({"extensions": ["sysstat"], "kernelArguments": ["a"]}), None)]
+fn packages_are_taken_from_the_image_that_the_new_configuration_names(
+    #[case] old: Value,
+    #[case] new: Value,
+    #[case] image: Option<&str>,
+) {
+    let named = |mut value: Value, name: &str| {
+        value["baseOSExtensionsContainerImage"] = json!(name);
+        target(value)
+    };
+    let host = FakeHost::new("m");
+    let (old, new) = (named(old, "e-1"), named(new, "e-2"));
+    host.change_boot(|boot| boot.packages.extend(old.extensions.clone()));
+    let found = steps(&old, &new, &observe(&host, &old, &new).unwrap()).unwrap();
+    let [Step::Boot(change)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(change.extensions_image.as_deref(), image);
+}
+
+#[test]
+fn another_kernel_is_put_into_the_next_image_anew() {
+    let of = |image: &str| target(json!({"kernelType": "realtime", "osImageURL": image}));
+    let host = FakeHost::new("m");
+    let (old, new) = (of("image-1"), of("image-2"));
+    let found = steps(&old, &new, &observe(&host, &old, &new).unwrap()).unwrap();
+    let [Step::Boot(change)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(change.kernel, Some((Kernel::Realtime, Kernel::Realtime)));
+}
+
 /// Lets a node go on, booting whenever it asks for it, until it waits for another order.
 fn at_rest(node: &mut Node) -> seaworthy_node::Report {
     for _ in 0..40 {

@@ -20,6 +20,8 @@ pub(super) struct Status {
     pub(super) image: Option<String>,
     /// Packages that were added to it by request.
     pub(super) packages: Vec<String>,
+    /// Packages of the image that were taken out of it by request.
+    pub(super) removed: Vec<String>,
 }
 
 fn driver(host: &LinuxHost) -> Result<Driver, HostError> {
@@ -38,12 +40,9 @@ fn driver(host: &LinuxHost) -> Result<Driver, HostError> {
 }
 
 pub(super) fn booted(host: &LinuxHost) -> Result<Boot, HostError> {
-    let text = |path: &str| -> Result<String, HostError> {
-        Ok(String::from_utf8_lossy(&host.read(path)?.unwrap_or_default()).trim().to_owned())
-    };
-    let id = text("/proc/sys/kernel/random/boot_id")?;
+    let text = |path: &str| text(host, path);
     let driver = driver(host)?;
-    let Status { image, packages } = status(host, driver, &id)?;
+    let Status { image, packages, .. } = status(host, driver)?;
     let release = text("/proc/sys/kernel/osrelease")?;
     let kernel = if release.contains("+rt") || release.contains(".rt") || release.contains("-rt") {
         Kernel::Realtime
@@ -53,7 +52,7 @@ pub(super) fn booted(host: &LinuxHost) -> Result<Boot, HostError> {
         Kernel::Default
     };
     Ok(Boot {
-        id,
+        id: boot_id(host)?,
         driver,
         image,
         arguments: arguments(&text("/proc/cmdline")?),
@@ -63,9 +62,18 @@ pub(super) fn booted(host: &LinuxHost) -> Result<Boot, HostError> {
     })
 }
 
+fn text(host: &LinuxHost, path: &str) -> Result<String, HostError> {
+    Ok(String::from_utf8_lossy(&host.read(path)?.unwrap_or_default()).trim().to_owned())
+}
+
+fn boot_id(host: &LinuxHost) -> Result<String, HostError> {
+    text(host, "/proc/sys/kernel/random/boot_id")
+}
+
 /// What is booted does not change before the next boot, so it is asked for once in each: asking wakes the service behind
 /// `rpm-ostree`, and the daemon looks every minute.
-fn status(host: &LinuxHost, driver: Driver, boot_id: &str) -> Result<Status, HostError> {
+pub(super) fn status(host: &LinuxHost, driver: Driver) -> Result<Status, HostError> {
+    let boot_id = &boot_id(host)?;
     let mut known = host.status.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((id, status)) = &*known
         && id == boot_id
@@ -184,7 +192,7 @@ pub(super) fn unstage(host: &LinuxHost, change: &BootChange) -> Result<(), HostE
         return Ok(());
     }
     match driver(host)? {
-        Driver::RpmOstree => host.must("rpm-ostree", &["cleanup", "-p"]).map(drop),
+        Driver::RpmOstree => rpm_ostree::unstage(host),
         // It has no way to forget what is staged but to stage what is booted.
         Driver::Bootc => match bootc_status(host)? {
             Some(image) if change.image.is_some() => host.must("bootc", &["switch", &image]).map(drop),

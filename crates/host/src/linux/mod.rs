@@ -2,6 +2,7 @@
 
 mod boot;
 mod bus;
+mod extensions;
 mod files;
 mod folder;
 mod installed;
