@@ -90,13 +90,16 @@ pub struct BootChange {
     pub delete: Vec<String>,
     /// Kernel arguments that come, in order.
     pub append: Vec<String>,
-    /// Another kernel: the one that goes and the one that comes.
+    /// Another kernel: the one that goes and the one that comes. With another image the same one may come anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<(Kernel, Kernel)>,
     /// Packages that come.
     pub install: Vec<String>,
     /// Packages that go.
     pub uninstall: Vec<String>,
+    /// The image that has the packages in it; without one they come from where the machine gets its packages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extensions_image: Option<String>,
 }
 
 impl BootChange {

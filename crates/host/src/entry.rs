@@ -11,6 +11,8 @@ pub struct Entry {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// The length of a regular file in bytes; 0 for everything else.
+    pub size: u64,
 }
 
 /// What something at a path is.

@@ -39,6 +39,10 @@ pub trait Host: Send + Sync {
     /// The content of a regular file; `None` if nothing stands there. Anything else that stands there is an error.
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError>;
 
+    /// Whether a regular file stands at a path with exactly this content. However long it is, no more of it is looked at than
+    /// that takes.
+    fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError>;
+
     /// The names in a directory, sorted; none if there is no directory.
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError>;
 
@@ -61,6 +65,9 @@ pub trait Host: Send + Sync {
     /// Gives a file or link a second place, attributes included, with whatever stood there replaced. The two may be one file
     /// under two names: neither is ever changed in place by us.
     fn keep(&self, from: &str, to: &str) -> Result<(), HostError>;
+
+    /// The same for what stays where it is: whoever changes one of the two in place does not change the other.
+    fn copy(&self, from: &str, to: &str) -> Result<(), HostError>;
 
     /// Moves a file, with whatever stood at its new place replaced.
     fn rename(&self, from: &str, to: &str) -> Result<(), HostError>;
@@ -107,6 +114,9 @@ pub trait Host: Send + Sync {
     /// Restarts a service.
     fn restart(&self, unit: &str) -> Result<(), HostError>;
 
+    /// Applies settings of the running kernel, given as lines of a file below `sysctl.d`; `path` is the file that they are from.
+    fn apply_settings(&self, path: &str, lines: &str) -> Result<(), HostError>;
+
     /// Whether a service has failed, or is started over and over because it does. One that has done its work and ended has not.
     fn has_failed(&self, unit: &str) -> Result<bool, HostError>;
 
@@ -151,6 +161,9 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError> {
         (**self).read(path)
     }
+    fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError> {
+        (**self).has_content(path, bytes)
+    }
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
         (**self).names(directory)
     }
@@ -171,6 +184,9 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     }
     fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
         (**self).keep(from, to)
+    }
+    fn copy(&self, from: &str, to: &str) -> Result<(), HostError> {
+        (**self).copy(from, to)
     }
     fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
         (**self).rename(from, to)
@@ -216,6 +232,9 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     }
     fn restart(&self, unit: &str) -> Result<(), HostError> {
         (**self).restart(unit)
+    }
+    fn apply_settings(&self, path: &str, lines: &str) -> Result<(), HostError> {
+        (**self).apply_settings(path, lines)
     }
     fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
         (**self).has_failed(unit)

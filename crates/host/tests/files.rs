@@ -67,6 +67,45 @@ fn a_file_is_written_with_its_folders_and_read_back() {
 }
 
 #[test]
+fn the_length_and_the_content_of_a_file_are_told_without_handing_it_out() {
+    on_both(|host| {
+        let long: Vec<u8> = (0..200_000_u32).map(|number| number as u8).collect();
+        for bytes in [&b""[..], b"x", &long] {
+            host.write("/etc/a", bytes, own(0o644)).unwrap();
+            assert_eq!(host.entry("/etc/a").unwrap().unwrap().size, bytes.len() as u64);
+            assert!(host.has_content("/etc/a", bytes).unwrap());
+            assert!(!host.has_content("/etc/a", &[bytes, b"y"].concat()).unwrap());
+            let mut other = bytes.to_vec();
+            if let Some(last) = other.last_mut() {
+                *last ^= 1;
+                assert!(!host.has_content("/etc/a", &other).unwrap());
+            }
+        }
+        assert!(!host.has_content("/etc/none", b"").unwrap());
+        host.symlink("/etc/link", "/etc/a").unwrap();
+        assert!(host.has_content("/etc/link", &long).is_err());
+        let sizes = ["/etc", "/etc/link"].map(|path| host.entry(path).unwrap().unwrap().size);
+        assert_eq!(sizes, [0, 0]);
+    });
+}
+
+#[test]
+fn a_copy_has_content_and_attributes_and_shares_nothing() {
+    on_both(|host| {
+        host.write("/etc/a", b"first", own(0o640)).unwrap();
+        host.copy("/etc/a", "/var/kept/1").unwrap();
+        assert_eq!(host.read("/var/kept/1").unwrap().unwrap(), b"first");
+        host.set_attributes("/etc/a", own(0o600)).unwrap();
+        assert_eq!(host.entry("/var/kept/1").unwrap().unwrap().mode, 0o640);
+        host.symlink("/etc/l", "/nowhere").unwrap();
+        host.copy("/etc/l", "/var/kept/1").unwrap();
+        assert!(host.is_link_to("/var/kept/1", "/nowhere").unwrap());
+        assert!(host.copy("/etc/none", "/var/kept/2").is_err());
+        assert_eq!(host.names("/var/kept").unwrap(), ["1"], "nothing half made is left");
+    });
+}
+
+#[test]
 fn a_link_at_the_end_is_replaced_and_never_written_through() {
     on_both(|host| {
         host.write("/etc/victim", b"old", own(0o644)).unwrap();
@@ -235,6 +274,24 @@ fn kernel_arguments_through_grub_are_written_whole_so_twice_is_once() {
     assert_eq!(part(), None);
     let error = host.stage(&change(&[], &["x=$(reboot)"])).unwrap_err().to_string();
     assert!(error.contains("x=$(reboot)"), "{error}");
+}
+
+#[test]
+fn settings_of_the_kernel_are_applied_by_themselves_with_what_the_machine_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = Scripted::default();
+    let lines = Arc::clone(&programs.lines);
+    let host = LinuxHost::with_programs(folder.path(), Box::new(programs)).unwrap();
+    let apply = || host.apply_settings("/etc/sysctl.d/a.conf", "vm.swappiness = 1\n");
+    assert!(apply().unwrap_err().to_string().contains("neither systemd-sysctl nor sysctl"));
+    host.write("/usr/sbin/sysctl", b"", own(0o755)).unwrap();
+    apply().unwrap();
+    host.write("/usr/lib/systemd/systemd-sysctl", b"", own(0o755)).unwrap();
+    apply().unwrap();
+    let file = "/run/seaworthy/sysctl.conf";
+    let wanted = [format!("sysctl -p {file}"), format!("/usr/lib/systemd/systemd-sysctl {file}")];
+    assert_eq!(lines.lock().unwrap()[..], wanted);
+    assert!(!host.exists(file).unwrap(), "nothing is left");
 }
 
 #[test]

@@ -388,7 +388,7 @@ impl<H: Host> Agent<H> {
     ) -> Result<Resumed, Failure> {
         let actions = disruption.map(|disruption| disruption.actions.clone()).unwrap_or_default();
         let steps = steps(from, to, observed)?;
-        let mut journal = Journal::new(&from.name, &to.name, observed, &steps, &actions);
+        let mut journal = Journal::new(from, to, observed, &steps, &actions);
         journal.image = to.built_image.clone();
         journal.known = known(disruption);
         let text = String::from_utf8_lossy(&config_text(to)).into_owned();

@@ -6,15 +6,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use seaworthy_host::{Host, HostError};
+use seaworthy_host::{Entry, Host, HostError, Kind};
 use similar::{Algorithm, TextDiff};
 
-use crate::observed::{Found, found};
 use crate::target::{Target, Wanted};
 use crate::validate::{Aspect, Finding, validate};
 
 /// Larger files are not compared line by line.
-const LARGEST: usize = 1024 * 1024;
+const LARGEST: u64 = 1024 * 1024;
 /// More lines of one file are of no use to anybody.
 const LINES: usize = 500;
 /// A comparison that takes longer is finished coarsely.
@@ -51,10 +50,18 @@ pub fn differences(host: &dyn Host, target: &Target) -> Result<Vec<Difference>, 
 
 fn lines(host: &dyn Host, target: &Target, path: &str) -> Result<Option<String>, HostError> {
     let Some(Wanted::File { bytes: wanted, .. }) = target.paths.get(path) else { return Ok(None) };
-    let Found::File { bytes: there, .. } = found(host, path)? else { return Ok(None) };
-    let is_small = wanted.len() <= LARGEST && there.len() <= LARGEST;
-    let (true, Ok(wanted), Ok(there)) = (is_small, std::str::from_utf8(wanted), std::str::from_utf8(&there)) else {
-        return Ok(Some("(not shown: it is not text, or too long)\n".to_owned()));
+    let size = match host.entry(path)? {
+        Some(Entry { kind: Kind::File, size, .. }) => size,
+        _ => return Ok(None),
+    };
+    let not_shown = || Ok(Some("(not shown: it is not text, or too long)\n".to_owned()));
+    // What somebody lets grow is not read.
+    if size > LARGEST || wanted.len() as u64 > LARGEST {
+        return not_shown();
+    }
+    let there = host.read(path)?.unwrap_or_default();
+    let (Ok(wanted), Ok(there)) = (std::str::from_utf8(wanted), std::str::from_utf8(&there)) else {
+        return not_shown();
     };
     let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(PATIENCE).diff_lines(wanted, there);
     let text = diff.unified_diff().header(&format!("{path} in {}", target.name), path).to_string();

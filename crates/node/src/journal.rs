@@ -8,6 +8,8 @@
 //!                   Undoing ◀──────────────────┴───────────────────────────┘
 //!                      │ restored        boot, if anything new has run
 //!                      └──────▶ Reverted ─────────────────────────────▶ (nothing): old
+//!                                  ▲ boots without it │
+//!                                  └──────────────────┘
 //! ```
 //!
 //! Before the first change everything that will change is kept, and then one file is written: from that moment on the journal
@@ -16,14 +18,17 @@
 //! Changes reach the disk when they like. Only between two phases everything must have: so an update costs a few waits for the
 //! disk, however many files it changes.
 
-use seaworthy_host::{Attributes, BootChange, Entry, Host, HostError, Kind};
+use std::collections::BTreeMap;
+
+use seaworthy_host::{Attributes, Boot, BootChange, Entry, Host, HostError, Kind};
 use seaworthy_plan::disruption::Action;
 use serde::{Deserialize, Serialize};
 
+use crate::booted::{self, Booted};
 use crate::observed::Observed;
-use crate::places;
 use crate::steps::Step;
-use crate::target::CORE;
+use crate::target::{CORE, Target};
+use crate::{places, settings};
 
 /// Secrets are in it.
 const PRIVATE: Attributes = Attributes::of_root(0o600);
@@ -55,12 +60,15 @@ pub struct Journal {
     pub passwords: Vec<(String, String)>,
     /// What the next boot gets.
     pub boot: BootChange,
-    /// The kernel's arguments before it.
+    /// What was booted before it.
     #[serde(default)]
-    pub arguments: Vec<String>,
+    pub was: Option<Booted>,
     /// Those of the actions that no policy asks for: where they fail, a reboot does what they should have done.
     #[serde(default)]
     pub known: Vec<Action>,
+    /// What the running kernel was set to, by the file whose settings change it, as lines of such a file.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
     /// How often it has been prepared again.
     pub stagings: u32,
     /// Whether what runs may have seen something of the change.
@@ -129,11 +137,11 @@ fn next() -> String {
 
 impl Journal {
     /// The journal of an update that has not begun.
-    pub fn new(from: &str, to: &str, observed: &Observed, steps: &[Step], actions: &[Action]) -> Self {
+    pub fn new(from: &Target, to: &Target, observed: &Observed, steps: &[Step], actions: &[Action]) -> Self {
         let mut journal = Journal {
             format: FORMAT,
-            from: from.to_owned(),
-            to: to.to_owned(),
+            from: from.name.clone(),
+            to: to.name.clone(),
             image: None,
             phase: Phase::Applying,
             boot_id: observed.boot.id.clone(),
@@ -142,8 +150,12 @@ impl Journal {
             units: Vec::new(),
             passwords: Vec::new(),
             boot: BootChange::default(),
-            arguments: observed.boot.arguments.clone(),
+            was: Some(Booted {
+                extensions_image: from.extensions_image().map(str::to_owned),
+                ..Booted::from(&observed.boot)
+            }),
             known: Vec::new(),
+            settings: BTreeMap::new(),
             stagings: 0,
             is_seen: false,
             failure: None,
@@ -179,7 +191,7 @@ impl Journal {
         for step in steps {
             if let Step::Directory { path, .. } = step {
                 let before = match host.entry(path)? {
-                    Some(Entry { kind: Kind::Directory, mode, uid, gid }) => {
+                    Some(Entry { kind: Kind::Directory, mode, uid, gid, .. }) => {
                         Before::Directory { path: path.clone(), mode, uid, gid }
                     }
                     None => Before::NoDirectory { path: path.clone() },
@@ -203,6 +215,16 @@ impl Journal {
                     return Err(HostError::file("replace", &path, "it is a directory or a device; move it away first"));
                 }
             });
+        }
+        for action in &self.actions {
+            let Action::Settings(file) = action else { continue };
+            let written = steps.iter().find_map(|step| match step {
+                Step::Write { path, bytes, .. } if path == file => Some(bytes),
+                _ => None,
+            });
+            if let Some(bytes) = written {
+                self.settings.insert(file.clone(), settings::running(host, bytes));
+            }
         }
         host.write(&next(), next_config.as_bytes(), PRIVATE)?;
         host.sync()?;
@@ -244,6 +266,36 @@ impl Journal {
     /// Takes away what a journal that has ended, or never held, has left.
     pub fn sweep(host: &dyn Host) -> Result<(), HostError> {
         if host.exists(places::JOURNAL)? { host.remove_directory(places::JOURNAL) } else { Ok(()) }
+    }
+
+    /// What a boot lacks of what comes.
+    pub fn lacks(&self, boot: &Boot) -> Vec<String> {
+        self.goal().map(|goal| booted::lacking(boot, &goal, &self.boot)).unwrap_or_default()
+    }
+
+    /// What a boot lacks of what was there before.
+    pub fn lacks_of_old(&self, boot: &Boot) -> Vec<String> {
+        self.was.as_ref().map(|was| booted::lacking(boot, was, &self.boot)).unwrap_or_default()
+    }
+
+    /// What is to be prepared so that the next boot has what comes.
+    pub fn way_on(&self, boot: &Boot) -> BootChange {
+        match self.goal().filter(|_| booted::starts_from_boot(boot.driver)) {
+            Some(goal) => booted::way(boot, &goal, &self.boot),
+            None => self.boot.clone(),
+        }
+    }
+
+    /// What is to be prepared so that the next boot has what was there before; empty where forgetting what was prepared is all.
+    pub fn way_back(&self, boot: &Boot) -> BootChange {
+        match self.was.as_ref().filter(|_| booted::starts_from_boot(boot.driver)) {
+            Some(was) => booted::way(boot, was, &self.boot),
+            None => BootChange::default(),
+        }
+    }
+
+    fn goal(&self) -> Option<Booted> {
+        self.was.clone().map(|was| was.after(&self.boot))
     }
 
     /// The files and links that it changes.

@@ -13,6 +13,8 @@
 //! | what is to be done? | [`mod@steps`], [`kernel_arguments`], [`extensions`] |
 //! | what is done next, and what is said? | [`decide`], [`order`], [`agent`], `waiting.rs`, `reboot.rs` |
 //! | who is asked, and who is told? | [`daemon`], `exchange.rs` |
+//! | what should the next boot have? | [`booted`] |
+//! | what does the running kernel get? | [`settings`] |
 //! | what is kept right beside a configuration? | [`certificates`] |
 //! | is the machine what it should be? | [`validate`], [`difference`], [`proof`], [`monitor`] |
 //! | what is done about it if not? | `repair.rs` |
@@ -20,6 +22,7 @@
 //! | what does a new machine do first? | [`first_boot`] |
 
 pub mod agent;
+pub mod booted;
 pub mod certificates;
 pub mod clock;
 pub mod daemon;
@@ -42,6 +45,7 @@ pub mod proof;
 mod reboot;
 pub mod recovery;
 mod repair;
+pub mod settings;
 pub mod steps;
 pub mod target;
 mod under_way;

@@ -35,8 +35,10 @@ pub enum Found {
     Nothing,
     /// A file.
     File {
-        /// Its content.
-        bytes: Vec<u8>,
+        /// Its length in bytes.
+        size: u64,
+        /// Whether it has the content that the new configuration wants there.
+        is_as_wanted: bool,
         /// Its permissions.
         mode: u32,
         /// Its owner.
@@ -78,7 +80,7 @@ pub fn observe(host: &dyn Host, old: &Target, new: &Target) -> Result<Observed, 
         if observed.paths.contains_key(path) {
             continue;
         }
-        observed.paths.insert(path.clone(), found(host, path)?);
+        observed.paths.insert(path.clone(), found(host, path, new.paths.get(path))?);
         let original = if host.exists(&places::original(path))? {
             Original::Kept
         } else if host.exists(&places::no_original(path))? {
@@ -116,14 +118,18 @@ pub fn observe(host: &dyn Host, old: &Target, new: &Target) -> Result<Observed, 
     Ok(observed)
 }
 
-/// What stands at a path.
-pub fn found(host: &dyn Host, path: &str) -> Result<Found, HostError> {
+/// What stands at a path. A file of another length than the one that is wanted is not read: somebody may let it grow without
+/// end.
+fn found(host: &dyn Host, path: &str, wanted: Option<&Wanted>) -> Result<Found, HostError> {
     Ok(match host.entry(path)? {
         None => Found::Nothing,
-        Some(Entry { kind: Kind::File, mode, uid, gid }) => match host.read(path)? {
-            Some(bytes) => Found::File { bytes, mode, uid, gid },
-            None => Found::Nothing,
-        },
+        Some(Entry { kind: Kind::File, mode, uid, gid, size }) => {
+            let is_as_wanted = match wanted {
+                Some(Wanted::File { bytes, .. }) => size == bytes.len() as u64 && host.has_content(path, bytes)?,
+                _ => false,
+            };
+            Found::File { size, is_as_wanted, mode, uid, gid }
+        }
         Some(Entry { kind: Kind::Link(target), .. }) => Found::Link(target),
         Some(_) => Found::Other,
     })

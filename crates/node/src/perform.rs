@@ -4,13 +4,14 @@ use seaworthy_host::{Attributes, Entry, Host, HostError, Kind, UnitState};
 use seaworthy_plan::disruption::Action;
 
 use crate::journal::{Before, Journal};
-use crate::places;
 use crate::steps::Step;
+use crate::{places, settings};
 
 /// Does one step.
 pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
     match step {
-        Step::KeepOriginal { path } => host.keep(path, &places::original(path)),
+        Step::KeepOriginal { path, is_replaced: true } => host.keep(path, &places::original(path)),
+        Step::KeepOriginal { path, is_replaced: false } => host.copy(path, &places::original(path)),
         Step::NoteNoOriginal { path } => {
             host.remove(&places::original(path))?;
             host.write(&places::no_original(path), b"", Attributes::of_root(0o644))
@@ -39,7 +40,7 @@ pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
     }
 }
 
-/// Takes everything back that a journal's steps may have done.
+/// Takes everything on the disk back that a journal's steps may have done. The next boot is another matter ([`boot_back`]).
 pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     // Links of the new content go while the new content is there.
     for (unit, _) in &journal.units {
@@ -74,7 +75,20 @@ pub fn restore(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
     for (user, hash) in &journal.passwords {
         host.set_password(user, hash)?;
     }
-    host.unstage(&journal.boot)?;
+    host.sync()
+}
+
+/// Has the next boot be the old one, whatever of the new one the machine has booted into.
+pub fn boot_back(host: &dyn Host, journal: &Journal) -> Result<(), HostError> {
+    if journal.boot.is_empty() {
+        return Ok(());
+    }
+    let way = journal.way_back(&host.boot()?);
+    if way.is_empty() {
+        host.unstage(&journal.boot)?;
+    } else {
+        host.stage(&way)?;
+    }
     host.sync()
 }
 
@@ -92,7 +106,7 @@ fn put_back(host: &dyn Host, before: &Before) -> Result<(), HostError> {
         }
         Before::NoDirectory { .. } => Ok(()),
         Before::Directory { path, mode, uid, gid } => {
-            let wanted = Entry { kind: Kind::Directory, mode: *mode, uid: *uid, gid: *gid };
+            let wanted = Entry { kind: Kind::Directory, mode: *mode, uid: *uid, gid: *gid, size: 0 };
             if host.entry(path)?.as_ref() == Some(&wanted) {
                 return Ok(());
             }
@@ -113,7 +127,20 @@ pub fn act(host: &dyn Host, action: &Action) -> Result<(), HostError> {
         Action::DaemonReload => host.daemon_reload(),
         Action::Reload(unit) => host.reload(unit),
         Action::Restart(unit) => host.restart(unit),
+        Action::Settings(path) => settings::apply(host, path),
         Action::Drain | Action::Reboot => Ok(()),
+    }
+}
+
+/// Has what runs go back to the old configuration, whose files are in place again.
+pub fn act_back(host: &dyn Host, journal: &Journal, action: &Action) -> Result<(), HostError> {
+    match action {
+        // What only the new file set is in no old one: it gets the value that it had.
+        Action::Settings(path) => match journal.settings.get(path).filter(|lines| !lines.is_empty()) {
+            Some(lines) => host.apply_settings(path, lines),
+            None => Ok(()),
+        },
+        action => act(host, action),
     }
 }
 

@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use seaworthy_host::{BootChange, UnitState, Vendor};
+use seaworthy_host::{BootChange, Driver, Kernel, UnitState, Vendor};
 use seaworthy_ignition::unit_path;
 use serde::Serialize;
 
+use crate::booted::needs_packages;
 use crate::observed::{Found, Observed, Original};
 use crate::target::{CORE, Core, Target, TargetError, Wanted};
 use crate::{extensions, kernel_arguments, places};
@@ -22,6 +23,8 @@ pub enum Step {
     KeepOriginal {
         /// The path.
         path: String,
+        /// Whether something else takes its place; what stays is copied, since it may be changed where it stands.
+        is_replaced: bool,
     },
     /// It is noted that nothing of anybody else stood there.
     NoteNoOriginal {
@@ -106,7 +109,7 @@ impl Step {
     /// The files and links that it changes.
     pub fn paths(&self) -> Vec<String> {
         match self {
-            Step::KeepOriginal { path } => vec![places::original(path)],
+            Step::KeepOriginal { path, .. } => vec![places::original(path)],
             Step::NoteNoOriginal { path } => vec![places::no_original(path), places::original(path)],
             Step::ForgetOriginal { path } => vec![places::original(path), places::no_original(path)],
             Step::Write { path, .. }
@@ -172,8 +175,8 @@ impl Plan<'_> {
                     let wrong = |why| TargetError::File { name: self.new.name.clone(), path: path.clone(), why };
                     let uid = self.observed.user_id(user).map_err(wrong)?;
                     let gid = self.observed.group_id(group).map_err(wrong)?;
-                    let is_there = matches!(self.found(path), Found::File { bytes: b, mode: m, uid: u, gid: g }
-                        if b[..] == bytes[..] && m == mode && *u == uid && *g == gid);
+                    let is_there = matches!(self.found(path), Found::File { is_as_wanted: true, mode: m, uid: u, gid: g, .. }
+                        if m == mode && *u == uid && *g == gid);
                     (!is_there).then(|| Step::Write {
                         path: path.clone(),
                         bytes: Arc::clone(bytes),
@@ -188,7 +191,7 @@ impl Plan<'_> {
             };
             // Whether it is replaced or happens to be right already: from now on it is ours, and what it was is kept.
             if !self.old.paths.contains_key(path) && self.original(path) == Original::Unknown {
-                self.keep(path);
+                self.keep(path, step.is_some());
             }
             self.writes.extend(step);
         }
@@ -196,14 +199,18 @@ impl Plan<'_> {
     }
 
     /// Differs: on a machine that has no packages to ask, what stood there is kept, because upstream loses it.
-    fn keep(&mut self, path: &str) {
+    fn keep(&mut self, path: &str, is_replaced: bool) {
         let vendor = self.observed.vendor.get(path).copied().unwrap_or(Vendor::Unknown);
         let is_kept = match self.found(path) {
             Found::Nothing | Found::Other => false,
             Found::File { .. } | Found::Link(_) => vendor != Vendor::Foreign,
         };
         let path = path.to_owned();
-        self.before.push(if is_kept { Step::KeepOriginal { path } } else { Step::NoteNoOriginal { path } });
+        self.before.push(if is_kept {
+            Step::KeepOriginal { path, is_replaced }
+        } else {
+            Step::NoteNoOriginal { path }
+        });
     }
 
     /// What only the old configuration has.
@@ -332,13 +339,15 @@ fn boot_change(old: &Target, new: &Target, observed: &Observed) -> BootChange {
     } else {
         extensions::change(&new.extensions, &boot.packages)
     };
-    BootChange {
-        image: (old.image() != image && !image.is_empty() && boot.image.as_deref() != Some(image))
-            .then(|| image.to_owned()),
-        delete,
-        append,
-        kernel: (old.kernel != new.kernel).then_some((old.kernel, new.kernel)),
-        install,
-        uninstall,
+    let image =
+        (old.image() != image && !image.is_empty() && boot.image.as_deref() != Some(image)).then(|| image.to_owned());
+    // Another kernel is put into one image; into the next it is put anew.
+    let is_kernel_anew = image.is_some() && new.kernel != Kernel::Default && boot.driver == Driver::RpmOstree;
+    let kernel = (old.kernel != new.kernel || is_kernel_anew).then_some((old.kernel, new.kernel));
+    let mut change = BootChange { image, delete, append, kernel, install, uninstall, extensions_image: None };
+    let has_packages = [old, new].iter().any(|it| !it.extensions.is_empty() || it.kernel != Kernel::Default);
+    if has_packages && needs_packages(&change) {
+        change.extensions_image = new.extensions_image().map(str::to_owned);
     }
+    change
 }

@@ -159,6 +159,11 @@ impl Target {
         self.built_image.as_deref().or(self.spec.os_image_url.as_deref()).unwrap_or_default()
     }
 
+    /// The image with packages for extensions and other kernels.
+    pub fn extensions_image(&self) -> Option<&str> {
+        self.spec.base_os_extensions_container_image.as_deref().filter(|image| !image.is_empty())
+    }
+
     fn read(&mut self, config: &Value) -> Result<(), TargetError> {
         let tree = Node::from_json(config);
         let parsed = parse(&tree).map_err(|problems| TargetError::Invalid {

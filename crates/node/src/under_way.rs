@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Failure, PUBLIC};
 use crate::journal::{Journal, Phase};
-use crate::perform::{act, restore};
-use crate::{kernel_arguments, places, proof};
+use crate::perform::{act, act_back, boot_back, restore};
+use crate::{places, proof};
 
 /// How often a boot that lacks what was prepared for it is prepared again, before the machine goes back.
 const STAGINGS: u32 = 3;
@@ -56,10 +56,7 @@ impl<H: Host> Agent<H> {
             }
             Phase::Acting => self.act(journal),
             Phase::Committed => self.settle(journal),
-            Phase::Reverted if has_booted => {
-                Journal::end(&self.host)?;
-                Ok(Resumed::Settled)
-            }
+            Phase::Reverted if has_booted => self.come_back(journal, &boot),
             Phase::Reverted => self.reboot(&journal, &boot.id),
         }
     }
@@ -116,12 +113,12 @@ impl<H: Host> Agent<H> {
             if boot.id == journal.boot_id {
                 return self.reboot(&journal, &boot.id);
             }
-            let lacking = lacking(&journal, &boot);
+            let lacking = journal.lacks(&boot).join(", ");
             if !lacking.is_empty() && journal.stagings < STAGINGS {
                 // A power cut loses what an orderly shutdown would have put in place. Counted first: one that fails counts.
                 journal.stagings += 1;
                 journal.save(&self.host)?;
-                self.host.stage(&journal.boot)?;
+                self.host.stage(&journal.way_on(&boot))?;
                 journal.boot_id = boot.id.clone();
                 journal.save(&self.host)?;
                 return self.reboot(&journal, &boot.id);
@@ -162,17 +159,19 @@ impl<H: Host> Agent<H> {
 
     fn undo(&mut self, mut journal: Journal) -> Result<(Resumed, Vec<String>), Failure> {
         restore(&self.host, &journal)?;
+        boot_back(&self.host, &journal)?;
         let mut notes = Vec::new();
         if journal.is_seen {
             if journal.actions.contains(&Action::Reboot) {
                 let boot = self.host.boot()?;
                 journal.phase = Phase::Reverted;
+                journal.stagings = 0;
                 journal.boot_id = boot.id.clone();
                 journal.save(&self.host)?;
                 return Ok((self.reboot(&journal, &boot.id)?, notes));
             }
             for action in &journal.actions {
-                match act(&self.host, action) {
+                match act_back(&self.host, &journal, action) {
                     Ok(()) => {}
                     Err(HostError::Off) => return Err(HostError::Off.into()),
                     // The files are the old ones whatever a service says; it must not keep the machine from its next order.
@@ -182,6 +181,28 @@ impl<H: Host> Agent<H> {
         }
         Journal::end(&self.host)?;
         Ok((Resumed::Settled, notes))
+    }
+
+    /// The disk is in the old configuration, and the machine has booted: into the old one, or it is sent there again.
+    fn come_back(&mut self, mut journal: Journal, boot: &Boot) -> Result<Resumed, Failure> {
+        let lacking = journal.lacks_of_old(boot).join(", ");
+        if !lacking.is_empty() && journal.stagings < STAGINGS {
+            // Not counted before it is prepared: as long as that fails (a registry is away) it is tried, and no boot wasted.
+            boot_back(&self.host, &journal)?;
+            journal.stagings += 1;
+            journal.boot_id = boot.id.clone();
+            journal.save(&self.host)?;
+            return self.reboot(&journal, &boot.id);
+        }
+        Journal::end(&self.host)?;
+        if lacking.is_empty() {
+            return Ok(Resumed::Settled);
+        }
+        // More boots are no help, and another order may be.
+        let from = &journal.from;
+        Err(Failure::degraded(format!(
+            "after {STAGINGS} more boots back into {from} this machine still lacks {lacking}"
+        )))
     }
 
     fn reboot(&mut self, journal: &Journal, boot_id: &str) -> Result<Resumed, Failure> {
@@ -213,41 +234,4 @@ impl<H: Host> Agent<H> {
             _ => Ok(()),
         }
     }
-}
-
-fn lacking(journal: &Journal, boot: &Boot) -> String {
-    let change = &journal.boot;
-    let mut lacking = Vec::new();
-    if let Some(image) = &change.image
-        && boot.image.as_ref() != Some(image)
-    {
-        lacking.push(format!("image {image}"));
-    }
-    lacking.extend(
-        kernel_arguments::missing(&change.append, &boot.arguments)
-            .into_iter()
-            .map(|it| format!("kernel argument {it}")),
-    );
-    let count = |list: &[String], one: &String| list.iter().filter(|it| *it == one).count();
-    let mut goes: Vec<&String> = change.delete.iter().collect();
-    goes.sort();
-    goes.dedup();
-    for one in goes.into_iter().filter(|_| !journal.arguments.is_empty()) {
-        // The machine may have it for another reason too, and then keeps that one.
-        let left = count(&journal.arguments, one).saturating_sub(count(&change.delete, one));
-        if count(&boot.arguments, one) > left + count(&change.append, one) {
-            lacking.push(format!("a boot without kernel argument {one}"));
-        }
-    }
-    if let Some((_, kernel)) = change.kernel
-        && boot.kernel != kernel
-    {
-        lacking.push(format!("kernel {kernel:?}"));
-    }
-    lacking.extend(
-        change.install.iter().filter(|package| !boot.packages.contains(package)).map(|it| format!("package {it}")),
-    );
-    let stays = change.uninstall.iter().filter(|package| boot.packages.contains(package));
-    lacking.extend(stays.map(|it| format!("a boot without package {it}")));
-    lacking.join(", ")
 }

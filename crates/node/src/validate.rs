@@ -81,13 +81,13 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
             (Wanted::File { .. }, Found::Link(_) | Found::Other) => {
                 find(path, Aspect::Kind, format!("mode mismatch for file: {path:?}; it is not a regular file"));
             }
-            (Wanted::File { bytes, mode, user, group }, Found::File { bytes: b, mode: m, uid, gid }) => {
+            (Wanted::File { bytes, mode, user, group }, Found::File { size, is_as_wanted, mode: m, uid, gid }) => {
                 if mode != m {
                     let message = format!("mode mismatch for file: {path:?}; expected: {mode:o}; received: {m:o}");
                     find(path, Aspect::Mode, message);
                 }
-                if bytes[..] != b[..] {
-                    let sizes = format!("expected {} bytes, found {}", bytes.len(), b.len());
+                if !is_as_wanted {
+                    let sizes = format!("expected {} bytes, found {size}", bytes.len());
                     find(path, Aspect::Content, format!("content mismatch for file {path:?} ({sizes})"));
                 }
                 match (observed.user_id(user), observed.group_id(group)) {

@@ -8,6 +8,7 @@ use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::fake::Snapshot;
 use seaworthy_host::{FakeHost, Unsynced};
+use seaworthy_node::order::Again;
 use seaworthy_node::{Config, places, recovery};
 use serde_json::{Value, json};
 use support::{Node, config, file, files, spec};
@@ -116,6 +117,13 @@ fn kinds() -> Vec<(&'static str, Config, Config)> {
             (
                 config("rendered-old", &files(vec![file("/etc/sysctl.d/a.conf", "vm.swappiness = 10\n")])),
                 config("rendered-new", &files(vec![file("/etc/sysctl.d/a.conf", "vm.swappiness = 20\n")])),
+            ),
+        ),
+        named(
+            "settings of the kernel that come",
+            (
+                config("rendered-old", &files(vec![])),
+                config("rendered-new", &files(vec![file("/etc/sysctl.d/b.conf", "vm.swappiness = 30\n")])),
             ),
         ),
         named(
@@ -268,6 +276,54 @@ fn before_the_kubelet_starts_the_disk_is_in_one_state_and_the_end_is_the_same(
         }
     }
     assert!(put_back > 0);
+}
+
+/// The machine boots into everything but one kernel argument, again and again, until it is sent back.
+#[rstest]
+fn a_cut_at_every_call_on_the_way_into_part_of_a_boot_and_back_ends_in_the_old_state(
+    #[values(Unsynced::Kept, Unsynced::Lost, Unsynced::Mixed(1))] unsynced: Unsynced,
+) {
+    let (_, old, new) = kinds().into_iter().find(|(kind, ..)| *kind == "the boot and a file").unwrap();
+    let partly = || {
+        let node = node(&old);
+        node.host.lose_argument("b=2");
+        node
+    };
+    // Until nothing more happens, or the power is off: before the call with that number, whichever boot it is in.
+    let go = |node: &mut Node, end: usize| {
+        node.order.desired = Some(new.clone());
+        for _ in 0..60 {
+            if let Some(left) = end.checked_sub(node.host.acts()) {
+                node.host.cut_at(left);
+            }
+            let report = node.step();
+            if node.host.is_off() {
+                return;
+            }
+            if node.host.is_reboot_asked() {
+                node.host.boot_orderly();
+                node.restart();
+            } else if report.again == Again::OnChange && report.ask.is_none() {
+                assert_eq!(report.state, State::Degraded, "{}", report.reason);
+                return;
+            }
+        }
+        panic!("the node does not come to rest: {:#?}", node.host.calls());
+    };
+    let mut whole = partly();
+    let (before, first) = (state(&whole), whole.host.acts());
+    go(&mut whole, usize::MAX);
+    assert_same(&state(&whole), &before, "without a cut");
+    for nth in 0..whole.host.acts() - first {
+        let mut node = partly();
+        go(&mut node, first + nth);
+        assert!(node.host.is_off());
+        node.host.power_on(unsynced);
+        node.restart();
+        go(&mut node, usize::MAX);
+        let what = format!("cut at {nth}: {:#?}", node.host.calls());
+        assert_same(&state(&node), &before, &what);
+    }
 }
 
 #[test]

@@ -102,6 +102,28 @@ fn real_files_come_change_go_and_give_back_what_stood_there() {
 }
 
 #[test]
+fn an_original_that_was_right_already_is_not_edited_along_with_its_file() {
+    let Some(mut machine) = machine(&config("first", &files(vec![]))) else { return };
+    let path = format!("{QUIET}/theirs");
+    std::fs::create_dir_all(machine.at(QUIET)).unwrap();
+    std::fs::write(machine.at(&path), "theirs").unwrap();
+    std::fs::set_permissions(machine.at(&path), PermissionsExt::from_mode(0o644)).unwrap();
+    // The configuration wants what stands there: nothing is written, and from now on it is ours.
+    assert_eq!(machine.obey(&config("with", &files(vec![file(&path, "theirs")]))).state, State::Done);
+    assert_eq!(machine.text(&places::original(&path)).unwrap(), "theirs");
+    // Somebody edits it where it stands, and it is put right.
+    std::fs::write(machine.at(&path), "edited").unwrap();
+    std::fs::set_permissions(machine.at(&path), PermissionsExt::from_mode(0o600)).unwrap();
+    let host = LinuxHost::with_programs(machine.root.path(), Box::new(machine.lines.clone())).unwrap();
+    machine.agent = Agent::new(host, Settings { is_repairing: true });
+    assert_eq!(machine.agent.check(&machine.order, &mut |_| true).state, State::Done);
+    assert_eq!(machine.text(&path).unwrap(), "theirs");
+    assert_eq!(machine.obey(&config("without", &files(vec![]))).state, State::Done);
+    assert_eq!(machine.text(&path).unwrap(), "theirs");
+    assert_eq!(machine.at(&path).metadata().unwrap().mode() & 0o7777, 0o644);
+}
+
+#[test]
 fn what_cannot_be_written_takes_everything_back_and_is_named() {
     let Some(mut machine) = machine(&config("first", &files(vec![]))) else { return };
     let old = config("old", &files(vec![file(&format!("{QUIET}/a"), "old")]));

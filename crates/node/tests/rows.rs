@@ -548,6 +548,21 @@ fn d40_touching_a_file_and_content_of_a_masked_unit_are_no_drift() {
 }
 
 #[test]
+fn a_file_that_somebody_lets_grow_is_drift_and_is_not_read() {
+    let small = config("small", &files(vec![file("/etc/small", "small")]));
+    let node = Node::new(FakeHost::new("m"), &small);
+    let target = Target::parse("small", small.spec.as_ref().unwrap(), None).unwrap();
+    node.host.put("/etc/small", &vec![b'x'; 5 * 1024 * 1024], 0o644);
+    let before = node.host.bytes_read();
+    let findings = validate(&node.host, &target).unwrap();
+    let text = seaworthy_node::difference::differences(&node.host, &target).unwrap()[0].to_string();
+    assert_eq!(node.host.bytes_read(), before);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].message.contains("expected 5 bytes, found 5242880"), "{}", findings[0].message);
+    assert!(text.contains("too long"), "{text}");
+}
+
+#[test]
 fn d32_of_a_path_that_spec_2_has_twice_the_last_counts() {
     let entry = |text: &str| json!({"filesystem": "root", "path": "/etc/a", "mode": 0o644, "contents": {"source": source(text)}});
     let mut two = spec(with(json!({})));
@@ -746,6 +761,138 @@ fn a_kernel_argument_that_no_boot_brings_sends_the_machine_back_and_is_not_tried
     assert_eq!(node.obey(&old).state, State::Done);
 }
 
+#[rstest]
+#[case::extension_that_comes(json!({}), json!({"extensions": ["sysstat"]}), Some("e-2"))]
+#[case::extension_that_goes(json!({"extensions": ["sysstat"]}), json!({}), Some("e-2"))]
+#[case::kernel(json!({}), json!({"kernelType": "realtime"}), Some("e-2"))]
+#[case::image_below_extensions(json!({"extensions": ["sysstat"]}), json!({"extensions": ["sysstat"], "osImageURL": "i-2"}), Some("e-2"))]
+#[case::image_alone(json!({}), json!({"osImageURL": "i-2"}), None)]
+#[case::arguments_alone(json!({"extensions": ["sysstat"]}), json!({"extensions": ["sysstat"], "kernelArguments": ["a"]}), None)]
+fn packages_are_taken_from_the_image_that_the_new_configuration_names(
+    #[case] old: Value,
+    #[case] new: Value,
+    #[case] image: Option<&str>,
+) {
+    let named = |mut value: Value, name: &str| {
+        value["baseOSExtensionsContainerImage"] = json!(name);
+        target(value)
+    };
+    let host = FakeHost::new("m");
+    let (old, new) = (named(old, "e-1"), named(new, "e-2"));
+    host.change_boot(|boot| boot.packages.extend(old.extensions.clone()));
+    let found = steps(&old, &new, &observe(&host, &old, &new).unwrap()).unwrap();
+    let [Step::Boot(change)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(change.extensions_image.as_deref(), image);
+}
+
+#[test]
+fn another_kernel_is_put_into_the_next_image_anew() {
+    let of = |image: &str| target(json!({"kernelType": "realtime", "osImageURL": image}));
+    let host = FakeHost::new("m");
+    let (old, new) = (of("image-1"), of("image-2"));
+    let found = steps(&old, &new, &observe(&host, &old, &new).unwrap()).unwrap();
+    let [Step::Boot(change)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(change.kernel, Some((Kernel::Realtime, Kernel::Realtime)));
+}
+
+/// Lets a node go on, booting whenever it asks for it, until it waits for another order.
+fn at_rest(node: &mut Node) -> seaworthy_node::Report {
+    for _ in 0..40 {
+        let report = node.step();
+        if node.host.is_reboot_asked() {
+            node.host.boot_orderly();
+            node.boots += 1;
+            node.restart();
+        } else if report.again == Again::OnChange && report.ask.is_none() {
+            return report;
+        }
+    }
+    panic!("the node does not come to rest: {:#?}", node.host.calls());
+}
+
+fn boots() -> (Config, Config) {
+    let old = json!({"kernelArguments": ["a=1"], "osImageURL": "image-1"});
+    let new = json!({
+        "kernelArguments": ["b=2", "c=3"], "osImageURL": "image-2", "kernelType": "realtime", "extensions": ["sysstat"],
+    });
+    (config("old", &spec(old)), config("new", &spec(new)))
+}
+
+#[test]
+fn a_machine_that_boots_into_part_of_a_change_and_is_sent_back_boots_what_it_had() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    let before = node.host.snapshot().boot;
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    let report = at_rest(&mut node);
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.ends_with("lacks kernel argument c=3"), "{}", report.reason);
+    assert_eq!(node.host.snapshot().boot, before);
+    assert_eq!(node.boots, 5, "one for the update, three more, one back");
+    assert_eq!(node.obey(&old).state, State::Done);
+}
+
+#[test]
+fn what_a_boot_has_of_a_change_does_not_come_a_second_time() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    for _ in 0..2 {
+        while !node.host.is_reboot_asked() {
+            node.step();
+        }
+        node.host.boot_orderly();
+        node.restart();
+    }
+    node.host.lose_no_argument();
+    assert_eq!(at_rest(&mut node).state, State::Done);
+    let (image, arguments, kernel, packages) = node.host.snapshot().boot;
+    assert_eq!((image.as_deref(), kernel, packages), (Some("image-2"), Kernel::Realtime, vec!["sysstat".to_owned()]));
+    assert_eq!(arguments, ["root=/dev/vda", "quiet", "b=2", "c=3"]);
+}
+
+#[test]
+fn a_way_back_that_is_lost_is_taken_again_and_one_that_leads_nowhere_is_said() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new.clone());
+    while node.host.calls().iter().filter(|call| call.starts_with("reboot returns to old")).count() < 1 {
+        node.step();
+        if node.host.is_reboot_asked() && !node.host.calls().last().unwrap().contains("returns") {
+            node.host.boot_orderly();
+            node.restart();
+        }
+    }
+    // The deployment that leads back is lost with the power, and then the registry is away for a while.
+    node.host.cut();
+    node.host.power_on(seaworthy_host::Unsynced::Kept);
+    node.restart();
+    node.host.fail_times("stage", "registry is away", 5);
+    for _ in 0..5 {
+        let report = node.step();
+        assert!(report.reason.contains("registry is away"), "{}", report.reason);
+    }
+    node.host.lose_argument("a=1");
+    let mut reasons = Vec::new();
+    for _ in 0..40 {
+        let report = node.step();
+        reasons.push(report.reason);
+        if node.host.is_reboot_asked() {
+            node.host.boot_orderly();
+            node.restart();
+        }
+    }
+    let said = "after 3 more boots back into old this machine still lacks kernel argument a=1";
+    assert!(reasons.iter().any(|reason| reason == said), "{reasons:#?}");
+    // Nothing is under way any more: it is drift, and another order counts.
+    assert!(reasons.last().unwrap().contains("missing expected kernel arguments: a=1"), "{reasons:#?}");
+    node.host.lose_no_argument();
+    assert!(node.host.snapshot().boot.0.as_deref() == Some("image-1"));
+}
+
 // === Least disruption ===
 
 fn sysctl(value: u32) -> Config {
@@ -799,11 +946,50 @@ fn settings_that_are_linked_there_by_the_distribution_are_no_hindrance() {
 }
 
 #[test]
+fn only_the_file_that_changes_is_applied_and_only_where_it_has_the_last_word() {
+    let host = FakeHost::new("m");
+    for (key, value) in [("vm/swappiness", "60"), ("net/ipv4/ip_forward", "0"), ("kernel/panic", "0")] {
+        host.add_setting(&format!("/proc/sys/{key}"), value);
+    }
+    host.put("/usr/lib/sysctl.d/50-vendor.conf", b"net.ipv4.ip_forward = 0\nvm.swappiness = 30\n", 0o644);
+    host.put("/usr/lib/sysctl.d/95-last.conf", b"kernel.panic = 10\n", 0o644);
+    let of = |swappiness: u32| {
+        let text = format!("vm.swappiness = {swappiness}\nkernel.panic = {swappiness}\n");
+        config(&format!("v{swappiness}"), &files(vec![file("/etc/sysctl.d/90.conf", &text)]))
+    };
+    let mut node = Node::new(host, &of(1));
+    // The network has its own idea since the machine has booted.
+    node.host.put("/proc/sys/net/ipv4/ip_forward", b"1\n", 0o644);
+    let report = node.obey(&of(2));
+    assert_eq!((report.state, node.boots), (State::Done, 0), "{}", report.reason);
+    let running = |key: &str| node.host.text(&format!("/proc/sys/{key}")).unwrap();
+    assert_eq!(running("vm/swappiness"), "2\n");
+    assert_eq!(running("net/ipv4/ip_forward"), "1\n", "somebody else's");
+    assert_eq!(running("kernel/panic"), "10\n", "a later file has the last word");
+    assert!(!node.host.calls().iter().any(|call| call.starts_with("restart")), "{:#?}", node.host.calls());
+}
+
+#[test]
+fn settings_that_are_taken_back_run_as_they_ran_before() {
+    let host = FakeHost::new("m");
+    host.add_setting("/proc/sys/vm/swappiness", "60");
+    host.add_setting("/proc/sys/kernel/panic", "0");
+    let mut node = Node::new(host, &sysctl(10));
+    // One more setting, and one that is not to be had: it is not in force afterwards.
+    let text = "vm.swappiness = 20\nkernel.panic = 5\nvm.unknown = 1\n";
+    node.order.desired = Some(config("odd", &files(vec![file("/etc/sysctl.d/90.conf", text)])));
+    let report = node.step();
+    assert_eq!(report.state, State::Degraded, "{}", report.reason);
+    let running = |key: &str| node.host.text(&format!("/proc/sys/{key}")).unwrap();
+    assert_eq!((running("vm/swappiness").as_str(), running("kernel/panic").as_str()), ("10\n", "0\n"));
+}
+
+#[test]
 fn what_only_our_knowledge_asks_for_is_done_by_a_reboot_where_it_fails() {
     let host = FakeHost::new("m");
     host.add_setting("/proc/sys/vm/swappiness", "60");
     let mut node = Node::new(host, &sysctl(10));
-    node.host.fail("restart systemd-sysctl.service", "it is masked");
+    node.host.fail("settings /etc/sysctl.d/90.conf", "Operation not permitted");
     let report = node.obey(&sysctl(20));
     assert_eq!((report.state, node.boots), (State::Degraded, 0), "{}", report.reason);
     let report = node.settle();

@@ -30,7 +30,7 @@ const REGISTRIES_LIMIT: u64 = 16 * 1024 * 1024;
 
 /// What a node does after its files are written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", tag = "type", content = "service")]
+#[serde(from = "Written", into = "Written")]
 pub enum Action {
     /// Systemd reads its units again.
     DaemonReload,
@@ -38,10 +38,50 @@ pub enum Action {
     Reload(String),
     /// A service is restarted.
     Restart(String),
+    /// The settings of the kernel in a file are applied; after modules, which some of them belong to.
+    Settings(String),
     /// The pods leave first.
     Drain,
     /// The pods leave and the node boots again.
     Reboot,
+}
+
+/// An action as it is written down.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+enum Written {
+    DaemonReload,
+    Reload { service: String },
+    Restart { service: String },
+    Settings { file: String },
+    Drain,
+    Reboot,
+}
+
+impl From<Action> for Written {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::DaemonReload => Written::DaemonReload,
+            Action::Reload(service) => Written::Reload { service },
+            Action::Restart(service) => Written::Restart { service },
+            Action::Settings(file) => Written::Settings { file },
+            Action::Drain => Written::Drain,
+            Action::Reboot => Written::Reboot,
+        }
+    }
+}
+
+impl From<Written> for Action {
+    fn from(action: Written) -> Self {
+        match action {
+            Written::DaemonReload => Action::DaemonReload,
+            Written::Reload { service } => Action::Reload(service),
+            Written::Restart { service } => Action::Restart(service),
+            Written::Settings { file } => Action::Settings(file),
+            Written::Drain => Action::Drain,
+            Written::Reboot => Action::Reboot,
+        }
+    }
 }
 
 /// How much of a disruption it is, the least first.
@@ -51,7 +91,7 @@ pub enum Level {
     /// Nothing happens beside the writing.
     #[default]
     None,
-    /// A service, or systemd, reads its configuration again.
+    /// A service, systemd or the kernel takes its configuration again.
     Reload,
     /// A service is restarted.
     Restart,
@@ -306,7 +346,7 @@ fn in_order<'a>(actions: impl Iterator<Item = &'a Action>) -> Vec<Action> {
 
 fn level_of(actions: &[Action]) -> Level {
     let level = |action: &Action| match action {
-        Action::DaemonReload | Action::Reload(_) => Level::Reload,
+        Action::DaemonReload | Action::Reload(_) | Action::Settings(_) => Level::Reload,
         Action::Restart(_) => Level::Restart,
         Action::Drain => Level::Drain,
         Action::Reboot => Level::Reboot,
@@ -332,6 +372,7 @@ impl fmt::Display for Action {
             Action::DaemonReload => f.write_str("systemctl daemon-reload"),
             Action::Reload(service) => write!(f, "reload {service}"),
             Action::Restart(service) => write!(f, "restart {service}"),
+            Action::Settings(file) => write!(f, "apply {file}"),
             Action::Drain => f.write_str("drain"),
             Action::Reboot => f.write_str("reboot"),
         }

@@ -11,7 +11,7 @@ use seaworthy_ignition::{Node, body_of};
 
 use crate::disruption::Action;
 
-/// Settings of the kernel, applied at boot and by [`SYSCTL_SERVICE`].
+/// Settings of the kernel, applied at boot. Files of another ending than `.conf` are not.
 pub const SYSCTL: &str = "/etc/sysctl.d/";
 /// Modules that are loaded at boot and by [`MODULES_SERVICE`].
 pub const MODULES: &str = "/etc/modules-load.d/";
@@ -23,8 +23,6 @@ pub const CHRONY: [&str; 3] = ["/etc/chrony.conf", "/etc/chrony.d/", "/etc/chron
 /// Certificates of the kubelet's clients. A running kubelet reads them again by itself.
 pub const KUBELET_CA: &str = "/etc/kubernetes/kubelet-ca.crt";
 
-/// Applies all settings of the kernel.
-pub const SYSCTL_SERVICE: &str = "systemd-sysctl.service";
 /// Loads all modules.
 pub const MODULES_SERVICE: &str = "systemd-modules-load.service";
 /// Handles devices.
@@ -72,8 +70,13 @@ fn file(path: &str, change: &Change<'_>) -> Option<Known> {
     }
     if path.starts_with(SYSCTL) {
         let (old, new) = texts(change)?;
+        if !path.ends_with(".conf") {
+            return Some(Known { why: "only files that end in .conf are read", actions: Vec::new() });
+        }
         let is_kept = keys(&old).is_subset(&keys(&new));
-        return is_kept.then(|| restart("systemd-sysctl applies settings of the kernel", SYSCTL_SERVICE))?;
+        // Not all files by way of systemd-sysctl.service: that takes back what others have set since the machine booted.
+        let actions = vec![Action::Settings(path.to_owned())];
+        return is_kept.then_some(Known { why: "settings of the kernel are applied from their file", actions });
     }
     if path.starts_with(MODULES) {
         let (old, new) = texts(change)?;
@@ -179,8 +182,8 @@ mod tests {
     }
 
     #[rstest]
-    #[case("/etc/sysctl.d/a.conf", None, Some("vm.swappiness=1\n"), Some(Action::Restart(SYSCTL_SERVICE.to_owned())))]
-    #[case("/etc/sysctl.d/a.conf", Some("a.b=1"), Some("a.b=2\nc=1"), Some(Action::Restart(SYSCTL_SERVICE.to_owned())))]
+    #[case("/etc/sysctl.d/a.conf", None, Some("vm.swappiness=1\n"), Some(Action::Settings("/etc/sysctl.d/a.conf".to_owned())))]
+    #[case("/etc/sysctl.d/a.conf", Some("a.b=1"), Some("a.b=2\nc=1"), Some(Action::Settings("/etc/sysctl.d/a.conf".to_owned())))]
     #[case("/etc/sysctl.d/a.conf", Some("a.b=1\nc=1"), Some("a.b=1"), None)]
     #[case("/etc/sysctl.d/a.conf", Some("a.b=1"), None, None)]
     #[case("/etc/modules-load.d/a.conf", None, Some("br_netfilter"), Some(Action::Restart(MODULES_SERVICE.to_owned())))]
@@ -195,6 +198,12 @@ mod tests {
         #[case] expected: Option<Action>,
     ) {
         assert_eq!(known(files(path, old), files(path, new)), expected.map(|action| vec![action]));
+    }
+
+    #[test]
+    fn files_that_nobody_reads_need_nothing() {
+        let path = "/etc/sysctl.d/README";
+        assert_eq!(known(files(path, Some("a=1")), files(path, None)), Some(Vec::new()));
     }
 
     #[test]

@@ -115,6 +115,21 @@ fn row_d25_the_nearest_folder_decides(#[case] path: &str, #[case] policy: Option
     assert_eq!(found.causes[0].rule, expected);
 }
 
+#[test]
+fn an_action_is_written_down_with_what_it_is_about() {
+    for (action, written) in [
+        (
+            Action::Settings("/etc/sysctl.d/a.conf".to_owned()),
+            json!({"type": "settings", "file": "/etc/sysctl.d/a.conf"}),
+        ),
+        (Action::Restart("a.service".to_owned()), json!({"type": "restart", "service": "a.service"})),
+        (Action::DaemonReload, json!({"type": "daemonReload"})),
+    ] {
+        assert_eq!(serde_json::to_value(&action).unwrap(), written);
+        assert_eq!(serde_json::from_value::<Action>(written).unwrap(), action);
+    }
+}
+
 fn units(contents: &str) -> Value {
     let unit = json!({"name": "a.service", "contents": "x", "dropins": [{"name": "1.conf", "contents": contents}]});
     json!({"config": {"ignition": {"version": "3.5.0"}, "systemd": {"units": [unit]}}})

@@ -57,7 +57,7 @@ impl FakeHost {
         if let Some(filling) = &mut state.filling {
             filling.is_full |= call.starts_with(&filling.from);
             // A second name for what is there needs no room.
-            if filling.is_full && matches!(verb, "write" | "mkdir") {
+            if filling.is_full && matches!(verb, "write" | "copy" | "mkdir") {
                 state.calls.push(format!("{call}: failed"));
                 return Err(HostError::file(verb, what, "No space left on device"));
             }
@@ -72,7 +72,7 @@ impl FakeHost {
             }
             state.calls.push(format!("{call}: failed"));
             return Err(match verb {
-                "write" | "remove" | "keep" | "symlink" | "rename" | "mkdir" | "set" => {
+                "write" | "remove" | "keep" | "copy" | "symlink" | "rename" | "mkdir" | "set" => {
                     HostError::file(verb, what, why)
                 }
                 _ => HostError::Command { line: call, status: "exit code 1".to_owned(), said: why },
@@ -80,6 +80,17 @@ impl FakeHost {
         }
         state.calls.push(call);
         Ok(state)
+    }
+
+    /// The content of a file, if one stands there.
+    fn file(&self, path: &str) -> Result<Option<Arc<[u8]>>, HostError> {
+        checked(path)?;
+        match self.look()?.tree.get(path).map(|item| &item.content) {
+            None => Ok(None),
+            Some(Content::File(bytes)) => Ok(Some(Arc::clone(bytes))),
+            Some(Content::Link(_)) => Err(HostError::file("read", path, "it is a link")),
+            Some(Content::Directory) => Err(HostError::file("read", path, "it is not a regular file")),
+        }
     }
 
     // === What a test or a fleet does to the machine from outside ===
@@ -120,6 +131,11 @@ impl FakeHost {
     pub fn looks(&self) -> usize {
         let state = self.lock();
         state.looks - state.acts
+    }
+
+    /// How many bytes of files have been read.
+    pub fn bytes_read(&self) -> usize {
+        self.lock().bytes_read
     }
 
     /// How many calls there have been.
@@ -249,13 +265,15 @@ impl Host for FakeHost {
     }
 
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError> {
-        checked(path)?;
-        match self.look()?.tree.get(path).map(|item| &item.content) {
-            None => Ok(None),
-            Some(Content::File(bytes)) => Ok(Some(bytes.to_vec())),
-            Some(Content::Link(_)) => Err(HostError::file("read", path, "it is a link")),
-            Some(Content::Directory) => Err(HostError::file("read", path, "it is not a regular file")),
-        }
+        let bytes = self.file(path)?;
+        self.lock().bytes_read += bytes.as_ref().map_or(0, |bytes| bytes.len());
+        Ok(bytes.map(|bytes| bytes.to_vec()))
+    }
+
+    fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError> {
+        let Some(found) = self.file(path)?.filter(|found| found.len() == bytes.len()) else { return Ok(false) };
+        self.lock().bytes_read += found.len();
+        Ok(found[..] == *bytes)
     }
 
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
@@ -313,6 +331,16 @@ impl Host for FakeHost {
             return Err(HostError::file("keep", from, "nothing stands there"));
         };
         state.tree.place(to, item, "keep")
+    }
+
+    fn copy(&self, from: &str, to: &str) -> Result<(), HostError> {
+        checked(from)?;
+        checked(to)?;
+        let mut state = self.act("copy", &format!("{from} {to}"))?;
+        let Some(item) = state.tree.get(from).cloned() else {
+            return Err(HostError::file("copy", from, "nothing stands there"));
+        };
+        state.tree.place(to, item, "write")
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
@@ -407,6 +435,11 @@ impl Host for FakeHost {
         self.act("restart", unit)?.load(unit)
     }
 
+    fn apply_settings(&self, path: &str, lines: &str) -> Result<(), HostError> {
+        self.act("settings", path)?.apply_settings(path, lines);
+        Ok(())
+    }
+
     fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
         Ok(self.look()?.services.get(unit).is_some_and(|service| service.is_sick))
     }
@@ -426,10 +459,18 @@ impl Host for FakeHost {
                 why: "it has neither rpm-ostree nor bootc nor GRUB".to_owned(),
             });
         }
+        let requested = &state.boot.packages;
+        if let Some(package) = change.install.iter().find(|package| requested.contains(package)) {
+            return Err(failed("rpm-ostree", &format!("Package/capability '{package}' is already requested")));
+        }
+        if let Some(package) = change.uninstall.iter().find(|package| !requested.contains(package)) {
+            return Err(failed("rpm-ostree", &format!("Package/capability '{package}' is not currently requested")));
+        }
         state.staged = Some(change.clone());
         Ok(())
     }
 
+    /// What was staged is forgotten; what is booted stays what it is.
     fn unstage(&self, change: &BootChange) -> Result<(), HostError> {
         if !change.is_empty() {
             self.act("unstage", "")?.staged = None;

@@ -61,10 +61,21 @@ impl FakeHost {
         self.lock().is_reboot_asked
     }
 
-    /// Boots in good order, with what was staged.
+    /// Has no boot bring a kernel argument from now on, although everything else comes with it.
+    pub fn lose_argument(&self, argument: &str) {
+        self.lock().lost_arguments.insert(argument.to_owned());
+    }
+
+    /// Has boots bring all kernel arguments again.
+    pub fn lose_no_argument(&self) {
+        self.lock().lost_arguments.clear();
+    }
+
+    /// Boots in good order, with what was staged. It starts from what is booted: what is staged and there already comes twice.
     pub fn boot_orderly(&self) {
         let mut state = self.lock();
         if let Some(change) = state.staged.take() {
+            let lost = state.lost_arguments.clone();
             let boot = &mut state.boot;
             if let Some(image) = change.image {
                 boot.image = Some(image);
@@ -74,7 +85,7 @@ impl FakeHost {
                     boot.arguments.remove(at);
                 }
             }
-            boot.arguments.extend(change.append);
+            boot.arguments.extend(change.append.into_iter().filter(|argument| !lost.contains(argument)));
             if let Some((_, kernel)) = change.kernel {
                 boot.kernel = kernel;
             }

@@ -21,12 +21,14 @@ pub(super) const USUAL: [(&str, &[&str]); 8] = [
     ("kubelet.service", &["/etc/kubernetes"]),
     ("chronyd.service", &["/etc/chrony.conf", "/etc/chrony.d"]),
     ("coreos-update-ca-trust.service", &["/etc/pki/ca-trust"]),
-    ("systemd-sysctl.service", &["/etc/sysctl.d"]),
+    (SYSCTL, &["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"]),
     ("systemd-modules-load.service", &["/etc/modules-load.d"]),
     ("systemd-udevd.service", &["/etc/udev/rules.d"]),
     ("sshd.service", &["/etc/ssh"]),
 ];
 
+/// Applies all settings of the kernel; what it has read is what is in force.
+const SYSCTL: &str = "systemd-sysctl.service";
 /// Where the names of loaded modules stand.
 const MODULES: &str = "/proc/modules";
 
@@ -58,22 +60,48 @@ impl State {
         }
         let loaded = service.loaded.clone();
         match unit {
-            "systemd-sysctl.service" => self.set_values(&loaded),
+            SYSCTL => self.apply_all_settings(&loaded),
             "systemd-modules-load.service" => self.load_modules(&loaded),
             _ => {}
         }
         Ok(())
     }
 
-    fn set_values(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
-        for bytes in files.values() {
-            for line in String::from_utf8_lossy(bytes).lines() {
-                let Some((key, value)) = line.split_once('=') else { continue };
-                let path = format!("/proc/sys/{}", key.trim().replace('.', "/"));
-                if self.settings.contains_key(&path) {
-                    let text = format!("{}\n", value.trim());
-                    self.tree.put(&path, Item::file(text.as_bytes(), Attributes::of_root(0o644)));
-                }
+    /// By name, whichever folder a file is in, and of several with one name the one in the first folder.
+    fn apply_all_settings(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
+        let mut by_name: BTreeMap<&str, &[u8]> = BTreeMap::new();
+        let folders = self.services.get(SYSCTL).map(|service| service.reads.clone()).unwrap_or_default();
+        for folder in &folders {
+            for (path, bytes) in files.iter().filter(|(path, _)| path.starts_with(folder)) {
+                by_name.entry(&path[folder.len()..]).or_insert(bytes);
+            }
+        }
+        for bytes in by_name.into_values() {
+            self.set_values(&String::from_utf8_lossy(bytes));
+        }
+    }
+
+    /// Applies what is given of a file.
+    pub(super) fn apply_settings(&mut self, path: &str, lines: &str) {
+        self.set_values(lines);
+        let content = match self.tree.get(path).map(|item| &item.content) {
+            Some(Content::File(bytes)) => Some(Arc::clone(bytes)),
+            _ => None,
+        };
+        let Some(service) = self.services.get_mut(SYSCTL) else { return };
+        match content {
+            Some(bytes) => drop(service.loaded.insert(path.to_owned(), bytes)),
+            None => drop(service.loaded.remove(path)),
+        }
+    }
+
+    fn set_values(&mut self, lines: &str) {
+        for line in lines.lines() {
+            let Some((key, value)) = line.split_once('=') else { continue };
+            let path = format!("/proc/sys/{}", key.trim().replace('.', "/"));
+            if self.settings.contains_key(&path) {
+                let text = format!("{}\n", value.trim());
+                self.tree.put(&path, Item::file(text.as_bytes(), Attributes::of_root(0o644)));
             }
         }
     }

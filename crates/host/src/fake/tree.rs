@@ -31,12 +31,12 @@ impl Item {
     }
 
     pub(super) fn entry(&self) -> Entry {
-        let kind = match &self.content {
-            Content::File(_) => Kind::File,
-            Content::Link(target) => Kind::Link(target.clone()),
-            Content::Directory => Kind::Directory,
+        let (kind, size) = match &self.content {
+            Content::File(bytes) => (Kind::File, bytes.len() as u64),
+            Content::Link(target) => (Kind::Link(target.clone()), 0),
+            Content::Directory => (Kind::Directory, 0),
         };
-        Entry { kind, mode: self.attributes.mode, uid: self.attributes.uid, gid: self.attributes.gid }
+        Entry { kind, mode: self.attributes.mode, uid: self.attributes.uid, gid: self.attributes.gid, size }
     }
 }
 

@@ -3,13 +3,26 @@
 //! - `rpm-ostree` and `bootc` stage a deployment: it counts from the next orderly reboot on. A power cut before that loses it.
 //! - GRUB's menu is changed at once and counts from the next boot on.
 
+use std::sync::PoisonError;
+
 use serde_json::Value;
 
-use super::LinuxHost;
+use super::{LinuxHost, rpm_ostree};
 use crate::{Attributes, Boot, BootChange, Driver, Host as _, HostError, Kernel, arguments};
 
 /// Our own part of GRUB's settings.
 const GRUB_PART: &str = "/etc/default/grub.d/90-seaworthy.cfg";
+
+/// What is booted, as the program says that manages the boot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Status {
+    /// The image.
+    pub(super) image: Option<String>,
+    /// Packages that were added to it by request.
+    pub(super) packages: Vec<String>,
+    /// Packages of the image that were taken out of it by request.
+    pub(super) removed: Vec<String>,
+}
 
 fn driver(host: &LinuxHost) -> Result<Driver, HostError> {
     if host.exists("/run/ostree-booted")? {
@@ -27,15 +40,9 @@ fn driver(host: &LinuxHost) -> Result<Driver, HostError> {
 }
 
 pub(super) fn booted(host: &LinuxHost) -> Result<Boot, HostError> {
-    let text = |path: &str| -> Result<String, HostError> {
-        Ok(String::from_utf8_lossy(&host.read(path)?.unwrap_or_default()).trim().to_owned())
-    };
+    let text = |path: &str| text(host, path);
     let driver = driver(host)?;
-    let (image, packages) = match driver {
-        Driver::RpmOstree => rpm_ostree_status(host)?,
-        Driver::Bootc => (bootc_status(host)?, Vec::new()),
-        _ => (None, Vec::new()),
-    };
+    let Status { image, packages, .. } = status(host, driver)?;
     let release = text("/proc/sys/kernel/osrelease")?;
     let kernel = if release.contains("+rt") || release.contains(".rt") || release.contains("-rt") {
         Kernel::Realtime
@@ -45,7 +52,7 @@ pub(super) fn booted(host: &LinuxHost) -> Result<Boot, HostError> {
         Kernel::Default
     };
     Ok(Boot {
-        id: text("/proc/sys/kernel/random/boot_id")?,
+        id: boot_id(host)?,
         driver,
         image,
         arguments: arguments(&text("/proc/cmdline")?),
@@ -55,32 +62,42 @@ pub(super) fn booted(host: &LinuxHost) -> Result<Boot, HostError> {
     })
 }
 
-fn parsed(program: &str, text: &str) -> Result<Value, HostError> {
+fn text(host: &LinuxHost, path: &str) -> Result<String, HostError> {
+    Ok(String::from_utf8_lossy(&host.read(path)?.unwrap_or_default()).trim().to_owned())
+}
+
+fn boot_id(host: &LinuxHost) -> Result<String, HostError> {
+    text(host, "/proc/sys/kernel/random/boot_id")
+}
+
+/// What is booted does not change before the next boot, so it is asked for once in each: asking wakes the service behind
+/// `rpm-ostree`, and the daemon looks every minute.
+pub(super) fn status(host: &LinuxHost, driver: Driver) -> Result<Status, HostError> {
+    let boot_id = &boot_id(host)?;
+    let mut known = host.status.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((id, status)) = &*known
+        && id == boot_id
+    {
+        return Ok(status.clone());
+    }
+    let status = match driver {
+        Driver::RpmOstree => rpm_ostree::status(host)?,
+        Driver::Bootc => Status { image: bootc_status(host)?, ..Status::default() },
+        _ => return Ok(Status::default()),
+    };
+    // A boot that has no id cannot be told from the next one.
+    if !boot_id.is_empty() {
+        *known = Some((boot_id.to_owned(), status.clone()));
+    }
+    Ok(status)
+}
+
+pub(super) fn parsed(program: &str, text: &str) -> Result<Value, HostError> {
     serde_json::from_str(text).map_err(|error| HostError::Command {
         line: format!("{program} status"),
         status: "unreadable answer".to_owned(),
         said: error.to_string(),
     })
-}
-
-fn rpm_ostree_status(host: &LinuxHost) -> Result<(Option<String>, Vec<String>), HostError> {
-    let status = parsed("rpm-ostree", &host.must("rpm-ostree", &["status", "--json"])?.stdout)?;
-    let deployments = status["deployments"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let Some(booted) = deployments.iter().find(|deployment| deployment["booted"] == Value::Bool(true)) else {
-        return Ok((None, Vec::new()));
-    };
-    let reference = booted["container-image-reference"].as_str();
-    let image = reference.map(|reference| {
-        // What stands before the last part says how it is trusted and where it is fetched.
-        let bare =
-            reference.strip_prefix("ostree-unverified-registry:").or_else(|| reference.split("docker://").nth(1));
-        bare.unwrap_or(reference).to_owned()
-    });
-    let names = |key: &str| {
-        let list = booted[key].as_array().map(Vec::as_slice).unwrap_or_default();
-        list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
-    };
-    Ok((image, names("requested-packages")))
 }
 
 fn bootc_status(host: &LinuxHost) -> Result<Option<String>, HostError> {
@@ -95,7 +112,7 @@ pub(super) fn stage(host: &LinuxHost, change: &BootChange) -> Result<(), HostErr
     let driver = driver(host)?;
     refuse(driver, change)?;
     match driver {
-        Driver::RpmOstree => with_rpm_ostree(host, change),
+        Driver::RpmOstree => rpm_ostree::stage(host, change),
         Driver::Bootc => match &change.image {
             Some(image) => host.must("bootc", &["switch", image]).map(drop),
             None => Ok(()),
@@ -128,46 +145,6 @@ fn refuse(driver: Driver, change: &BootChange) -> Result<(), HostError> {
         return unable("change its kernel arguments", "rpm-ostree, grubby or update-grub");
     }
     Ok(())
-}
-
-fn with_rpm_ostree(host: &LinuxHost, change: &BootChange) -> Result<(), HostError> {
-    host.must("rpm-ostree", &["cleanup", "-p"])?;
-    if let Some(image) = &change.image {
-        let reference = format!("ostree-unverified-registry:{image}");
-        host.must("rpm-ostree", &["rebase", "--experimental", &reference])?;
-    }
-    let arguments = arguments_of(change);
-    if !arguments.is_empty() {
-        let mut all = vec!["kargs"];
-        all.extend(arguments.iter().map(String::as_str));
-        host.must("rpm-ostree", &all)?;
-    }
-    if let Some((old, new)) = change.kernel {
-        if old != Kernel::Default {
-            host.must("rpm-ostree", &["override", "reset", "--all"])?;
-        }
-        if new != Kernel::Default {
-            let mut all = vec!["override", "remove"];
-            all.extend(Kernel::Default.packages());
-            let install: Vec<String> = new.packages().iter().map(|package| format!("--install={package}")).collect();
-            all.extend(install.iter().map(String::as_str));
-            host.must("rpm-ostree", &all)?;
-        }
-    }
-    if !(change.install.is_empty() && change.uninstall.is_empty()) {
-        let mut all = vec!["update".to_owned()];
-        all.extend(change.install.iter().map(|package| format!("--install={package}")));
-        all.extend(change.uninstall.iter().map(|package| format!("--uninstall={package}")));
-        let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        host.must("rpm-ostree", &all)?;
-    }
-    Ok(())
-}
-
-/// The options of `rpm-ostree kargs`: all that goes, then all that comes.
-fn arguments_of(change: &BootChange) -> Vec<String> {
-    let delete = change.delete.iter().map(|argument| format!("--delete-if-present={argument}"));
-    delete.chain(change.append.iter().map(|argument| format!("--append={argument}"))).collect()
 }
 
 fn with_grubby(host: &LinuxHost, delete: &[String], append: &[String]) -> Result<(), HostError> {
@@ -215,7 +192,7 @@ pub(super) fn unstage(host: &LinuxHost, change: &BootChange) -> Result<(), HostE
         return Ok(());
     }
     match driver(host)? {
-        Driver::RpmOstree => host.must("rpm-ostree", &["cleanup", "-p"]).map(drop),
+        Driver::RpmOstree => rpm_ostree::unstage(host),
         // It has no way to forget what is staged but to stage what is booted.
         Driver::Bootc => match bootc_status(host)? {
             Some(image) if change.image.is_some() => host.must("bootc", &["switch", &image]).map(drop),

@@ -2,7 +2,7 @@
 //! in a configuration or on the machine leads nowhere else.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
@@ -21,6 +21,8 @@ use crate::{Attributes, Entry, HostError, Kind, checked};
 const LABEL: &str = "security.selinux";
 /// More than any file that a configuration is about.
 const LARGEST: u64 = 1 << 30;
+/// How much of a file is compared at once.
+const PIECE: usize = 64 * 1024;
 
 pub(super) struct Files {
     root: OwnedFd,
@@ -55,10 +57,43 @@ impl Files {
             }
             _ => Kind::Other,
         };
-        Ok(Some(Entry { kind, mode: mode_of(&stat), uid: stat.st_uid, gid: stat.st_gid }))
+        // No file is shorter than nothing.
+        let size = if kind == Kind::File { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 };
+        Ok(Some(Entry { kind, mode: mode_of(&stat), uid: stat.st_uid, gid: stat.st_gid, size }))
     }
 
     pub(super) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, HostError> {
+        let Some((file, metadata)) = self.opened(path)? else { return Ok(None) };
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(LARGEST)).unwrap_or(0));
+        file.take(LARGEST).read_to_end(&mut bytes).map_err(|error| HostError::file("read", path, error))?;
+        Ok(Some(bytes))
+    }
+
+    pub(super) fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError> {
+        let Some((mut file, metadata)) = self.opened(path)? else { return Ok(false) };
+        if metadata.len() != bytes.len() as u64 {
+            return Ok(false);
+        }
+        let mut piece = vec![0; PIECE.min(bytes.len() + 1)];
+        let mut left = bytes;
+        loop {
+            let length = match file.read(&mut piece) {
+                Ok(length) => length,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(HostError::file("read", path, error)),
+            };
+            if length == 0 {
+                return Ok(left.is_empty());
+            }
+            match left.strip_prefix(&piece[..length]) {
+                Some(rest) => left = rest,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// A regular file, open for reading; `None` if nothing stands there.
+    fn opened(&self, path: &str) -> Result<Option<(File, Metadata)>, HostError> {
         let fault = |why: &dyn ToString| HostError::file("read", path, why.to_string());
         let Some((folder, name)) = self.folder(path)? else { return Ok(None) };
         // Without NONBLOCK a pipe that somebody put there would hold us for ever.
@@ -73,9 +108,7 @@ impl Files {
         if !metadata.is_file() {
             return Err(fault(&"it is not a regular file"));
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(LARGEST)).unwrap_or(0));
-        file.take(LARGEST).read_to_end(&mut bytes).map_err(|error| fault(&error))?;
-        Ok(Some(bytes))
+        Ok(Some((file, metadata)))
     }
 
     pub(super) fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
@@ -188,7 +221,9 @@ impl Files {
         self.replace(&folder, name, to, "write", |temporary| {
             match linkat(&source, source_name, &folder, temporary, AtFlags::empty()) {
                 // Another filesystem, or one that has no second names.
-                Err(Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => self.copy(from, &folder, temporary),
+                Err(Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => {
+                    self.copy_to(from, &folder, temporary)
+                }
                 other => other.map_err(|errno| format!("{errno} (kept from {from})")),
             }
         })?;
@@ -196,7 +231,14 @@ impl Files {
         Ok(())
     }
 
-    fn copy(&self, from: &str, folder: &OwnedFd, temporary: &str) -> Result<(), String> {
+    pub(super) fn copy(&self, from: &str, to: &str) -> Result<(), HostError> {
+        let (folder, name) = self.made_folder(to)?;
+        self.replace(&folder, name, to, "write", |temporary| self.copy_to(from, &folder, temporary))?;
+        self.changed(folder);
+        Ok(())
+    }
+
+    fn copy_to(&self, from: &str, folder: &OwnedFd, temporary: &str) -> Result<(), String> {
         let entry = self.entry(from).map_err(|error| error.to_string())?.ok_or_else(|| format!("{from} is gone"))?;
         if let Kind::Link(target) = &entry.kind {
             symlinkat(target.as_str(), folder, temporary).map_err(|errno| errno.to_string())?;
@@ -204,12 +246,13 @@ impl Files {
             return chownat(folder, temporary, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)
                 .map_err(|errno| errno.to_string());
         }
-        let bytes = self.read(from).map_err(|error| error.to_string())?.ok_or_else(|| format!("{from} is gone"))?;
+        let opened = self.opened(from).map_err(|error| error.to_string())?;
+        let (mut source, _) = opened.ok_or_else(|| format!("{from} is gone"))?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat2(folder, temporary, flags, Mode::RUSR | Mode::WUSR, ResolveFlags::IN_ROOT)
             .map_err(|errno| errno.to_string())?;
         let mut file = File::from(file);
-        file.write_all(&bytes).map_err(|error| error.to_string())?;
+        std::io::copy(&mut source, &mut file).map_err(|error| error.to_string())?;
         set(&file, Attributes { mode: entry.mode, uid: entry.uid, gid: entry.gid })
             .map_err(|errno| errno.to_string())?;
         if let Ok(Some((source, name))) = self.folder(from)

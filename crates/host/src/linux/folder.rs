@@ -69,6 +69,10 @@ impl Host for FolderHost {
         self.files.read(path)
     }
 
+    fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError> {
+        self.files.has_content(path, bytes)
+    }
+
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
         self.files.names(directory)
     }
@@ -95,6 +99,10 @@ impl Host for FolderHost {
 
     fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
         self.files.keep(from, to)
+    }
+
+    fn copy(&self, from: &str, to: &str) -> Result<(), HostError> {
+        self.files.copy(from, to)
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
@@ -156,6 +164,10 @@ impl Host for FolderHost {
     }
 
     fn restart(&self, _: &str) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn apply_settings(&self, _: &str, _: &str) -> Result<(), HostError> {
         Ok(())
     }
 

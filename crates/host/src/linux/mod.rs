@@ -2,23 +2,30 @@
 
 mod boot;
 mod bus;
+mod extensions;
 mod files;
 mod folder;
 mod installed;
 mod programs;
+mod rpm_ostree;
 mod units;
 mod users;
 mod watch;
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 pub use folder::FolderHost;
 pub use programs::{Machine, Programs};
 
 use crate::{Attributes, Boot, BootChange, Changed, Entry, Host, HostError, Output, UnitState, User, Vendor, Watch};
+use boot::Status;
 use bus::{Bus, Job, Wish};
 use files::Files;
+
+/// Settings of the kernel while they are applied.
+const SETTINGS: &str = "/run/seaworthy/sysctl.conf";
 
 /// A Linux machine.
 pub struct LinuxHost {
@@ -26,6 +33,8 @@ pub struct LinuxHost {
     programs: Box<dyn Programs>,
     /// Where systemd and logind are asked; programs stand in where nobody answers.
     bus: Option<Bus>,
+    /// What is booted, with the id of the boot that it was asked in.
+    status: Mutex<Option<(String, Status)>>,
 }
 
 impl LinuxHost {
@@ -37,7 +46,7 @@ impl LinuxHost {
 
     /// A machine with its root filesystem here, and programs run by somebody else.
     pub fn with_programs(root: &Path, programs: Box<dyn Programs>) -> Result<Self, HostError> {
-        Ok(LinuxHost { files: Files::open(root)?, programs, bus: None })
+        Ok(LinuxHost { files: Files::open(root)?, programs, bus: None, status: Mutex::default() })
     }
 
     /// The same, with systemd on a bus of this address.
@@ -80,6 +89,10 @@ impl Host for LinuxHost {
         self.files.read(path)
     }
 
+    fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError> {
+        self.files.has_content(path, bytes)
+    }
+
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
         self.files.names(directory)
     }
@@ -109,6 +122,10 @@ impl Host for LinuxHost {
 
     fn keep(&self, from: &str, to: &str) -> Result<(), HostError> {
         self.files.keep(from, to)
+    }
+
+    fn copy(&self, from: &str, to: &str) -> Result<(), HostError> {
+        self.files.copy(from, to)
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
@@ -200,6 +217,13 @@ impl Host for LinuxHost {
         result
     }
 
+    fn apply_settings(&self, _: &str, lines: &str) -> Result<(), HostError> {
+        self.write(SETTINGS, lines.as_bytes(), Attributes::of_root(0o600))?;
+        let result = self.apply_file(SETTINGS);
+        self.remove(SETTINGS)?;
+        result
+    }
+
     fn has_failed(&self, unit: &str) -> Result<bool, HostError> {
         units::has_failed(self, unit)
     }
@@ -230,6 +254,22 @@ impl Host for LinuxHost {
 }
 
 impl LinuxHost {
+    /// Applies one file of settings. Systemd's own program comes first: it knows patterns wherever it is.
+    fn apply_file(&self, file: &str) -> Result<(), HostError> {
+        for program in ["/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl"] {
+            if self.exists(program)? {
+                return self.must(program, &[file]).map(drop);
+            }
+        }
+        if self.has("sysctl")? {
+            return self.must("sysctl", &["-p", file]).map(drop);
+        }
+        Err(HostError::Unable {
+            what: "apply settings of its kernel".to_owned(),
+            why: "it has neither systemd-sysctl nor sysctl".to_owned(),
+        })
+    }
+
     /// Gives a new file the label that the policy has for its place; files that are replaced keep theirs.
     fn label(&self, path: &str) -> Result<(), HostError> {
         if self.files.entry("/sys/fs/selinux/enforce")?.is_none() || !self.has("restorecon")? {
