@@ -137,6 +137,17 @@ fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did
     }
     assert!(ask_by(&config, "").is_err(), "the old certificate is still shown");
 
+    // So are the tokens: what is taken back opens nothing any more.
+    home.file("tokens", "next-one\n");
+    let status = |token: &str| {
+        let answer = ask_by(&renewed, &format!("authorization: Bearer {token}\r\n")).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    while status("next-one") != "200" {
+        assert!(std::time::Instant::now() < until, "the new token does not count");
+    }
+    assert_eq!(status("a-token"), "401");
+
     running.0.kill().unwrap();
     let lines: Vec<String> = said.map_while(Result::ok).collect();
     let log = lines.join("\n");
@@ -144,5 +155,5 @@ fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did
     let served = events.iter().find(|event| event["status"] == 200).unwrap();
     assert_eq!((&served["path"], &served["pool"]), (&json!("/config/master"), &json!("master")), "{log}");
     assert_eq!(served["bytes"], served["sent"], "{log}");
-    assert!(!log.contains("a-token") && !log.contains("another"), "{log}");
+    assert!(!log.contains("a-token") && !log.contains("another") && !log.contains("next-one"), "{log}");
 }

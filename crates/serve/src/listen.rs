@@ -1,4 +1,7 @@
 //! The endpoint on a socket: TLS, HTTP/1.1, and limits for everything that a stranger can use up.
+//!
+//! Differs: upstream always opens a second port, 22624, without TLS, and has a setting for cipher suites. A config has
+//! secrets in it, so there is no such port; and of cipher suites there are only strong ones, so there is nothing to choose.
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -14,9 +14,9 @@ use crate::openapi;
 use crate::registry::Registry;
 
 /// The type of the document in protobuf.
-pub const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// What older clients call it.
-pub const PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+pub const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// What clients call it all the same. It is no proper type, and they do not take it for one in an answer.
+pub const PROTOBUF_BEFORE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// The document as JSON.
 pub fn document(registry: &Registry) -> String {
