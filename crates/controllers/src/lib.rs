@@ -21,6 +21,7 @@ pub mod pools;
 pub mod preview;
 pub mod process;
 pub mod protection;
+mod remaking;
 pub mod render;
 pub mod rollout;
 pub mod settings;

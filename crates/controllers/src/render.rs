@@ -28,6 +28,7 @@ use crate::context::Context;
 use crate::edits::{tell_made_again, tell_put_back};
 use crate::making::{self, Made, Remote, Surroundings, Unready, targeted};
 use crate::perform::{or_anew, rendered};
+use crate::remaking;
 use crate::snapshots::ClusterSnapshots;
 use crate::writes::{is_rendered, sources};
 
@@ -276,6 +277,14 @@ impl RenderController {
         }
         let inputs = making::inputs(&pool, sources(caches));
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
+        if remaking::missing(controller_config.as_deref(), &caches.pools.all()).is_some() {
+            return Ok(Next::after(REST));
+        }
+        let find = |name: &str| caches.machine_configs.named(name);
+        if let Some(lost) = making::lost_base(&pool, controller_config.as_deref(), &caches.pools.all(), find) {
+            self.report(&pool, Err(&lost)).await?;
+            return Ok(Next::change());
+        }
         let unready = making::unready(
             &pool,
             &inputs,

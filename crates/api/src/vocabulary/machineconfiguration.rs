@@ -196,6 +196,8 @@ words! {
         InputsNotReady = "InputsNotReady",
         /// The pool is pinned to a rendered MachineConfig that it cannot target.
         PinnedConfigurationUnusable = "PinnedConfigurationUnusable",
+        /// The platform's base MachineConfigs have gone with the ControllerConfig.
+        ControllerConfigMissing = "ControllerConfigMissing",
     }
 }
 
@@ -438,6 +440,8 @@ words! {
         Updating = "Updating",
         /// A change is not allowed.
         ActionProhibited = "ActionProhibited",
+        /// Somebody has deleted a built-in pool, and it is again as it was.
+        Remade = "Remade",
         /// New machines of the pool cannot be given their configuration.
         ConfigNotServed = "ConfigNotServed",
     }

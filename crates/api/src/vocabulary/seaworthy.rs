@@ -9,6 +9,9 @@ pub const GROUP: &str = "seaworthy.dev";
 pub mod annotation {
     use super::Annotation;
 
+    /// On a rendered MachineConfig: the ControllerConfig whose base is part of it; empty where none is. Written by the render
+    /// controller.
+    pub const BASE: Annotation = Annotation("seaworthy.dev/base");
     /// On a MachinePool: which object the name of its bootstrap secret was copied from; written by the pool controller.
     pub const BOOTSTRAP_DATA_SECRET: Annotation = Annotation("seaworthy.dev/bootstrap-data-secret");
     /// On a Node: the drain for which it was taken out of scheduling; written by the drain controller together with that, so
@@ -55,6 +58,10 @@ pub mod label {
     /// On the Secrets that keep remote content.
     pub const SNAPSHOT: Label = Label("seaworthy.dev/snapshot");
 }
+
+/// Holds back the deletion of a built-in pool until what it has is saved, so that it can be made again as it was; written by the
+/// base controller.
+pub const BUILT_IN: Finalizer = Finalizer("seaworthy.dev/built-in");
 
 /// Holds back the deletion of a rendered MachineConfig that a node still runs; written by the render controller.
 pub const IN_USE: Finalizer = Finalizer("seaworthy.dev/in-use");

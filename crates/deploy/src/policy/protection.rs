@@ -3,7 +3,10 @@
 //! On a small cluster the controllers often act as the same user as the person at the keyboard. So of that user only those
 //! writes pass that are made under the name of a controller. Deletions carry no such name: they pass, unless it is the
 //! platform's base, which controllers never delete, or something needs what would be gone.
+//!
+//! What the base itself stands on, the ControllerConfig and the built-in pools, nobody deletes, the controllers least of all.
 
+use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MASTER, WORKER, label};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use serde_json::{Value, json};
 
@@ -25,6 +28,31 @@ const COLLECTORS: [&str; 3] = [
 /// The policy and its binding, for controllers that act as `user`.
 pub fn objects(user: &str) -> [Value; 2] {
     [policy(user), binding(NAME)]
+}
+
+/// Whether somebody deletes what the platform stands on.
+fn is_foundation() -> String {
+    let built_in = label::BUILT_IN;
+    format!(
+        "request.operation == 'DELETE' && (request.resource.resource == 'controllerconfigs' \
+         ? variables.name == '{CONTROLLER_CONFIG}' : (request.resource.resource == 'machineconfigpools' \
+         && variables.name in ['{MASTER}', '{WORKER}'] && has(oldObject.metadata.labels) \
+         && '{built_in}' in oldObject.metadata.labels))"
+    )
+}
+
+/// Why not, and what to do instead.
+fn foundation() -> String {
+    let uninstall = format!(
+        "To uninstall, end the controllers first, then: kubectl delete validatingadmissionpolicybinding {NAME}"
+    );
+    format!(
+        "request.resource.resource == 'controllerconfigs' \
+         ? 'ControllerConfig ' + variables.name + ' is what the base MachineConfigs (00-…, 01-…) of all nodes are made from, \
+         and they would go with it. To change it, edit it: kubectl edit controllerconfig ' + variables.name + '. {uninstall}' \
+         : 'MachineConfigPool ' + variables.name + ' is built in, and its nodes take their configuration from it. To keep its \
+         nodes as they are: seaworthy rollout pause ' + variables.name + '. To change it, edit it. {uninstall}'"
+    )
 }
 
 fn policy(user: &str) -> Value {
@@ -62,6 +90,11 @@ fn policy(user: &str) -> Value {
                 "apiVersions": ["v1"],
                 "operations": ["CREATE", "UPDATE", "DELETE"],
                 "resources": ["machineconfigs"],
+            }, {
+                "apiGroups": ["machineconfiguration.openshift.io"],
+                "apiVersions": ["v1"],
+                "operations": ["DELETE"],
+                "resources": ["controllerconfigs", "machineconfigpools"],
             }]},
             "matchConditions": [{
                 "name": "people",
@@ -71,17 +104,23 @@ fn policy(user: &str) -> Value {
                 {"name": "subject", "expression": "request.operation == 'CREATE' ? object : oldObject"},
                 {"name": "name", "expression": "has(variables.subject.metadata.name) ? variables.subject.metadata.name \
                     : has(variables.subject.metadata.generateName) ? variables.subject.metadata.generateName : ''"},
-                {"name": "isRendered", "expression": "variables.name.startsWith('rendered-')"},
+                {"name": "isRendered", "expression":
+                    "request.resource.resource == 'machineconfigs' && variables.name.startsWith('rendered-')"},
                 {"name": "isGenerated", "expression": format!(
                     "has(variables.subject.metadata.annotations) && '{generated_by}' in variables.subject.metadata.annotations \
                      && variables.subject.metadata.annotations['{generated_by}'] != ''")},
                 {"name": "owners", "expression": owner},
                 {"name": "isPlane", "expression": is_plane},
                 {"name": "isNeeded", "expression": is_needed},
+                {"name": "isFoundation", "expression": is_foundation()},
                 {"name": "keepsContent", "expression": "request.operation == 'UPDATE' \
                     && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec)"},
             ],
             "validations": [{
+                "expression": "!variables.isFoundation",
+                "messageExpression": foundation(),
+                "reason": "Forbidden",
+            }, {
                 "expression": "!variables.isNeeded",
                 "messageExpression": needed,
                 "reason": "Forbidden",
