@@ -43,4 +43,5 @@ pub mod rollout;
 mod sentence;
 mod standing;
 pub mod targeting;
+pub mod turn;
 pub mod waiting;

@@ -22,6 +22,9 @@ pub mod annotation {
     pub const FENCED: Annotation = Annotation("seaworthy.dev/fenced");
     /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
+    /// On a Node: when it was given its order, and what it ran then; written by the roll-out controller together with the order,
+    /// so that it is known how long updates take.
+    pub const ORDERED: Annotation = Annotation("seaworthy.dev/ordered");
     /// On a Node: it is given no new configuration; the text says why. Written by users.
     pub const PAUSED: Annotation = Annotation("seaworthy.dev/paused");
     /// On a pool: the rendered MachineConfig that it targets whatever its MachineConfigs say, until this is removed; written
@@ -47,6 +50,9 @@ pub mod annotation {
     /// On a rendered MachineConfig: the MachineConfigs that it was made of, each with a digest of its spec, as JSON; written
     /// by the render controller, so that a history can say which of them changed.
     pub const SOURCES: Annotation = Annotation("seaworthy.dev/sources");
+    /// On a pool: when it was told last to run which rendered MachineConfig, as JSON; written by the render controller together
+    /// with the target.
+    pub const TURNS: Annotation = Annotation("seaworthy.dev/turns");
 }
 
 /// Labels.

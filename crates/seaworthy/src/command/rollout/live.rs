@@ -15,7 +15,7 @@ use seaworthy_controllers::preview::{Outlook, Strays, outlook, strays};
 use seaworthy_controllers::world::World;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::pin;
-use seaworthy_plan::revision::{SourceChange, changes, previous, revisions};
+use seaworthy_plan::revision::{Revision, SourceChange, changes, previous, revisions};
 use serde_json::json;
 
 use super::super::outlook::{
@@ -215,6 +215,13 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
             })?
         }
     };
+    if back.is_going() {
+        return Err(Failure::unreadable(format!(
+            "rendered MachineConfig {} was deleted and stays only until no node runs it, so pool {name} cannot go back to it; \
+             `seaworthy rollout history {name}` lists the others",
+            back.name
+        )));
+    }
     if Some(back.name) == target && pin::name(&pool).is_none_or(|pinned| pinned == back.name) {
         paint::note(&format!("pool {name} targets {} already", back.name));
         return Ok(OK);
@@ -273,6 +280,11 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
         (false, true) => "last finished",
         (false, false) => "",
     };
+    let state = |revision: &Revision<'_>| match (word(revision.name), revision.is_going()) {
+        (word, false) => word.to_owned(),
+        ("", true) => "being deleted".to_owned(),
+        (word, true) => format!("{word}, being deleted"),
+    };
     if format == ReportFormat::Json {
         let list: Vec<_> = all
             .iter()
@@ -280,6 +292,8 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
                 json!({
                     "name": revision.name,
                     "created": revision.created.map(|time| time.to_string()),
+                    "targeted": revision.targeted.map(|time| time.to_string()),
+                    "isGoing": revision.is_going(),
                     "sources": revision.sources.as_ref().map(|found| found.keys().collect::<Vec<_>>()),
                     "changes": revision.changes,
                     "isTarget": target == Some(revision.name),
@@ -298,7 +312,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
     let now = Timestamp::now();
     let mut table = Table::new(["NAME", "AGE", "CHANGED", "STATE"]);
     for (nth, revision) in all.iter().enumerate() {
-        let age = revision.created.map_or_else(String::new, |time| short(now.duration_since(time).as_secs()));
+        let age = revision.since().map_or_else(String::new, |time| short(now.duration_since(time).as_secs()));
         let changed = match (&revision.changes, &revision.sources) {
             (Some(list), _) if list.is_empty() => "no MachineConfig".to_owned(),
             (Some(list), _) => signed(list),
@@ -308,7 +322,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
             }
             (None, None) => "not on record".to_owned(),
         };
-        table.row([paint::plain(revision.name), age, changed, word(revision.name).to_owned()]);
+        table.row([paint::plain(revision.name), age, changed, state(revision)]);
     }
     let mut out = output::plain();
     for line in table.lines() {
