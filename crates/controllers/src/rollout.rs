@@ -26,7 +26,7 @@ use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::promise::{Promise, Settled};
 use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::waiting::Reason;
-use seaworthy_plan::{node_status, pool, pool_status, targeting};
+use seaworthy_plan::{node_status, pool, pool_status, remark, targeting};
 use seaworthy_runtime::{Applier, Controller, Delta, Events, Gravity, Key, Next, Queue, WriteError};
 use serde_json::json;
 use tokio::time::Instant;
@@ -216,14 +216,21 @@ impl RolloutController {
         let partner = partner(name, topology, &moment.pools);
         let progress = progress(&moment);
         // The nodes of other pools are not looked at: there may be many more of them.
-        let (mut own, mut others) = (Vec::new(), Vec::new());
+        let (mut own, mut others, mut disputed) = (Vec::new(), Vec::new(), Vec::new());
         for node in &moment.nodes {
-            match pools.of_labels(node.metadata.labels.as_ref()).primary() {
-                Some(pool) if pool == name => own.push(view(node, &progress)),
-                Some(pool) if partner.is_some_and(|partner| partner.name == pool) => others.push(view(node, &progress)),
+            let membership = pools.of_labels(node.metadata.labels.as_ref());
+            match &membership {
+                Membership::In { primary, .. } if *primary == name => own.push(view(node, &progress)),
+                Membership::In { primary, .. } if partner.is_some_and(|partner| partner.name == *primary) => {
+                    others.push(view(node, &progress));
+                }
+                Membership::Torn(torn) if torn.contains(&name) => {
+                    disputed.extend(remark::dispute(node.metadata.name.as_deref().unwrap_or_default(), &membership));
+                }
                 _ => {}
             }
         }
+        disputed.sort_unstable();
         let (nodes, others): (Vec<&NodeView<'_>>, Vec<&NodeView<'_>>) = (own.iter().collect(), others.iter().collect());
         let nodes = nodes.as_slice();
         let partner = partner.map(|pool| Partner { pool, nodes: &others, promised: &of_partner });
@@ -246,6 +253,7 @@ impl RolloutController {
             boots: &boots,
             partner,
             promised: &promised,
+            disputed: &disputed,
             certificates,
             topology,
             now,

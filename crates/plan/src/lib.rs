@@ -37,6 +37,7 @@ pub mod pool_status;
 pub mod promise;
 pub mod reconcilable;
 mod registries;
+pub mod remark;
 pub mod render_condition;
 pub mod revision;
 pub mod rollout;

@@ -314,6 +314,7 @@ proptest! {
             pool: PoolView::of(&pool),
             nodes: &members,
             progress: &BTreeMap::new(),
+            remarks: &Default::default(),
             certificates: &[],
             now: NOW + k8s_openapi::jiff::SignedDuration::from_hours(1),
         };

@@ -472,6 +472,7 @@ fn row_115_a_pool_without_configuration_writes_nothing() {
         pool: PoolView::of(&pool),
         nodes: &[],
         progress: &BTreeMap::new(),
+        remarks: &Default::default(),
         certificates: &[],
         now: NOW,
     };
@@ -493,6 +494,7 @@ fn row_116_the_certificates_of_the_api_server_are_told() {
         pool: PoolView::of(&pool),
         nodes: &[],
         progress: &BTreeMap::new(),
+        remarks: &Default::default(),
         certificates: &certificates,
         now: NOW,
     };
@@ -658,6 +660,7 @@ fn however_many_nodes_fail_their_pool_can_say_so() {
         pool: PoolView::of(&pool),
         nodes: &members,
         progress: &progress,
+        remarks: &Default::default(),
         certificates: &[],
         now: NOW,
     };

@@ -9,7 +9,6 @@ use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
 use seaworthy_ignition::Severity;
-use seaworthy_plan::budget::remark;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::{Ailment, NodeView, PoolView};
@@ -19,7 +18,7 @@ use seaworthy_plan::pin;
 use seaworthy_plan::promise::Promise;
 use seaworthy_plan::rollout::{self, Partner};
 use seaworthy_plan::waiting::{Reason, Waiting};
-use seaworthy_plan::{policy, revision};
+use seaworthy_plan::{budget, policy, remark, revision};
 
 use super::Problem;
 use crate::making::targeted;
@@ -44,6 +43,8 @@ pub struct Outlook {
     pub chosen: Vec<String>,
     /// Those that wait, and why.
     pub waiting: Vec<Waiting>,
+    /// Those that run the target and keep the pool from being updated all the same, by name, and why.
+    pub unsettled: Vec<(String, String)>,
     /// How long it takes.
     pub forecast: Forecast,
     /// Whether no node is given anything.
@@ -133,6 +134,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     };
     let mut of_nodes: Vec<NodeOutlook> = nodes.iter().map(of_node).collect();
     of_nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    let unsettled = inputs.pool.target().map(|target| remark::unsettled(nodes, target)).unwrap_or_default();
     let max = decision.max_unavailable.as_ref().map(|max| *max).map_err(ToString::to_string);
     let mut outlook = Outlook {
         target: target.map(str::to_owned),
@@ -143,8 +145,9 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
         is_paused: object.spec.paused == Some(true),
         pinned: pin::name(object).map(str::to_owned),
         max_unavailable: max,
-        budget_remark: remark(object.spec.max_unavailable.as_ref(), nodes.len()),
+        budget_remark: budget::remark(object.spec.max_unavailable.as_ref(), nodes.len()),
         waiting,
+        unsettled: unsettled.into_iter().map(|(node, what)| (node.name.to_owned(), what)).collect(),
     };
     let is_waiting = |name: &str, is: fn(&Reason) -> bool| {
         outlook.waiting.iter().any(|waiting| waiting.node == name && is(&waiting.reason))

@@ -172,6 +172,7 @@ pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
         let blockers = node.evictions.as_ref().map(|found| &found.blockers);
         json!({"node": node.name, "from": node.from, "disruption": node.disruption.as_deref(), "blockers": blockers})
     };
+    let unsettled = |(node, what): &(String, String)| json!({"node": node, "message": what});
     let mut value = json!({
         "pool": pool,
         "target": outlook.target,
@@ -182,6 +183,7 @@ pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
         "updated": outlook.updated,
         "chosen": outlook.chosen,
         "waiting": outlook.waiting.iter().map(waiting_json).collect::<Vec<_>>(),
+        "unsettled": outlook.unsettled.iter().map(unsettled).collect::<Vec<_>>(),
         "nodes": outlook.nodes.iter().map(node).collect::<Vec<_>>(),
         "forecast": outlook.forecast,
     });

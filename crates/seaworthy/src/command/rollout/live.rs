@@ -118,9 +118,10 @@ pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether every node runs the pool's target, and nothing has failed.
+/// Whether every node runs the pool's target and can be relied on, and nothing has failed: then the pool is `Updated`.
 pub fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
-    found.target.is_some() && found.updated.len() == found.nodes.len() && failures(pool).is_empty()
+    let is_everywhere = found.target.is_some() && found.updated.len() == found.nodes.len();
+    is_everywhere && found.unsettled.is_empty() && failures(pool).is_empty()
 }
 
 /// Writes how far a pool is, how long it will take, and why nodes wait.
@@ -137,7 +138,11 @@ pub fn write_status(
     let target = found.target.as_deref().unwrap_or("nothing yet");
     let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR - full));
     writeln!(out, "pool {name} to {target}")?;
-    writeln!(out, "[{bar}] {percent} %: {done} of {} updated", super::super::contents::counted(all, "node"))?;
+    let but = match found.unsettled.len() {
+        0 => String::new(),
+        count => format!(", {count} of them not ready"),
+    };
+    writeln!(out, "[{bar}] {percent} %: {done} of {} updated{but}", super::super::contents::counted(all, "node"))?;
     if let Some(pinned) = &found.pinned {
         writeln!(
             out,
@@ -164,6 +169,9 @@ pub fn write_status(
         writeln!(out, "next: {}", shown::names(next))?;
     }
     write_waiting(out, &found.waiting)?;
+    for (node, what) in &found.unsettled {
+        writeln!(out, "not ready: {}: {}", paint::plain(node), paint::plain(what))?;
+    }
     // They may be meant for this pool.
     write_without_pool(out, &strays.nodes)?;
     let about = format!("MachineConfigPool {name}:");
