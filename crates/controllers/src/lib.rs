@@ -15,6 +15,7 @@ pub mod install;
 pub mod machine;
 pub mod making;
 pub mod objects;
+mod orders;
 mod perform;
 pub mod plane;
 pub mod pools;

@@ -83,9 +83,11 @@ fn deferral(inputs: &Inputs<'_>) -> Option<Event> {
     })
 }
 
+/// How many nodes an event names one by one; it has room for about a thousand characters.
+const NAMED: usize = 10;
+
 /// The event that tells of the orders which were given: of those that were to be, not every one may have been.
-pub fn given(pool: PoolView<'_>, nodes: &[&str]) -> Option<Event> {
-    let target = pool.target()?;
+pub fn given(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Event> {
     let (reason, image) = match target.image {
         None => (PoolEvent::SetDesiredConfig, String::new()),
         Some(image) => (PoolEvent::SetDesiredConfigAndOsImage, format!(" / Image: {image}")),
@@ -94,10 +96,14 @@ pub fn given(pool: PoolView<'_>, nodes: &[&str]) -> Option<Event> {
     let message = match nodes {
         [] => return None,
         [node] => format!("Targeted node {node} to MachineConfig: {config}{image}"),
-        nodes => format!("Set target for {} nodes to MachineConfig: {config}{image}", nodes.len()),
+        nodes => {
+            let more = if nodes.len() > NAMED { ", …" } else { "" };
+            let named = nodes[..nodes.len().min(NAMED)].join(", ");
+            format!("Set target for {} nodes to MachineConfig: {config}{image} ({named}{more})", nodes.len())
+        }
     };
     Some(Event {
-        about: Reference::pool(pool.name),
+        about: Reference::pool(pool),
         is_warning: false,
         reason: reason.as_str(),
         message,

@@ -362,18 +362,24 @@ fn targeting_is_told_in_one_event() {
     let pool = worker(json!(2));
     for (texts, message) in [
         (&["0/0R"][..], "Targeted node n0 to MachineConfig: 1"),
-        (&["0/0R", "0/0R", "0/0R"], "Set target for 2 nodes to MachineConfig: 1"),
+        (&["0/0R", "0/0R", "0/0R"], "Set target for 2 nodes to MachineConfig: 1 (n0, n1)"),
     ] {
         let nodes = nodes(texts);
         let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
         let boots = Boots::default();
         let decision = rollout::decide(&inputs(&pool, &members, &boots));
-        let event = targeting::given(PoolView::of(&pool), &decision.chosen).unwrap();
+        let (view, chosen) = (PoolView::of(&pool), decision.chosen.iter().map(|name| (*name).to_owned()));
+        let event = targeting::given(view.name, view.target().unwrap(), &chosen.collect::<Vec<_>>()).unwrap();
         assert_eq!((event.reason, event.message.as_str()), ("SetDesiredConfig", message));
         assert_eq!(event.config.as_deref(), Some("1"));
     }
-    assert_eq!(targeting::given(PoolView::of(&pool), &[]), None);
+    let view = PoolView::of(&pool);
+    assert_eq!(targeting::given(view.name, view.target().unwrap(), &[]), None);
+    let many: Vec<String> = (0..300).map(|nth| format!("node-{nth}")).collect();
+    let event = targeting::given(view.name, view.target().unwrap(), &many).unwrap();
+    assert!(event.message.starts_with("Set target for 300 nodes to MachineConfig: 1 (node-0, "), "{}", event.message);
+    assert!(event.message.len() < 1000 && event.message.ends_with("node-9, …)"), "{}", event.message);
 }
 
 // === 107 to 116: status ===
