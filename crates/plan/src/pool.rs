@@ -94,7 +94,8 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     let mut before = fences(nodes, &report);
     before.extend(promised.next(&report.chosen, nodes, pool.target()).map(|promise| promise.change(pool)));
     let tellings = tellings(inputs, &report);
-    let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &report, topology: inputs.topology });
+    let topology = inputs.topology;
+    let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &report, topology, now });
     let certificates = inputs.certificates;
     let remarks = Remarks::of(nodes, pool.target(), &report.waiting, inputs.disputed);
     let status =

@@ -139,6 +139,7 @@ fn step(
         nodes: &members,
         decision: &decision,
         topology: None,
+        now: NOW,
     });
     let mut written = 0;
     for change in changes {

@@ -306,6 +306,7 @@ fn patches(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeMap<String, Value> 
         nodes: &members,
         decision: &decision,
         topology: None,
+        now: NOW,
     });
     let patches = changes.into_iter().filter_map(|change| match change {
         Change::Patch { object, patch } => Some((object.name, patch)),
@@ -336,7 +337,8 @@ fn row_105_a_chosen_node_gets_its_order_in_one_patch_and_a_waiting_one_the_taint
     fleet[0].spec.as_mut().unwrap().taints = Some(vec![taint("UpdateInProgress", "PreferNoSchedule")]);
     let key = annotation::DESIRED_CONFIG.as_str();
     let patches = patches(&pool, &fleet);
-    assert_eq!(patches["n0"], json!({"metadata": {"annotations": {key: "1"}}, "spec": {"taints": []}}));
+    let ordered = json!({key: "1", "seaworthy.dev/ordered": format!("{NOW} 0")});
+    assert_eq!(patches["n0"], json!({"metadata": {"annotations": ordered}, "spec": {"taints": []}}));
     let tainted = json!([{"key": "UpdateInProgress", "effect": "PreferNoSchedule"}]);
     assert_eq!(patches["n1"], json!({"spec": {"taints": tainted}}));
 }
@@ -566,6 +568,7 @@ fn row_118_a_node_that_booted_for_a_custom_pool_is_labelled_before_anything_else
         nodes: &members,
         decision: &decision,
         topology: None,
+        now: NOW,
     });
     let labelled = changes.iter().find_map(|change| match change {
         Change::Patch { object, patch } if object.name == "n0" => Some(patch),

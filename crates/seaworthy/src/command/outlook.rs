@@ -8,6 +8,7 @@ use seaworthy_controllers::preview::{NodeOutlook, Outlook};
 use seaworthy_ignition::spelling;
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
+use seaworthy_plan::forecast::Forecast;
 use seaworthy_plan::waiting::{Reason, Waiting};
 use serde_json::{Value, json};
 
@@ -86,6 +87,15 @@ pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
     }
     if waves.len() > WAVES {
         writeln!(out, "… {}", counted(waves.len() - WAVES, "more wave"))?;
+    }
+    let Forecast { blocked, behind, .. } = &outlook.forecast;
+    let all = |list: &[String]| names(list.iter().map(String::as_str));
+    if !blocked.is_empty() {
+        let whose = if blocked.len() == 1 { "its pods" } else { "their pods" };
+        writeln!(out, "no wave: {}: given the order in turn, but not done before {whose} can leave", all(blocked))?;
+    }
+    if !blocked.is_empty() && !behind.is_empty() {
+        writeln!(out, "no wave: {}: the budget is used by {} until then", all(behind), all(blocked))?;
     }
     Ok(())
 }
