@@ -25,10 +25,7 @@ use crate::writes::is_rendered;
 
 /// A built-in pool that is about to be made again; `None` where there is none. Before the base was made for the first time
 /// there are no built-in pools to wait for.
-pub fn missing(
-    controller_config: Option<&ControllerConfig>,
-    pools: &[Arc<MachineConfigPool>],
-) -> Option<&'static str> {
+pub fn missing(controller_config: Option<&ControllerConfig>, pools: &[Arc<MachineConfigPool>]) -> Option<&'static str> {
     controller_config.filter(|found| found.metadata.deletion_timestamp.is_none() && found.status.is_some())?;
     let is_there = |pool: &Arc<MachineConfigPool>, role: &str| pool.name_any() == role && !is_held(pool);
     ROLES.into_iter().find(|role| !pools.iter().any(|pool| is_there(pool, role)))

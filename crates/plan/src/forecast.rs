@@ -161,11 +161,10 @@ mod tests {
                 "machineconfiguration.openshift.io/state": state,
                 "seaworthy.dev/ordered": ordered,
             });
-            let node: Node = serde_json::from_value(json!({"metadata": {"name": "w1", "annotations": annotations}})).unwrap();
+            let node: Node =
+                serde_json::from_value(json!({"metadata": {"name": "w1", "annotations": annotations}})).unwrap();
             // That it waits for its next turn since changes nothing about the last one.
-            let condition = |type_: &str, time: &str| {
-                json!({"type": type_, "status": "False", "reason": "a", "message": "", "lastTransitionTime": time})
-            };
+            let condition = |type_: &str, time: &str| json!({"type": type_, "status": "False", "reason": "a", "message": "", "lastTransitionTime": time});
             let conditions = [condition("Updated", "2026-01-01T09:00:00Z"), condition("UpdateComplete", done)];
             let progress: MachineConfigNode = serde_json::from_value(json!({
                 "metadata": {"name": "w1"},

@@ -127,6 +127,10 @@ mod tests {
         let Pin::Unusable(unusable) = pin else { panic!("it is unusable") };
         assert!(unusable.to_string().contains("remove the annotation"), "{unusable}");
         leaving.metadata.finalizers = Some(vec![IN_USE.into()]);
-        assert_eq!(of(&pinned, |_| Some(&leaving)), Pin::To(&leaving), "it is held for as long as the pool is pinned to it");
+        assert_eq!(
+            of(&pinned, |_| Some(&leaving)),
+            Pin::To(&leaving),
+            "it is held for as long as the pool is pinned to it"
+        );
     }
 }

@@ -20,7 +20,12 @@ pub struct Remarks {
 
 impl Remarks {
     /// The remarks about a pool: `waiting` says why nodes do not move, `disputed` which nodes are in no pool on its account.
-    pub fn of(nodes: &[&NodeView<'_>], target: Option<Target<'_>>, waiting: &[Waiting], disputed: &[String]) -> Remarks {
+    pub fn of(
+        nodes: &[&NodeView<'_>],
+        target: Option<Target<'_>>,
+        waiting: &[Waiting],
+        disputed: &[String],
+    ) -> Remarks {
         let waits = |waiting: &Waiting| match &waiting.reason {
             reason @ (Reason::DrainBlocked { .. } | Reason::Cordoned) => {
                 Some(format!("Node {}: {}", waiting.node, reason.lasting()))
@@ -48,7 +53,10 @@ pub fn unsettled<'n>(nodes: &[&'n NodeView<'n>], target: Target<'_>) -> Vec<(&'n
         .filter_map(|node| {
             let what = match node.ailment? {
                 Ailment::Cordoned => {
-                    format!("runs the target, and is cordoned by someone else; `kubectl uncordon {}` ends that", node.name)
+                    format!(
+                        "runs the target, and is cordoned by someone else; `kubectl uncordon {}` ends that",
+                        node.name
+                    )
                 }
                 Ailment::CordonedForUpdate => "runs the target, and is about to take pods again".to_owned(),
                 Ailment::Condition { type_, status, .. } => {

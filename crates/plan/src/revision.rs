@@ -204,7 +204,8 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|found| found.name).collect();
         assert_eq!(names, ["rendered-worker-late", "rendered-worker-a", "rendered-worker-base"]);
         assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-a"));
-        let changes: Vec<_> = found[2].changes.iter().flatten().map(|change| (change.what.sign(), &*change.name)).collect();
+        let changes: Vec<_> =
+            found[2].changes.iter().flatten().map(|change| (change.what.sign(), &*change.name)).collect();
         assert_eq!(changes, [('-', "50-a")]);
 
         with_a.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();

@@ -159,9 +159,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
                 | Reason::OtherTargetInProgress { .. }
         )
     };
-    let is_busy = |reason: &Reason| {
-        matches!(reason, Reason::Updating { .. } | Reason::OtherTargetInProgress { .. })
-    };
+    let is_busy = |reason: &Reason| matches!(reason, Reason::Updating { .. } | Reason::OtherTargetInProgress { .. });
     let is_mute = |name: &str| is_waiting(name, |reason| matches!(reason, Reason::NoNodeDaemon));
     let mut later: Vec<&NodeView<'_>> = nodes.iter().copied().filter(|node| is_waiting(node.name, is_next)).collect();
     rollout::in_order(&mut later);
@@ -180,8 +178,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let is_feasible = |node: &NodeOutlook| node.evictions.as_ref().is_none_or(Evictions::is_feasible);
     let blocked: BTreeSet<&str> =
         outlook.nodes.iter().filter(|node| !is_feasible(node)).map(|node| node.name.as_str()).collect();
-    outlook.forecast =
-        forecast(&order, budget.saturating_sub(stuck), busy, each, |name| blocked.contains(name));
+    outlook.forecast = forecast(&order, budget.saturating_sub(stuck), busy, each, |name| blocked.contains(name));
     if order.is_empty() && busy > 0 {
         // The last ones are on their way.
         outlook.forecast.seconds = each.seconds;

@@ -134,7 +134,8 @@ async fn controller_config_is_not_deleted_and_where_it_is_nodes_keep_their_base(
     fleet.delete_unprotected(&theirs, name).await;
     for pool in ["master", "worker"] {
         let is_told = |pool: &MachineConfigPool| {
-            condition(pool, "RenderDegraded").and_then(|found| found.reason.as_deref()) == Some("ControllerConfigMissing")
+            condition(pool, "RenderDegraded").and_then(|found| found.reason.as_deref())
+                == Some("ControllerConfigMissing")
         };
         let pool = fleet.pool_is(pool, is_told).await;
         let said = condition(&pool, "RenderDegraded").and_then(|found| found.message.clone()).unwrap();

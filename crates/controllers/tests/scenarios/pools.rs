@@ -61,10 +61,23 @@ async fn node_takes_the_configuration_of_its_custom_pool_and_goes_back() {
     let torn = fleet.until("w1", |found| waits(found, "SeveralPools")).await.unwrap();
     let message = &progress(Some(&torn), "Updated").unwrap().message;
     assert!(message.contains("edge") && message.contains("infra"), "{message}");
+    for name in ["edge", "infra"] {
+        let is_told = |pool: &MachineConfigPool| {
+            let degraded = condition(pool, "Degraded");
+            degraded.and_then(|found| found.reason.as_deref()) == Some("NodesInSeveralPools")
+                && is_true(pool, "Degraded")
+        };
+        fleet.pool_is(name, is_told).await;
+        let told = fleet.told("NodesInSeveralPools", name).await;
+        assert!(told.starts_with("Node w1 is in no pool"), "{told}");
+    }
     let node = fleet.get::<Node>("w1").await;
     assert!(runs(&node, &infra), "{infra}: {:#?}", node.metadata.annotations);
     fleet.patch::<Node>("w1", json!({"metadata": {"labels": {"node-role.kubernetes.io/edge": null}}})).await;
     fleet.until("w1", |found| waits(found, "Updated")).await;
+    for name in ["edge", "infra"] {
+        fleet.pool_is(name, |pool| !is_true(pool, "Degraded")).await;
+    }
 
     fleet.patch::<Node>("w1", label(Value::Null)).await;
     fleet.node_is("w1", |node| runs(node, &worker)).await;

@@ -294,7 +294,8 @@ fn built_in_pools_do_not_vanish_unseen() {
     assert_eq!(world.pools[1].metadata.finalizers, Some(vec!["theirs".to_owned(), BUILT_IN.into()]));
     // What is on its way out takes no finalizer.
     let going = &mut Arc::make_mut(&mut world.pools[1]).metadata;
-    (going.finalizers, going.deletion_timestamp) = (None, serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+    (going.finalizers, going.deletion_timestamp) =
+        (None, serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
     assert_eq!(world.decide(1).writes, []);
 }
 
