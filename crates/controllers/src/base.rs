@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::MachineConfig;
+use kube::core::ObjectMeta;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MachineConfigEvent};
 use seaworthy_generate::Write;
 use seaworthy_generate::base::{self, Templates};
@@ -11,6 +12,7 @@ use seaworthy_runtime::{Applier, Controller, Events, Gravity, Next, Queue, Write
 
 use crate::context::Context;
 use crate::edits::tell_made_again;
+use crate::remaking::Remaking;
 use crate::world::put;
 use crate::writes::{carry_out, is_rendered, sources};
 
@@ -20,6 +22,7 @@ pub struct BaseController {
     applier: Applier,
     events: Events,
     templates: Arc<Templates>,
+    remaking: Remaking,
 }
 
 impl BaseController {
@@ -31,7 +34,7 @@ impl BaseController {
         caches.controller_configs.listen(move |_| mark.mark(()));
         let mark = Arc::clone(&queue);
         caches.pools.listen(move |delta| {
-            let seen = |pool: &Option<Arc<_>>| pool.as_ref().map(labels);
+            let seen = |pool: &Option<Arc<_>>| pool.as_ref().map(looked_at);
             if seen(&delta.before) != seen(&delta.after) {
                 mark.mark(());
             }
@@ -43,14 +46,15 @@ impl BaseController {
             }
         });
         let (applier, events) = (context.applier(Self::NAME), context.events(Self::NAME));
-        (BaseController { context: context.clone(), applier, events, templates }, queue)
+        let remaking = Remaking::default();
+        (BaseController { context: context.clone(), applier, events, templates, remaking }, queue)
     }
 }
 
-fn labels(
-    pool: &Arc<seaworthy_api::machineconfiguration::MachineConfigPool>,
-) -> Option<std::collections::BTreeMap<String, String>> {
-    pool.metadata.labels.clone()
+/// What is looked at of a pool: its labels, who it is, whether it goes, and what holds it.
+fn looked_at(pool: &Arc<MachineConfigPool>) -> impl PartialEq + use<> {
+    let ObjectMeta { labels, uid, deletion_timestamp, finalizers, .. } = &pool.metadata;
+    (labels.clone(), uid.clone(), deletion_timestamp.is_some(), finalizers.clone())
 }
 
 impl Controller for BaseController {
@@ -61,7 +65,10 @@ impl Controller for BaseController {
     async fn reconcile(&self, (): &()) -> Result<Next, WriteError> {
         let caches = &self.context.caches;
         // Without a ControllerConfig there is no base: the cluster's machines were set up by somebody else.
-        let Some(controller_config) = caches.controller_configs.named(CONTROLLER_CONFIG) else {
+        let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
+        let is_kept = controller_config.as_ref().is_some_and(|found| found.metadata.deletion_timestamp.is_none());
+        self.remaking.let_go(&self.applier, caches, is_kept).await?;
+        let Some(controller_config) = controller_config else {
             return Ok(Next::change());
         };
         let decide = |machine_configs: &[Arc<MachineConfig>]| {
@@ -103,7 +110,10 @@ impl Controller for BaseController {
         });
         let made: Vec<String> = made.collect();
         let doing = (&self.applier, &self.events);
-        carry_out(doing, caches, &caches.controller_configs, &controller_config, decision.writes).await?;
+        let writes = self.remaking.as_they_were(decision.writes);
+        carry_out(doing, caches, &caches.controller_configs, &controller_config, writes).await?;
+        self.remaking.tell(&self.events, caches).await;
+        self.remaking.adopt(&self.applier, caches).await?;
         for name in made {
             if let Some(made) = caches.machine_configs.named(&name) {
                 tell_made_again(&self.events, &made).await;

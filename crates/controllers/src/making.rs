@@ -10,8 +10,8 @@ use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool, SettingsStatus,
 };
 use seaworthy_api::meta::{LabelSelector, Selection};
-use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation, label};
-use seaworthy_api::vocabulary::seaworthy::annotation::SOURCES;
+use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason, annotation, label};
+use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, SOURCES};
 use seaworthy_fetch::{Digest, Environment, Fetcher, Policy, Run, SnapshotKey, Snapshots};
 use seaworthy_generate::base::{ROLES, failure as base_failure, is_complete, names};
 use seaworthy_ignition::Node;
@@ -103,13 +103,8 @@ pub fn unready(
         };
     }
     // Whoever deletes what controllers keep has it back in a moment; nodes shall not learn of it.
-    let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
-    let selects = |role: &str| {
-        let labels = std::collections::BTreeMap::from([(label::ROLE.as_str().to_owned(), role.to_owned())]);
-        selection.as_ref().is_some_and(|selection| selection.matches(Some(&labels)))
-    };
-    let base = ROLES.into_iter().filter(|role| controller_config.is_some() && selects(role)).flat_map(names);
-    if let Some(missing) = base.into_iter().find(|name| !exists(name)) {
+    let mut base = base_names(pool).filter(|_| controller_config.is_some());
+    if let Some(missing) = base.find(|name| !exists(name)) {
         return passing(format!("MachineConfig {missing} of the base is missing and is being made again"));
     }
     let finalizers = |metadata: &ObjectMeta| match metadata.deletion_timestamp {
@@ -156,6 +151,69 @@ pub fn unready(
     passing(format!("MachineConfig {} was made by another build and is being made anew", stale.name_any()))
 }
 
+/// The MachineConfigs of the platform's base that a pool selects.
+fn base_names(pool: &MachineConfigPool) -> impl Iterator<Item = String> {
+    let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
+    let selects = move |role: &&str| {
+        let labels = BTreeMap::from([(label::ROLE.as_str().to_owned(), (*role).to_owned())]);
+        selection.as_ref().is_some_and(|selection| selection.matches(Some(&labels)))
+    };
+    ROLES.into_iter().filter(selects).flat_map(names)
+}
+
+/// Why a pool must not be rendered because the platform's base is going, or gone, with the ControllerConfig. Nodes that run
+/// it would lose their kubelet. A cluster that never had a base is rendered as it is, and so is one where somebody has put
+/// MachineConfigs of their own in the base's place.
+pub fn lost_base(
+    pool: &MachineConfigPool,
+    controller_config: Option<&ControllerConfig>,
+    pools: &[Arc<MachineConfigPool>],
+    find: impl Fn(&str) -> Option<Arc<MachineConfig>>,
+) -> Option<Failure> {
+    if controller_config.is_some_and(|found| found.metadata.deletion_timestamp.is_none()) {
+        return None;
+    }
+    let is_going = |found: Arc<MachineConfig>| is_owned_by_controller_config(&found);
+    let lost: Vec<String> = base_names(pool).filter(|name| find(name).is_none_or(is_going)).collect();
+    let had_base = |pool: &Arc<MachineConfigPool>| has_base(pool, targeted(pool).and_then(&find).as_deref());
+    if lost.is_empty() || !pools.iter().any(had_base) {
+        return None;
+    }
+    let what = if controller_config.is_some() { "is being deleted" } else { "is missing" };
+    let message = format!(
+        "ControllerConfig {CONTROLLER_CONFIG} {what}, and with it the base MachineConfigs of the platform ({}); without them \
+         nodes would lose their kubelet, so the pool keeps what it has. Create the ControllerConfig again (`kubectl apply -f` \
+         the manifest that it was made from; examples/controller-config.yaml shows one)",
+        lost.join(", ")
+    );
+    Some(Failure { reason: RenderReason::ControllerConfigMissing, message })
+}
+
+/// Whether what a pool targets was made with the platform's base.
+fn has_base(pool: &MachineConfigPool, rendered: Option<&MachineConfig>) -> bool {
+    if let Some(said) = rendered.and_then(|rendered| BASE.of(&rendered.metadata)) {
+        return !said.is_empty();
+    }
+    // Rendered by an older build, or by the upstream: by what it was made of.
+    let sources = pool.spec.configuration.iter().flat_map(|found| found.source.iter().flatten());
+    let sources: BTreeSet<&str> = sources.filter_map(|source| source.name.as_deref()).collect();
+    ROLES.into_iter().any(|role| names(role).all(|name| sources.contains(name.as_str())))
+}
+
+fn is_owned_by_controller_config(object: &MachineConfig) -> bool {
+    object.owner_references().iter().any(|owner| owner.kind == "ControllerConfig")
+}
+
+/// The ControllerConfig whose base is among the inputs; empty where none is.
+fn base_in(inputs: &[Arc<MachineConfig>]) -> &'static str {
+    let is_base = |input: &Arc<MachineConfig>| {
+        let made_by = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&input.metadata).unwrap_or_default();
+        let is_named = ROLES.into_iter().flat_map(names).any(|name| name == input.name_any());
+        is_named && (is_owned_by_controller_config(input) || !made_by.is_empty())
+    };
+    if inputs.iter().any(is_base) { CONTROLLER_CONFIG } else { "" }
+}
+
 /// Makes a pool's rendered MachineConfig from those that it selects.
 pub async fn make(
     pool: &MachineConfigPool,
@@ -190,7 +248,9 @@ pub async fn make(
     let is_image_overridden = annotation::OS_IMAGE_URL_OVERRIDDEN.of(&object.metadata) == Some("true");
     let sources: Vec<String> = rendered.input_names().map(str::to_owned).collect();
     let digests = serde_json::to_string(&digests(inputs, &sources)).map_err(|error| unwritable(&error))?;
-    object.metadata.annotations.get_or_insert_default().insert(SOURCES.into(), digests);
+    let annotations = object.metadata.annotations.get_or_insert_default();
+    annotations.insert(SOURCES.into(), digests);
+    annotations.insert(BASE.into(), base_in(inputs).to_owned());
 
     let new = Side { config: rendered.spec.get("config"), is_fips: rendered.spec.bool_of("fips").unwrap_or_default() };
     let of_sources: Vec<Source<'_>> = prepared
@@ -347,7 +407,8 @@ fn with_largest(failure: Failure, inputs: &[Value]) -> Failure {
     Failure { message: format!("{}. The largest: {}", failure.message, named.join(", ")), ..failure }
 }
 
-fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
+/// A pool as owner of what is rendered for it.
+pub(crate) fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
     let mut owner = pool.controller_owner_ref(&())?;
     owner.block_owner_deletion = Some(true);
     Some(owner)
@@ -356,4 +417,80 @@ fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
 /// The name of what a pool targets.
 pub fn targeted(pool: &MachineConfigPool) -> Option<&str> {
     pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pool(name: &str, sources: &[&str]) -> Arc<MachineConfigPool> {
+        let sources: Vec<Value> = sources.iter().map(|name| json!({"name": name})).collect();
+        let target = json!({"name": format!("rendered-{name}-1"), "source": sources});
+        let selector = json!({"matchLabels": {label::ROLE.as_str(): name}});
+        let spec = json!({"machineConfigSelector": selector, "configuration": target});
+        Arc::new(serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap())
+    }
+
+    fn machine_config(name: &str, metadata: Value) -> Arc<MachineConfig> {
+        let mut object: MachineConfig = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+        object.metadata.name = Some(name.to_owned());
+        Arc::new(object)
+    }
+
+    fn controller_config(metadata: Value) -> ControllerConfig {
+        let mut object = ControllerConfig::default();
+        object.metadata = serde_json::from_value(metadata).unwrap();
+        object
+    }
+
+    fn reason(
+        pool: &MachineConfigPool,
+        controller_config: Option<&ControllerConfig>,
+        all: &[Arc<MachineConfig>],
+    ) -> Option<String> {
+        let find = |name: &str| all.iter().find(|found| found.name_any() == name).cloned();
+        let pools = [Arc::new(pool.clone())];
+        lost_base(pool, controller_config, &pools, find).map(|failure| {
+            assert_eq!(failure.reason, RenderReason::ControllerConfigMissing);
+            failure.message
+        })
+    }
+
+    const BASE_OF_WORKER: [&str; 3] = ["00-worker", "01-worker-container-runtime", "01-worker-kubelet"];
+
+    #[test]
+    fn pool_that_has_the_base_is_not_rendered_without_it() {
+        let pool = pool("worker", &BASE_OF_WORKER);
+        let rendered = machine_config("rendered-worker-1", json!({"annotations": {BASE.as_str(): CONTROLLER_CONFIG}}));
+        let there = controller_config(json!({}));
+        assert_eq!(reason(&pool, Some(&there), std::slice::from_ref(&rendered)), None, "it is made again");
+        let message = reason(&pool, None, std::slice::from_ref(&rendered)).unwrap();
+        assert!(message.contains("ControllerConfig machine-config-controller is missing"), "{message}");
+        assert!(message.contains("01-worker-kubelet") && message.contains("kubectl apply"), "{message}");
+        let going = controller_config(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
+        let message = reason(&pool, Some(&going), &[rendered]).unwrap();
+        assert!(message.contains("is being deleted"), "{message}");
+        assert!(reason(&pool, None, &[]).is_some(), "what was rendered by others is known by its sources");
+    }
+
+    #[test]
+    fn base_that_is_about_to_be_collected_is_as_good_as_gone() {
+        let owner = json!({"apiVersion": "v1", "kind": "ControllerConfig", "name": CONTROLLER_CONFIG, "uid": "1"});
+        let base = |metadata: &Value| BASE_OF_WORKER.map(|name| machine_config(name, metadata.clone()));
+        let pool = pool("worker", &BASE_OF_WORKER);
+        assert!(reason(&pool, None, &base(&json!({"ownerReferences": [owner]}))).is_some());
+        assert_eq!(reason(&pool, None, &base(&json!({}))), None, "somebody's own stand in its place");
+    }
+
+    #[test]
+    fn cluster_without_a_controller_config_is_rendered_as_it_is() {
+        let named = pool("worker", &["00-worker", "50-own"]);
+        assert_eq!(reason(&named, None, &[]), None);
+        let own = machine_config("rendered-worker-1", json!({"annotations": {BASE.as_str(): ""}}));
+        assert_eq!(reason(&pool("worker", &BASE_OF_WORKER), None, &[own]), None, "they were somebody's own");
+        let based = machine_config("rendered-infra-1", json!({"annotations": {BASE.as_str(): CONTROLLER_CONFIG}}));
+        assert_eq!(reason(&pool("infra", &BASE_OF_WORKER), None, &[based]), None, "it selects nothing of the base");
+    }
 }

@@ -15,10 +15,12 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, Pool
 use seaworthy_api::meta::{ObjectReference, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent, RenderReason, WORKER, annotation};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
+use seaworthy_api::vocabulary::seaworthy::annotation::TURNS;
 use seaworthy_fetch::Policy;
 use seaworthy_plan::pin::{self, Pin};
 use seaworthy_plan::render_condition::{self, Failure};
 use seaworthy_plan::revision;
+use seaworthy_plan::turn::Turns;
 use seaworthy_runtime::metrics::PoolLabel;
 use seaworthy_runtime::{Applier, Controller, Delta, Events, Gravity, Key, Next, Queue, WriteError};
 use serde_json::json;
@@ -28,6 +30,7 @@ use crate::context::Context;
 use crate::edits::{tell_made_again, tell_put_back};
 use crate::making::{self, Made, Remote, Surroundings, Unready, targeted};
 use crate::perform::{or_anew, rendered};
+use crate::remaking;
 use crate::snapshots::ClusterSnapshots;
 use crate::writes::{is_rendered, sources};
 
@@ -195,7 +198,11 @@ impl RenderController {
         if pool.spec.configuration.as_ref() == Some(&configuration) {
             return Ok(Arc::clone(pool));
         }
-        let patch = json!({"spec": {"configuration": configuration}});
+        let mut patch = json!({"spec": {"configuration": configuration}});
+        if targeted(pool) != Some(name) {
+            let turns = Turns::of(pool).next(name, self.context.now());
+            patch["metadata"] = json!({"annotations": {TURNS.as_str(): turns}});
+        }
         let patched = self.applier.patch(&**pool, patch).await;
         let patched = or_anew(&self.applier, &caches.pools, &**pool, patched).await?;
         caches.pools.wrote(patched.clone());
@@ -276,6 +283,14 @@ impl RenderController {
         }
         let inputs = making::inputs(&pool, sources(caches));
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
+        if remaking::missing(controller_config.as_deref(), &caches.pools.all()).is_some() {
+            return Ok(Next::after(REST));
+        }
+        let find = |name: &str| caches.machine_configs.named(name);
+        if let Some(lost) = making::lost_base(&pool, controller_config.as_deref(), &caches.pools.all(), find) {
+            self.report(&pool, Err(&lost)).await?;
+            return Ok(Next::change());
+        }
         let unready = making::unready(
             &pool,
             &inputs,

@@ -26,7 +26,7 @@ use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::promise::{Promise, Settled};
 use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::waiting::Reason;
-use seaworthy_plan::{node_status, pool, pool_status, targeting};
+use seaworthy_plan::{node_status, pool, pool_status, remark};
 use seaworthy_runtime::{Applier, Controller, Delta, Events, Gravity, Key, Next, Queue, WriteError};
 use serde_json::json;
 use tokio::time::Instant;
@@ -35,6 +35,7 @@ use crate::context::Context;
 use crate::drains::Drains;
 use crate::gauges::Gauges;
 use crate::machine::Machine;
+use crate::orders::Orders;
 use crate::perform::{or_anew, perform, perform_in_order, tell, tell_all};
 use crate::writes::is_rendered;
 
@@ -80,6 +81,8 @@ struct Memory {
     ordered: BTreeMap<String, Instant>,
     /// When the status of a pool was written.
     reported: BTreeMap<String, Instant>,
+    /// What is still to be told of orders.
+    orders: Orders,
     /// What the promises on a pool are about that cannot come about any more.
     settled: BTreeMap<String, Settled>,
 }
@@ -216,14 +219,21 @@ impl RolloutController {
         let partner = partner(name, topology, &moment.pools);
         let progress = progress(&moment);
         // The nodes of other pools are not looked at: there may be many more of them.
-        let (mut own, mut others) = (Vec::new(), Vec::new());
+        let (mut own, mut others, mut disputed) = (Vec::new(), Vec::new(), Vec::new());
         for node in &moment.nodes {
-            match pools.of_labels(node.metadata.labels.as_ref()).primary() {
-                Some(pool) if pool == name => own.push(view(node, &progress)),
-                Some(pool) if partner.is_some_and(|partner| partner.name == pool) => others.push(view(node, &progress)),
+            let membership = pools.of_labels(node.metadata.labels.as_ref());
+            match &membership {
+                Membership::In { primary, .. } if *primary == name => own.push(view(node, &progress)),
+                Membership::In { primary, .. } if partner.is_some_and(|partner| partner.name == *primary) => {
+                    others.push(view(node, &progress));
+                }
+                Membership::Torn(torn) if torn.contains(&name) => {
+                    disputed.extend(remark::dispute(node.metadata.name.as_deref().unwrap_or_default(), &membership));
+                }
                 _ => {}
             }
         }
+        disputed.sort_unstable();
         let (nodes, others): (Vec<&NodeView<'_>>, Vec<&NodeView<'_>>) = (own.iter().collect(), others.iter().collect());
         let nodes = nodes.as_slice();
         let partner = partner.map(|pool| Partner { pool, nodes: &others, promised: &of_partner });
@@ -246,6 +256,7 @@ impl RolloutController {
             boots: &boots,
             partner,
             promised: &promised,
+            disputed: &disputed,
             certificates,
             topology,
             now,
@@ -264,7 +275,9 @@ impl RolloutController {
         decision.tellings.truncate(TELLINGS);
         let is_told = tell_all(&self.applier, caches, decision.tellings).await;
         let performed = perform(&self.applier, &self.events, caches, decision.changes).await;
-        if let Some(event) = targeting::given(PoolView::of(decided_on), &performed.changed(&decision.report.chosen)) {
+        let given = performed.changed(&decision.report.chosen);
+        let (orders, later_told) = self.memory().orders.note(PoolView::of(decided_on), &given);
+        for event in orders {
             tell(&self.events, caches, &event).await;
         }
         self.gauges.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
@@ -287,7 +300,7 @@ impl RolloutController {
         performed.result?;
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
         let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
-        let recheck = [recheck, is_waiting.then_some(ANSWER), later, is_more.then_some(Duration::ZERO)]
+        let recheck = [recheck, is_waiting.then_some(ANSWER), later, later_told, is_more.then_some(Duration::ZERO)]
             .into_iter()
             .flatten()
             .min();
@@ -361,6 +374,7 @@ impl RolloutController {
         self.gauges.forget_pool(pool);
         let mut memory = self.memory();
         memory.reported.remove(pool);
+        memory.orders.forget(pool);
         memory.settled.remove(pool);
     }
 

@@ -18,6 +18,7 @@ use seaworthy_runtime::{Applier, Cache, Controller, Events, Key, Next, Queue, Wr
 
 use crate::caches::Caches;
 use crate::context::Context;
+use crate::remaking;
 use crate::world::World;
 use crate::writes::{carry_out, delete, is_rendered, sources};
 
@@ -178,6 +179,11 @@ impl<K: Kind> Controller for SettingsController<K> {
         let caches = &self.context.caches;
         let cache = K::cache(caches);
         let machine_configs = sources(caches);
+        let controller_config: Option<Arc<ControllerConfig>> = caches.controller_configs.named(CONTROLLER_CONFIG);
+        // What was made for a pool that is gone for a moment is not withdrawn; its return is looked at.
+        if remaking::missing(controller_config.as_deref(), &caches.pools.all()).is_some() {
+            return Ok(Next::change());
+        }
         let Subject::Object(name) = subject else {
             for deletion in K::orphans(&cache.all(), &caches.pools.all(), &machine_configs, &self.context.build) {
                 delete(&self.applier, &deletion).await?;
@@ -185,7 +191,6 @@ impl<K: Kind> Controller for SettingsController<K> {
             return Ok(Next::change());
         };
         let Some(object) = cache.named(name) else { return Ok(Next::change()) };
-        let controller_config: Option<Arc<ControllerConfig>> = caches.controller_configs.named(CONTROLLER_CONFIG);
         let decision = K::desired(&Inputs {
             object: &*object,
             all: &cache.all(),

@@ -52,6 +52,12 @@ where
                     caches.pools.wrote(applier.patch(&*pool, patch).await?);
                 }
             }
+            Write::HoldPool { name, finalizers } => {
+                if let Some(pool) = caches.pools.named(&name) {
+                    let patch = json!({"metadata": {"finalizers": finalizers}});
+                    caches.pools.wrote(applier.patch(&*pool, patch).await?);
+                }
+            }
             Write::Status(status) => object = report(applier, cache, &object, json!({"status": status})).await?,
             Write::ControllerConfigStatus(status) => {
                 object = report(applier, cache, &object, json!({"status": status})).await?;

@@ -28,6 +28,13 @@ pub enum Write {
         /// The labels.
         labels: BTreeMap<String, String>,
     },
+    /// Set all finalizers of a pool, at the revision that it was read with.
+    HoldPool {
+        /// The pool.
+        name: String,
+        /// The finalizers.
+        finalizers: Vec<String>,
+    },
     /// Replace the status of the object that the decision is about.
     Status(SettingsStatus),
     /// Replace the status of the ControllerConfig.

@@ -148,6 +148,12 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
         changes.push(emit(node, true, NodeEvent::DrainFailed, message));
     }
     let is_alarming = lasts >= ALARM;
+    // Once: what is in the way stands in the MachineConfigNode from then on, and is tried again often.
+    let said = evictions.said();
+    if !evictions.is_feasible() && node.drain_blocked != Some(said.as_str()) {
+        let message = format!("The node cannot be drained: {said}");
+        changes.push(emit(node, true, NodeEvent::DrainBlocked, message));
+    }
     // A cordon that did not empty the node only takes room from others.
     if !node.is_unschedulable && !evictions.is_feasible() {
         return Decision { progress: Progress::Blocked, changes, recheck: Some(retry), is_alarming };

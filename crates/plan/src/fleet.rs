@@ -181,6 +181,8 @@ pub struct NodeView<'a> {
     pub last_applied_drain: Option<&'a str>,
     /// The drain for which we took it out of scheduling.
     pub cordoned_for: Option<&'a str>,
+    /// When it was given its order, and what it ran then.
+    pub ordered: Option<&'a str>,
     /// Why it is to be given no new configuration, where somebody asks for that.
     pub paused: Option<&'a str>,
     /// Whether it is about to reboot.
@@ -228,6 +230,7 @@ impl<'a> NodeView<'a> {
             desired_drain: annotation(node::DESIRED_DRAIN),
             last_applied_drain: annotation(node::LAST_APPLIED_DRAIN),
             cordoned_for,
+            ordered: annotation(seaworthy::annotation::ORDERED),
             paused: annotation(seaworthy::annotation::PAUSED),
             is_rebooting: annotation(node::POST_CONFIG_ACTION) == Some(State::Rebooting.as_str()),
             is_unschedulable,

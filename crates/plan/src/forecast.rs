@@ -4,9 +4,12 @@
 //! number of ours where there is no history.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use seaworthy_api::machineconfiguration::MachineConfigNode;
+use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
 use serde::Serialize;
 
 use crate::disruption::Level;
+use crate::fleet::NodeView;
 
 /// An update that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,10 @@ pub struct Forecast {
     pub each: Estimate,
     /// The waves, in order.
     pub waves: Vec<Wave>,
+    /// The nodes that are given their order and cannot carry it out, in this order: their pods cannot leave.
+    pub blocked: Vec<String>,
+    /// The nodes that have no wave, because nothing is left of the budget.
+    pub behind: Vec<String>,
     /// All of it, in seconds from now.
     pub seconds: i64,
 }
@@ -62,13 +69,25 @@ fn default_seconds(level: Level) -> i64 {
     }
 }
 
-/// How long nodes took in a roll-out, from when each was done: with a budget of `budget` a node begins when the one so many
-/// places before it is done, and the first begin with the roll-out. Nodes that were done before it are none of it.
-pub fn pasts(start: Timestamp, done: &[Timestamp], budget: usize, level: Level) -> Vec<Past> {
-    let mut done: Vec<Timestamp> = done.iter().copied().filter(|time| *time >= start).collect();
-    done.sort_unstable();
-    let begin = |nth: usize| nth.checked_sub(budget.max(1)).map_or(start, |earlier| done[earlier]);
-    done.iter().enumerate().map(|(nth, time)| Past { level, took: time.duration_since(begin(nth)) }).collect()
+/// How long the last update of a node took, from its order to the word that it is done: how long it waited for its turn
+/// before does not count. `level` says what the change between two configurations does. Nothing is known of a node that is on
+/// its way, or was never given an order.
+pub fn past(
+    node: &NodeView<'_>,
+    progress: &MachineConfigNode,
+    level: impl FnOnce(&str, &str) -> Option<Level>,
+) -> Option<Past> {
+    let (ordered, from) = node.ordered?.split_once(' ')?;
+    let (ordered, current) = (ordered.parse::<Timestamp>().ok()?, node.current_config?);
+    let done = came_to_it(progress).filter(|done| node.is_done() && *done >= ordered)?;
+    Some(Past { level: level(from, current)?, took: done.duration_since(ordered) })
+}
+
+/// When a node came to what it runs, as its MachineConfigNode has it.
+fn came_to_it(progress: &MachineConfigNode) -> Option<Timestamp> {
+    let conditions = progress.status.as_ref()?.conditions.as_ref()?;
+    let found = conditions.iter().find(|found| found.type_ == NodeCondition::UpdateComplete.as_str())?;
+    Some(found.last_transition_time.0)
 }
 
 /// How long one node will take: the middle of what others took, which one node that hung does not move. Times have seconds,
@@ -84,29 +103,44 @@ pub fn estimate(level: Level, history: &[Past]) -> Estimate {
 }
 
 /// The waves of a roll-out: `order` is who is still to move, the first first, `budget` how many move at a time, `busy` how
-/// many nodes hold the budget already. A budget of nothing gives no waves.
-pub fn forecast(order: &[&str], budget: i64, busy: usize, each: Estimate) -> Forecast {
-    let budget = usize::try_from(budget).unwrap_or(0);
-    let free = budget.saturating_sub(busy);
-    let mut waves: Vec<Wave> = Vec::new();
+/// many nodes hold the budget already. A budget of nothing gives no waves. A node that `is_blocked` is given its order when its
+/// turn comes, and keeps its part of the budget from then on.
+pub fn forecast(
+    order: &[&str],
+    budget: i64,
+    busy: usize,
+    each: Estimate,
+    is_blocked: impl Fn(&str) -> bool,
+) -> Forecast {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+    let mut budget = usize::try_from(budget).unwrap_or(0);
+    let mut free = budget.saturating_sub(busy);
+    let (mut waves, mut blocked): (Vec<Wave>, Vec<String>) = (Vec::new(), Vec::new());
     let mut rest = order;
     let mut starts = 0;
     while !rest.is_empty() && budget > 0 {
-        // The nodes that are away now come back while the first wave runs.
-        let size = if waves.is_empty() && free > 0 { free } else { budget }.min(rest.len());
-        if waves.is_empty() && free == 0 {
-            starts = each.seconds;
+        if free == 0 {
+            // Whoever is away comes back.
+            (starts, free) = (starts + each.seconds, budget);
         }
-        let (wave, others) = rest.split_at(size);
-        let ends = starts + each.seconds;
-        waves.push(Wave { nodes: wave.iter().map(|name| (*name).to_owned()).collect(), starts, ends });
-        (starts, rest) = (ends, others);
+        let (turn, others) = rest.split_at(free.min(rest.len()));
+        let (stuck, wave): (Vec<&str>, Vec<&str>) = turn.iter().partition(|name| is_blocked(name));
+        blocked.extend(owned(&stuck));
+        budget = budget.saturating_sub(stuck.len());
+        if !wave.is_empty() {
+            waves.push(Wave { nodes: owned(&wave), starts, ends: starts + each.seconds });
+        }
+        (rest, free) = (others, 0);
     }
-    Forecast { each, seconds: waves.last().map_or(0, |wave| wave.ends), waves }
+    let seconds = waves.last().map_or(0, |wave| wave.ends);
+    Forecast { each, waves, blocked, behind: owned(rest), seconds }
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Node;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -119,23 +153,59 @@ mod tests {
     }
 
     #[test]
-    fn history_is_what_each_turn_took() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let took = |budget| {
-            let done = [at(5), at(160), at(130), at(230), at(250)];
-            let pasts = pasts(at(100), &done, budget, Level::Reboot);
-            pasts.iter().map(|past| past.took.as_secs()).collect::<Vec<_>>()
+    fn history_is_what_a_node_took_from_its_order_on() {
+        let past = |state: &str, ordered: &str, done: &str| {
+            let annotations = json!({
+                "machineconfiguration.openshift.io/currentConfig": "b",
+                "machineconfiguration.openshift.io/desiredConfig": "b",
+                "machineconfiguration.openshift.io/state": state,
+                "seaworthy.dev/ordered": ordered,
+            });
+            let node: Node =
+                serde_json::from_value(json!({"metadata": {"name": "w1", "annotations": annotations}})).unwrap();
+            // That it waits for its next turn since changes nothing about the last one.
+            let condition = |type_: &str, time: &str| json!({"type": type_, "status": "False", "reason": "a", "message": "", "lastTransitionTime": time});
+            let conditions = [condition("Updated", "2026-01-01T09:00:00Z"), condition("UpdateComplete", done)];
+            let progress: MachineConfigNode = serde_json::from_value(json!({
+                "metadata": {"name": "w1"},
+                "spec": {"configVersion": {"desired": "b"}, "node": {"name": "w1"}, "pool": {"name": "worker"}},
+                "status": {"conditions": conditions},
+            }))
+            .unwrap();
+            past(&NodeView::of(&node, Some(&progress)), &progress, |from, to| (from < to).then_some(Level::Reboot))
         };
-        assert_eq!(took(1), [30, 30, 70, 20]);
-        assert_eq!(took(2), [30, 60, 100, 90]);
-        assert_eq!(took(0), took(1));
+        let ordered = "2026-01-01T00:00:00Z a";
+        let took = |past: Option<Past>| past.map(|past| past.took.as_secs());
+        assert_eq!(took(past("Done", ordered, "2026-01-01T00:00:44Z")), Some(44));
+        assert_eq!(past("Working", ordered, "2026-01-01T00:00:44Z"), None, "it is not there yet");
+        assert_eq!(past("Done", ordered, "2025-01-01T00:00:44Z"), None, "that was an earlier one");
+        assert_eq!(past("Done", "2026-01-01T00:00:00Z z", "2026-01-01T00:00:44Z"), None, "what it ran is not known");
+        assert_eq!(past("Done", "yesterday", "2026-01-01T00:00:44Z"), None);
+    }
+
+    #[test]
+    fn node_that_cannot_be_drained_has_no_wave_and_keeps_its_part_of_the_budget() {
+        let each = Estimate { seconds: 60, samples: 0 };
+        let order = ["a", "b", "c", "d", "e"];
+        let waves = |budget, blocked: &'static [&'static str]| {
+            let forecast = forecast(&order, budget, 0, each, |name| blocked.contains(&name));
+            let waves: Vec<String> = forecast.waves.iter().map(|wave| wave.nodes.join("")).collect();
+            (waves.join(" "), forecast.blocked.join(""), forecast.behind.join(""), forecast.seconds)
+        };
+        let found = |waves: &str, blocked: &str, behind: &str, seconds| {
+            (waves.to_owned(), blocked.to_owned(), behind.to_owned(), seconds)
+        };
+        assert_eq!(waves(1, &["a"]), found("", "a", "bcde", 0));
+        assert_eq!(waves(1, &["c"]), found("a b", "c", "de", 120));
+        assert_eq!(waves(2, &["a"]), found("b c d e", "a", "", 240));
+        assert_eq!(waves(2, &["a", "d"]), found("b c", "ad", "e", 120));
     }
 
     #[test]
     fn waves_are_as_large_as_the_budget_leaves_them() {
         let each = Estimate { seconds: 60, samples: 0 };
         let sizes = |budget, busy| {
-            let forecast = forecast(&["a", "b", "c", "d", "e"], budget, busy, each);
+            let forecast = forecast(&["a", "b", "c", "d", "e"], budget, busy, each, |_| false);
             let sizes: Vec<_> = forecast.waves.iter().map(|wave| (wave.nodes.len(), wave.starts)).collect();
             (sizes, forecast.seconds)
         };

@@ -3,7 +3,7 @@
 //! - What a node runs, is told to run or booted with stays, whatever else is true: without it the node could neither check
 //!   itself nor go back.
 //! - What a pool targets, is pinned to or has finished stays.
-//! - Of the rest the newest of each pool stay, to go back to; older ones go once they are unused for a while.
+//! - Of the rest those of each pool stay that had their turn last, to go back to; others go once they are unused for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,7 @@ use seaworthy_api::vocabulary::seaworthy::IN_USE;
 
 use crate::fleet::{NodeView, PoolView};
 use crate::pin;
+use crate::turn::Turns;
 
 /// How much history is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,7 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     let used = used(inputs);
     let mut decision = Decision::default();
     let mut unused: BTreeMap<&str, Vec<(Option<Timestamp>, &'a str)>> = BTreeMap::new();
+    let turns: BTreeMap<&str, Turns> = inputs.pools.iter().map(|pool| (pool.name, Turns::of(pool.object))).collect();
     for object in inputs.machine_configs.iter().copied() {
         let name = object.metadata.name.as_deref().unwrap_or_default();
         let Some(pool) = owner(object).filter(|_| name.starts_with(RENDERED_PREFIX)) else { continue };
@@ -88,7 +90,8 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
         }
         if object.metadata.deletion_timestamp.is_none() {
             let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            unused.entry(pool).or_default().push((created, name));
+            let turn = turns.get(pool).and_then(|turns| turns.last(name)).map(|(since, _)| since);
+            unused.entry(pool).or_default().push((created.max(turn), name));
         }
     }
     for mut of_pool in unused.into_values() {

@@ -494,7 +494,8 @@ fn condition(type_: NodeCondition, steps: &Steps<'_>, old: Option<&Condition>, n
     }
     let (status, reason, message) = steps.said(type_, old);
     // A node that was quick is told of when it is done again: it was not for a moment, and the time says when that ended.
-    let is_anew = type_ == NodeCondition::Updated && steps.runs_another();
+    // `UpdateComplete` keeps that time when the node has to wait for its next turn, so that it is known what the last took.
+    let is_anew = matches!(type_, NodeCondition::Updated | NodeCondition::UpdateComplete) && steps.runs_another();
     let same = old.filter(|old| old.status == status && !is_anew);
     Condition {
         last_transition_time: same.map_or(Time(now), |old| old.last_transition_time.clone()),

@@ -9,6 +9,7 @@ use std::fmt;
 
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
+use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 
 /// What a pool is pinned to.
@@ -34,7 +35,7 @@ pub struct Unusable<'a> {
 /// What is wrong with the name of a pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no such MachineConfig, or it is being deleted.
+    /// There is no such MachineConfig, or it is being deleted and nothing holds it.
     Gone,
     /// It is not the result of rendering, or of another pool.
     NotOfPool,
@@ -63,7 +64,9 @@ pub fn name(pool: &MachineConfigPool) -> Option<&str> {
 /// What a pool is pinned to; `find` looks a MachineConfig up by name.
 pub fn of<'a>(pool: &'a MachineConfigPool, find: impl FnOnce(&str) -> Option<&'a MachineConfig>) -> Pin<'a> {
     let Some(name) = name(pool) else { return Pin::Free };
-    match find(name).filter(|found| found.metadata.deletion_timestamp.is_none()) {
+    // What is pinned is in use, so what was deleted and is held stays as long as the pin.
+    let stays = |found: &&MachineConfig| found.metadata.deletion_timestamp.is_none() || IN_USE.is_on(&found.metadata);
+    match find(name).filter(stays) {
         None => Pin::Unusable(Unusable { name, fault: Fault::Gone }),
         Some(found) if is_of_pool(found, pool) => Pin::To(found),
         Some(_) => Pin::Unusable(Unusable { name, fault: Fault::NotOfPool }),
@@ -123,5 +126,11 @@ mod tests {
         assert_eq!(fault(&pin), Some(Fault::Gone));
         let Pin::Unusable(unusable) = pin else { panic!("it is unusable") };
         assert!(unusable.to_string().contains("remove the annotation"), "{unusable}");
+        leaving.metadata.finalizers = Some(vec![IN_USE.into()]);
+        assert_eq!(
+            of(&pinned, |_| Some(&leaving)),
+            Pin::To(&leaving),
+            "it is held for as long as the pool is pinned to it"
+        );
     }
 }

@@ -18,6 +18,7 @@ use crate::eviction::Evictions;
 use crate::fleet::{NodeView, PoolView};
 use crate::hold::Hold;
 use crate::promise::Promise;
+use crate::remark::Remarks;
 use crate::rollout::Partner;
 use crate::waiting::Reason;
 use crate::{node_status, pool_status, rollout, targeting};
@@ -46,6 +47,8 @@ pub struct Inputs<'a> {
     pub partner: Option<Partner<'a>>,
     /// What is promised on the pool.
     pub promised: &'a Promise,
+    /// The nodes that are in no pool because this one and another both select them, each in a sentence.
+    pub disputed: &'a [String],
     /// The certificates of the ControllerConfig.
     pub certificates: &'a [ControllerCertificate],
     /// How many control-plane nodes the cluster has, in the words of Infrastructure.
@@ -91,12 +94,15 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     let mut before = fences(nodes, &report);
     before.extend(promised.next(&report.chosen, nodes, pool.target()).map(|promise| promise.change(pool)));
     let tellings = tellings(inputs, &report);
-    let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &report, topology: inputs.topology });
+    let topology = inputs.topology;
+    let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &report, topology, now });
     let certificates = inputs.certificates;
-    let status = pool_status::status(&pool_status::Inputs { pool, nodes, progress, certificates, now });
+    let remarks = Remarks::of(nodes, pool.target(), &report.waiting, inputs.disputed);
+    let status =
+        pool_status::status(&pool_status::Inputs { pool, nodes, progress, remarks: &remarks, certificates, now });
     let recheck = report.recheck;
     let status = status.filter(|status| pool.object.status.as_ref() != Some(status));
-    let events = status.as_ref().map(|status| pool_status::events(pool, status)).unwrap_or_default();
+    let events = status.as_ref().map(|status| pool_status::events(pool, status, &remarks)).unwrap_or_default();
     Decision { before, tellings, changes, report, status, events, recheck }
 }
 

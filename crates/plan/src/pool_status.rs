@@ -20,6 +20,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, PoolConditi
 use crate::budget::max_unavailable;
 use crate::change::{Event, Reference};
 use crate::fleet::{NodeView, PoolView, Target};
+use crate::remark::Remarks;
 use crate::sentence::shorten;
 
 /// The bundle whose certificates a pool tells the expiry of.
@@ -35,6 +36,8 @@ pub struct Inputs<'a> {
     /// The MachineConfigNodes by name: what failed nodes say is told in their words. Without them failed nodes are
     /// counted only.
     pub progress: &'a BTreeMap<&'a str, &'a MachineConfigNode>,
+    /// What is to be said beside how far the nodes are.
+    pub remarks: &'a Remarks,
     /// The certificates of the ControllerConfig.
     pub certificates: &'a [ControllerCertificate],
     /// The time.
@@ -141,7 +144,7 @@ pub fn differ_in_counts_only(one: &MachineConfigPoolStatus, other: &MachineConfi
 }
 
 /// The events that tell of a change from one status to the next.
-pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus) -> Vec<Event> {
+pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus, remarks: &Remarks) -> Vec<Event> {
     let name = |status: Option<&MachineConfigPoolStatus>| {
         status?.configuration.as_ref()?.name.clone().filter(|name| !name.is_empty())
     };
@@ -169,6 +172,13 @@ pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus) -> Vec<Event> 
     {
         let message = format!("Pool {} is updating to {}", pool.name, target.config);
         events.push(event(PoolEvent::Updating, message, target.config));
+    }
+    let conditions = pool.object.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let told = find(conditions, PoolCondition::Degraded).and_then(|found| found.message.as_deref()).unwrap_or_default();
+    let disputed = &remarks.disputed;
+    if !disputed.is_empty() && !told.contains(disputed.as_str()) {
+        let (reason, about) = (PoolEvent::NodesInSeveralPools.as_str(), Reference::pool(pool.name));
+        events.push(Event { about, is_warning: true, reason, message: disputed.clone(), config: None });
     }
     events
 }
@@ -214,7 +224,11 @@ fn conditions_of(
             (PoolReason::PoolPaused, false, String::new(), message)
         }
         (false, false) => {
-            let message = format!("All nodes are updating to MachineConfig {config}{with_image}");
+            let mut message = format!("All nodes are updating to MachineConfig {config}{with_image}");
+            if !inputs.remarks.held_up.is_empty() {
+                message.push_str("; ");
+                message.push_str(&inputs.remarks.held_up);
+            }
             let reason = if is_stuck { PoolReason::InvalidMaxUnavailable } else { PoolReason::NodesUpdating };
             (reason, true, String::new(), message)
         }
@@ -222,7 +236,7 @@ fn conditions_of(
     let is_node_degraded = counts.degraded > 0;
     let node_message = if is_node_degraded { complaints(inputs) } else { String::new() };
     let is_other_true = |type_: PoolCondition| find(others, type_).filter(|found| is_true(found));
-    let (degraded, message) = if let Some(misread) = misread {
+    let (degraded, mut message) = if let Some(misread) = misread {
         (Some(PoolReason::InvalidNodeSelector), misread.to_owned())
     } else if is_node_degraded {
         (Some(PoolReason::NodesDegraded), node_message.clone())
@@ -234,6 +248,12 @@ fn conditions_of(
     } else {
         (None, String::new())
     };
+    // Differs: upstream drops such nodes silently, because it only looks at the pools that a node ends up in.
+    let disputed = &inputs.remarks.disputed;
+    let degraded = degraded.or((!disputed.is_empty()).then_some(PoolReason::NodesInSeveralPools));
+    if !disputed.is_empty() {
+        message = if message.is_empty() { disputed.clone() } else { format!("{message}; {disputed}") };
+    }
     vec![
         Said { type_: PoolCondition::Updated, is_true: is_updated, reason, message: updated_message },
         Said { type_: PoolCondition::Updating, is_true: is_updating, reason, message: updating_message },

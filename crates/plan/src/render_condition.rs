@@ -58,6 +58,7 @@ fn gravity(reason: RenderReason) -> u8 {
         RenderReason::Irreconcilable => 5,
         RenderReason::InvalidMachineConfig => 6,
         RenderReason::PinnedConfigurationUnusable => 7,
+        RenderReason::ControllerConfigMissing => 8,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a pool targeted so far: its rendered MachineConfigs by age, and which MachineConfigs made the difference.
+//! What a pool targeted so far: its rendered MachineConfigs by their last turn, and which MachineConfigs made the difference.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use seaworthy_api::vocabulary::seaworthy::annotation;
 use serde::Serialize;
 
 use crate::pin::is_of_pool;
+use crate::turn::Turns;
 
 /// The MachineConfigs that a rendered one was made of, each with a digest of its spec.
 pub type Sources = BTreeMap<String, String>;
@@ -21,6 +22,8 @@ pub struct Revision<'a> {
     pub object: &'a MachineConfig,
     /// When it was made.
     pub created: Option<Timestamp>,
+    /// When the pool was told last to run it, where that is on record.
+    pub targeted: Option<Timestamp>,
     /// What it was made of. A digest is empty where only the name is known; `None` where nothing is.
     pub sources: Option<Sources>,
     /// What changed against the one before; `None` where that cannot be told.
@@ -60,39 +63,56 @@ impl Became {
     }
 }
 
-/// The rendered MachineConfigs of a pool, the oldest first.
+impl Revision<'_> {
+    /// When the pool was told last to run it, as far as that is known.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.targeted.or(self.created)
+    }
+
+    /// Whether somebody has deleted it: it stays only as long as it is needed, so nobody should go back to it.
+    pub fn is_going(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+}
+
+/// The rendered MachineConfigs of a pool; the one that it was told to run last comes last.
 pub fn revisions<'a>(
     pool: &MachineConfigPool,
     machine_configs: impl IntoIterator<Item = &'a MachineConfig>,
 ) -> Vec<Revision<'a>> {
-    let mut found: Vec<Revision<'a>> = machine_configs
+    let turns = Turns::of(pool);
+    let mut found: Vec<(usize, Revision<'a>)> = machine_configs
         .into_iter()
         .filter(|object| is_of_pool(object, pool))
         .map(|object| {
             let name = object.metadata.name.as_deref().unwrap_or_default();
             let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            Revision { name, object, created, sources: sources(object, pool), changes: None }
+            let turn = turns.last(name);
+            let (targeted, nth) = (turn.map(|(since, _)| since), turn.map_or(0, |(_, nth)| nth));
+            (nth, Revision { name, object, created, targeted, sources: sources(object, pool), changes: None })
         })
         .collect();
-    found.sort_by(|a, b| (a.created, a.name).cmp(&(b.created, b.name)));
+    found.sort_by(|(nth, a), (other, b)| (a.since(), nth, a.name).cmp(&(b.since(), other, b.name)));
+    let mut found: Vec<Revision<'a>> = found.into_iter().map(|(_, revision)| revision).collect();
     for nth in 1..found.len() {
         found[nth].changes = changes(found[nth - 1].sources.as_ref(), found[nth].sources.as_ref());
     }
     found
 }
 
-/// What a pool would go back to: what its nodes had before the roll-out that is under way, or else the one that was made
-/// before the one it targets.
+/// What a pool would go back to: what its nodes had before the roll-out that is under way, or else the one that it was told to
+/// run before the one it targets. None that is going.
 pub fn previous<'r, 'a>(pool: &MachineConfigPool, revisions: &'r [Revision<'a>]) -> Option<&'r Revision<'a>> {
     let name_of = |configuration: Option<&PoolConfiguration>| configuration.and_then(|found| found.name.clone());
     let target = name_of(pool.spec.configuration.as_ref())?;
     let finished = name_of(pool.status.as_ref().and_then(|status| status.configuration.as_ref()));
     let under_way = finished.filter(|finished| *finished != target);
-    if let Some(before) = under_way.and_then(|name| revisions.iter().find(|revision| revision.name == name)) {
+    let stays = |revision: &&Revision<'a>| !revision.is_going();
+    if let Some(before) = under_way.and_then(|name| revisions.iter().filter(stays).find(|found| found.name == name)) {
         return Some(before);
     }
     let at = revisions.iter().position(|revision| revision.name == target)?;
-    revisions[..at].last()
+    revisions[..at].iter().rfind(stays)
 }
 
 /// What changed between two sets of sources, by name; `None` where one of them is not known.
@@ -168,6 +188,31 @@ mod tests {
         assert_eq!(found[0].changes, None);
         assert_eq!(said(1), ["~00-worker"]);
         assert_eq!(said(2), ["-40-w", "+50-x"]);
+    }
+
+    #[test]
+    fn undoing_goes_back_to_what_the_pool_was_told_to_run_before_whenever_that_was_made() {
+        let base = rendered("rendered-worker-base", 1, r#"{"00-worker":"1"}"#);
+        let mut with_a = rendered("rendered-worker-a", 20, r#"{"00-worker":"1","50-a":"2"}"#);
+        let late = rendered("rendered-worker-late", 15, "{}");
+        let mut pool = pool("rendered-worker-base", "rendered-worker-base");
+        for (name, second) in [("rendered-worker-late", 15), ("rendered-worker-a", 20), ("rendered-worker-base", 30)] {
+            let text = Turns::of(&pool).next(name, Timestamp::from_second(second).unwrap());
+            annotation::TURNS.set(&mut pool.metadata, text);
+        }
+        let found = revisions(&pool, [&base, &with_a, &late]);
+        let names: Vec<&str> = found.iter().map(|found| found.name).collect();
+        assert_eq!(names, ["rendered-worker-late", "rendered-worker-a", "rendered-worker-base"]);
+        assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-a"));
+        let changes: Vec<_> =
+            found[2].changes.iter().flatten().map(|change| (change.what.sign(), &*change.name)).collect();
+        assert_eq!(changes, [('-', "50-a")]);
+
+        with_a.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let found = revisions(&pool, [&base, &with_a, &late]);
+        assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-late"), "a is going");
+        pool.status = serde_json::from_value(json!({"configuration": {"name": "rendered-worker-a"}})).unwrap();
+        assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-late"));
     }
 
     #[test]

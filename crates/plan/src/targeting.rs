@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::vocabulary::machineconfiguration::{
     MASTER, PoolEvent, UPDATE_IN_PROGRESS, label, node as annotation,
 };
-use seaworthy_api::vocabulary::{Annotation, Label};
+use seaworthy_api::vocabulary::{Annotation, Label, seaworthy};
 use serde_json::{Map, Value, json};
 
 use crate::change::{Change, Event, Reference};
@@ -29,6 +30,8 @@ pub struct Inputs<'a> {
     pub decision: &'a Decision<'a>,
     /// How many control-plane nodes the cluster has, in the words of Infrastructure; `None` where nobody says.
     pub topology: Option<&'a str>,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// The changes that carry out a decision, nodes in the order in which they were chosen, then the others.
@@ -49,7 +52,7 @@ pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
         .filter_map(|node| {
             let mut patch = Patch::default();
             if chosen.contains(node.name) {
-                patch.order(node, target);
+                patch.order(node, target, inputs.now);
             }
             patch.taint(node, target, chosen.contains(node.name));
             if let Some(topology) = inputs.topology {
@@ -83,9 +86,11 @@ fn deferral(inputs: &Inputs<'_>) -> Option<Event> {
     })
 }
 
+/// How many nodes an event names one by one; it has room for about a thousand characters.
+const NAMED: usize = 10;
+
 /// The event that tells of the orders which were given: of those that were to be, not every one may have been.
-pub fn given(pool: PoolView<'_>, nodes: &[&str]) -> Option<Event> {
-    let target = pool.target()?;
+pub fn given(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Event> {
     let (reason, image) = match target.image {
         None => (PoolEvent::SetDesiredConfig, String::new()),
         Some(image) => (PoolEvent::SetDesiredConfigAndOsImage, format!(" / Image: {image}")),
@@ -94,10 +99,14 @@ pub fn given(pool: PoolView<'_>, nodes: &[&str]) -> Option<Event> {
     let message = match nodes {
         [] => return None,
         [node] => format!("Targeted node {node} to MachineConfig: {config}{image}"),
-        nodes => format!("Set target for {} nodes to MachineConfig: {config}{image}", nodes.len()),
+        nodes => {
+            let more = if nodes.len() > NAMED { ", …" } else { "" };
+            let named = nodes[..nodes.len().min(NAMED)].join(", ");
+            format!("Set target for {} nodes to MachineConfig: {config}{image} ({named}{more})", nodes.len())
+        }
     };
     Some(Event {
-        about: Reference::pool(pool.name),
+        about: Reference::pool(pool),
         is_warning: false,
         reason: reason.as_str(),
         message,
@@ -114,7 +123,11 @@ struct Patch {
 }
 
 impl Patch {
-    fn order(&mut self, node: &NodeView<'_>, target: Target<'_>) {
+    fn order(&mut self, node: &NodeView<'_>, target: Target<'_>, now: Timestamp) {
+        if node.desired_config != Some(target.config) {
+            let ordered = format!("{now} {}", node.current_config.unwrap_or_default());
+            self.annotate(seaworthy::annotation::ORDERED, node.ordered, Some(&ordered));
+        }
         self.annotate(annotation::DESIRED_CONFIG, node.desired_config, Some(target.config));
         self.annotate(annotation::DESIRED_IMAGE, node.desired_image, target.image);
     }

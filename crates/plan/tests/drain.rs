@@ -173,8 +173,14 @@ fn cordoned(mut node: Node) -> Node {
 }
 
 fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision {
-    let inputs = drain::Inputs { node: &NodeView::of(node, None), evictions, since: Some(NOW - lasts), now: NOW };
-    drain::decide(&inputs).unwrap()
+    // What keeps its pods stands in its MachineConfigNode already.
+    decide_told(node, evictions, lasts, Some(&evictions.said()))
+}
+
+fn decide_told(node: &Node, evictions: &Evictions, lasts: SignedDuration, told: Option<&str>) -> Decision {
+    let mut view = NodeView::of(node, None);
+    view.drain_blocked = told;
+    drain::decide(&drain::Inputs { node: &view, evictions, since: Some(NOW - lasts), now: NOW }).unwrap()
 }
 
 fn patch(decision: &Decision) -> Option<&Value> {
@@ -228,6 +234,28 @@ fn nothing_is_cordoned_for_pods_that_cannot_leave() {
     // Once it is cordoned, by whomever, it stays so.
     let decision = decide(&cordoned(asks("drain-1")), &blocked, NO_TIME);
     assert_eq!((decision.progress, decision.changes), (Progress::Draining, Vec::new()));
+}
+
+#[test]
+fn drain_that_is_blocked_is_told_once_for_all_that_is_in_the_way() {
+    let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
+    for node in [asks("drain-1"), cordoned(asks("drain-1"))] {
+        let told = |told: Option<&str>| {
+            let decision = decide_told(&node, &blocked, NO_TIME, told);
+            let events = decision.changes.into_iter().filter_map(|change| match change {
+                Change::Emit { event } => Some((event.is_warning, event.reason, event.message)),
+                _ => None,
+            });
+            events.collect::<Vec<_>>()
+        };
+        let event = (true, "DrainBlocked", "The node cannot be drained: PDB shop/db (pod p)".to_owned());
+        assert_eq!(told(None), [event.clone()]);
+        assert_eq!(told(Some("PDB shop/db (pod p)")), []);
+        assert_eq!(told(Some("PDB shop/web (pod q)")), [event], "something else is in the way now");
+    }
+    let free = sorted(&[pod("p", json!({}))], &[allowing(1)], Rules::default());
+    let decision = decide_told(&cordoned(asks("drain-1")), &free, NO_TIME, None);
+    assert!(!decision.changes.iter().any(|change| matches!(change, Change::Emit { .. })));
 }
 
 #[rstest]

@@ -79,6 +79,7 @@ fn every_case_gives_the_recorded_answer() {
             pool: PoolView::of(&pool),
             nodes: members,
             progress: &BTreeMap::new(),
+            remarks: &Default::default(),
             certificates: &[],
             now: Timestamp::UNIX_EPOCH,
         });

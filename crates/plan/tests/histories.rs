@@ -314,6 +314,7 @@ impl Decider {
             boots: &boots,
             partner: None,
             promised: &promised,
+            disputed: &[],
             certificates: &[],
             topology: None,
             now: NOW,

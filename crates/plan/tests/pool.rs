@@ -53,6 +53,7 @@ impl Cluster {
             boots: &boots,
             partner: None,
             promised: &promised,
+            disputed: &[],
             certificates: &[],
             topology: Some("HighlyAvailable"),
             now: NOW,
@@ -60,7 +61,9 @@ impl Cluster {
         let status = decision.status.map(|status| json!({"status": status}));
         let tellings = decision.tellings.iter().flat_map(|telling| telling.changes());
         let (before, changes) = (decision.before, tellings.chain(decision.changes).collect::<Vec<_>>());
-        let given = seaworthy_plan::targeting::given(PoolView::of(&self.pool), &decision.report.chosen);
+        let chosen: Vec<String> = decision.report.chosen.iter().map(|name| (*name).to_owned()).collect();
+        let target = PoolView::of(&self.pool).target();
+        let given = target.and_then(|target| seaworthy_plan::targeting::given("worker", target, &chosen));
         self.events.extend(decision.events.iter().chain(&given).map(|event| event.reason.to_owned()));
         self.unanswered = decision.report.chosen.iter().map(|name| (*name).to_owned()).collect();
         let mut count = 0;

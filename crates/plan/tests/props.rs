@@ -139,6 +139,7 @@ fn step(
         nodes: &members,
         decision: &decision,
         topology: None,
+        now: NOW,
     });
     let mut written = 0;
     for change in changes {
@@ -314,6 +315,7 @@ proptest! {
             pool: PoolView::of(&pool),
             nodes: &members,
             progress: &BTreeMap::new(),
+            remarks: &Default::default(),
             certificates: &[],
             now: NOW + k8s_openapi::jiff::SignedDuration::from_hours(1),
         };

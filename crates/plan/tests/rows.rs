@@ -17,8 +17,9 @@ use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::change::Change;
 use seaworthy_plan::custom_boot::Boots;
-use seaworthy_plan::fleet::{NodeView, PoolView};
+use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::membership::{Membership, Pools};
+use seaworthy_plan::remark::{Remarks, dispute, unsettled};
 use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::{pool_status, rollout, targeting};
 use serde_json::{Value, json};
@@ -306,6 +307,7 @@ fn patches(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeMap<String, Value> 
         nodes: &members,
         decision: &decision,
         topology: None,
+        now: NOW,
     });
     let patches = changes.into_iter().filter_map(|change| match change {
         Change::Patch { object, patch } => Some((object.name, patch)),
@@ -336,7 +338,8 @@ fn row_105_a_chosen_node_gets_its_order_in_one_patch_and_a_waiting_one_the_taint
     fleet[0].spec.as_mut().unwrap().taints = Some(vec![taint("UpdateInProgress", "PreferNoSchedule")]);
     let key = annotation::DESIRED_CONFIG.as_str();
     let patches = patches(&pool, &fleet);
-    assert_eq!(patches["n0"], json!({"metadata": {"annotations": {key: "1"}}, "spec": {"taints": []}}));
+    let ordered = json!({key: "1", "seaworthy.dev/ordered": format!("{NOW} 0")});
+    assert_eq!(patches["n0"], json!({"metadata": {"annotations": ordered}, "spec": {"taints": []}}));
     let tainted = json!([{"key": "UpdateInProgress", "effect": "PreferNoSchedule"}]);
     assert_eq!(patches["n1"], json!({"spec": {"taints": tainted}}));
 }
@@ -362,18 +365,24 @@ fn targeting_is_told_in_one_event() {
     let pool = worker(json!(2));
     for (texts, message) in [
         (&["0/0R"][..], "Targeted node n0 to MachineConfig: 1"),
-        (&["0/0R", "0/0R", "0/0R"], "Set target for 2 nodes to MachineConfig: 1"),
+        (&["0/0R", "0/0R", "0/0R"], "Set target for 2 nodes to MachineConfig: 1 (n0, n1)"),
     ] {
         let nodes = nodes(texts);
         let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
         let boots = Boots::default();
         let decision = rollout::decide(&inputs(&pool, &members, &boots));
-        let event = targeting::given(PoolView::of(&pool), &decision.chosen).unwrap();
+        let (view, chosen) = (PoolView::of(&pool), decision.chosen.iter().map(|name| (*name).to_owned()));
+        let event = targeting::given(view.name, view.target().unwrap(), &chosen.collect::<Vec<_>>()).unwrap();
         assert_eq!((event.reason, event.message.as_str()), ("SetDesiredConfig", message));
         assert_eq!(event.config.as_deref(), Some("1"));
     }
-    assert_eq!(targeting::given(PoolView::of(&pool), &[]), None);
+    let view = PoolView::of(&pool);
+    assert_eq!(targeting::given(view.name, view.target().unwrap(), &[]), None);
+    let many: Vec<String> = (0..300).map(|nth| format!("node-{nth}")).collect();
+    let event = targeting::given(view.name, view.target().unwrap(), &many).unwrap();
+    assert!(event.message.starts_with("Set target for 300 nodes to MachineConfig: 1 (node-0, "), "{}", event.message);
+    assert!(event.message.len() < 1000 && event.message.ends_with("node-9, …)"), "{}", event.message);
 }
 
 // === 107 to 116: status ===
@@ -472,10 +481,82 @@ fn row_115_a_pool_without_configuration_writes_nothing() {
         pool: PoolView::of(&pool),
         nodes: &[],
         progress: &BTreeMap::new(),
+        remarks: &Default::default(),
         certificates: &[],
         now: NOW,
     };
     assert_eq!(pool_status::status(&inputs), None);
+}
+
+/// A condition of a pool with these nodes, and the events that tell of the change.
+fn remarked(nodes: &[Node], disputed: &[String], type_: &str) -> (bool, String, String, Vec<String>) {
+    let pool = worker(json!(2));
+    let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
+    let members: Vec<&NodeView<'_>> = views.iter().collect();
+    let boots = Boots::default();
+    let decision = rollout::decide(&inputs(&pool, &members, &boots));
+    let remarks = Remarks::of(&members, PoolView::of(&pool).target(), &decision.waiting, disputed);
+    let mut status_of = pool_status::Inputs {
+        pool: PoolView::of(&pool),
+        nodes: &members,
+        progress: &BTreeMap::new(),
+        remarks: &remarks,
+        certificates: &[],
+        now: NOW,
+    };
+    let status = pool_status::status(&status_of).unwrap();
+    let events = pool_status::events(status_of.pool, &status, &remarks);
+    let told = serde_json::to_value(&status).unwrap();
+    let found = told["conditions"].as_array().unwrap().iter().find(|found| found["type"] == type_).unwrap().clone();
+    let text = |key: &str| found[key].as_str().unwrap().to_owned();
+    // Told already, it is not told again.
+    let mut after = pool.clone();
+    after.status = Some(status.clone());
+    status_of.pool = PoolView::of(&after);
+    let again = pool_status::events(status_of.pool, &status, &remarks);
+    assert!(again.iter().all(|event| !event.is_warning), "{again:?}");
+    let warnings = events.iter().filter(|event| event.is_warning).map(|event| event.message.clone());
+    (text("status") == "True", text("reason"), text("message"), warnings.collect())
+}
+
+#[test]
+fn pools_that_argue_about_a_node_say_so() {
+    let (infra, edge) = (custom("infra"), custom("edge"));
+    let pools = Pools::new([PoolView::of(&infra), PoolView::of(&edge)]);
+    let labels = ["infra", "edge"].map(|name| (format!("node-role.kubernetes.io/{name}"), String::new()));
+    let membership = pools.of_labels(Some(&labels.into()));
+    let disputed: Vec<String> = dispute("w6", &membership).into_iter().collect();
+    let (is_degraded, reason, message, events) = remarked(&nodes(&["1/1R"]), &disputed, "Degraded");
+    assert_eq!((is_degraded, reason.as_str()), (true, "NodesInSeveralPools"));
+    assert!(message.starts_with("Node w6 is in no pool") && message.contains("edge, infra"), "{message}");
+    assert_eq!(events, [message]);
+    assert_eq!(remarked(&nodes(&["1/1R"]), &[], "Degraded").3, [""; 0]);
+    assert!(!remarked(&nodes(&["1/1R"]), &[], "Degraded").0);
+}
+
+fn custom(name: &str) -> MachineConfigPool {
+    let selector = json!({"matchLabels": {format!("node-role.kubernetes.io/{name}"): ""}});
+    pool(name, "1", json!({"nodeSelector": selector}))
+}
+
+#[test]
+fn node_that_somebody_cordoned_is_why_a_pool_is_still_updating() {
+    let mut fleet = nodes(&["1/1R", "1/1R", "0/0R"]);
+    assert_eq!(remarked(&fleet[..1], &[], "Updating").2, "");
+    for node in &mut fleet[1..] {
+        node.spec.as_mut().unwrap().unschedulable = Some(true);
+    }
+    let (is_updating, _, message, _) = remarked(&fleet, &[], "Updating");
+    assert!(is_updating);
+    assert_eq!(
+        message,
+        "All nodes are updating to MachineConfig 1; Node n1: runs the target, and is cordoned by someone else; `kubectl \
+         uncordon n1` ends that; Node n2: cordoned by someone else; `kubectl uncordon` lets it move"
+    );
+    let views: Vec<NodeView<'_>> = fleet.iter().map(|node| NodeView::of(node, None)).collect();
+    let members: Vec<&NodeView<'_>> = views.iter().collect();
+    let found = unsettled(&members, Target { config: "1", image: None });
+    assert_eq!(found.iter().map(|(node, _)| node.name).collect::<Vec<_>>(), ["n1"], "n2 waits, and says why itself");
 }
 
 #[test]
@@ -493,6 +574,7 @@ fn row_116_the_certificates_of_the_api_server_are_told() {
         pool: PoolView::of(&pool),
         nodes: &[],
         progress: &BTreeMap::new(),
+        remarks: &Default::default(),
         certificates: &certificates,
         now: NOW,
     };
@@ -558,6 +640,7 @@ fn row_118_a_node_that_booted_for_a_custom_pool_is_labelled_before_anything_else
         nodes: &members,
         decision: &decision,
         topology: None,
+        now: NOW,
     });
     let labelled = changes.iter().find_map(|change| match change {
         Change::Patch { object, patch } if object.name == "n0" => Some(patch),
@@ -658,6 +741,7 @@ fn however_many_nodes_fail_their_pool_can_say_so() {
         pool: PoolView::of(&pool),
         nodes: &members,
         progress: &progress,
+        remarks: &Default::default(),
         certificates: &[],
         now: NOW,
     };

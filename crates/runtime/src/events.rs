@@ -1,8 +1,9 @@
 //! Events: what happened, told once, on the object it happened to.
 //!
-//! A decision says what happened, on transitions only; kube's recorder counts what has the same reason and is of the same
-//! configuration instead of writing it again, and leaves the sentence as it was. What follows soon is not even counted:
-//! waves of a roll-out would say the same many times a second. An Event that cannot be written is tried a few times, then
+//! A decision says what happened, on transitions only. The same sentence about the same object is counted instead of written
+//! again, by kube's recorder; another sentence is another Event, which takes a recorder of its own, because one looks at the
+//! reason only. What follows soon is not even counted: a controller that looks often would say the same many times a second. An
+//! Event that cannot be written is tried a few times, then
 //! logged and forgotten: it never holds up the work for long.
 
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ use crate::leadership::Leadership;
 
 /// How long the same thing about the same object is not told again.
 const REPEAT: Duration = Duration::from_secs(10);
+/// How long the same thing about the same object is counted instead of told anew; kube's recorder forgets it then.
+const SERIES: Duration = Duration::from_secs(6 * 60);
 /// The waits before an event is tried again.
 const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
 /// How long one try may take.
@@ -36,28 +39,40 @@ pub enum Gravity {
 /// Writes the events of one controller.
 #[derive(Clone)]
 pub struct Events {
-    recorder: Recorder,
+    client: Client,
+    reporter: Reporter,
     leadership: Leadership,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<Told<Recorder>>>,
 }
 
-/// What was told lately: of which object, the reason, and what else it is about.
-#[derive(Default)]
-struct Told(BTreeMap<[String; 3], Instant>);
+/// What was told: of which object, the reason, what else it is about, and the sentence.
+type Said = [String; 4];
 
-impl Told {
-    /// Whether this was not told a moment ago; from now on it was.
-    fn claim(&mut self, said: &[String; 3]) -> bool {
-        self.0.retain(|_, since| since.elapsed() < REPEAT);
-        let is_new = !self.0.contains_key(said);
-        if is_new {
-            self.0.insert(said.clone(), Instant::now());
+/// What was told lately, when last, and the recorder that counts it.
+struct Told<R>(BTreeMap<Said, (Instant, R)>);
+
+impl<R> Default for Told<R> {
+    fn default() -> Self {
+        Told(BTreeMap::new())
+    }
+}
+
+impl<R: Clone> Told<R> {
+    /// The recorder to tell it with, if it was not told a moment ago; from now on it was.
+    fn claim(&mut self, said: &Said, recorder: impl FnOnce() -> R) -> Option<R> {
+        self.0.retain(|_, (since, _)| since.elapsed() < SERIES);
+        if let Some((since, recorder)) = self.0.get_mut(said) {
+            let is_soon = since.elapsed() < REPEAT;
+            *since = if is_soon { *since } else { Instant::now() };
+            return (!is_soon).then(|| recorder.clone());
         }
-        is_new
+        let recorder = recorder();
+        self.0.insert(said.clone(), (Instant::now(), recorder.clone()));
+        Some(recorder)
     }
 
     /// It was not told after all.
-    fn release(&mut self, said: &[String; 3]) {
+    fn release(&mut self, said: &Said) {
         self.0.remove(said);
     }
 }
@@ -65,11 +80,7 @@ impl Told {
 impl Events {
     /// Events told by `controller`.
     pub fn new(client: Client, controller: &str, leadership: Leadership) -> Events {
-        Events {
-            recorder: Recorder::new(client, Reporter::from(controller.to_owned())),
-            leadership,
-            told: Arc::default(),
-        }
+        Events { client, reporter: Reporter::from(controller.to_owned()), leadership, told: Arc::default() }
     }
 
     /// Tells what happened to `object`.
@@ -83,7 +94,7 @@ impl Events {
         self.tell_of(object, gravity, reason, None, message).await;
     }
 
-    /// Tells what happened to `object` with something else. The same with another one is another event.
+    /// Tells what happened to `object` with something else. The same with another one, or in other words, is another event.
     pub async fn tell_of<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
@@ -95,16 +106,18 @@ impl Events {
         let about = object.object_ref(&());
         let uid = about.uid.clone().or_else(|| about.name.clone()).unwrap_or_default();
         let other = with.as_ref().and_then(|with| with.name.clone()).unwrap_or_default();
-        let said = [uid, reason.to_owned(), other];
-        if !self.leadership.holds() || !self.told().claim(&said) {
+        let note = shorten(message.into());
+        let said = [uid, reason.to_owned(), other, note.clone()];
+        if !self.leadership.holds() {
             return;
         }
-        let message = message.into();
+        let made = || Recorder::new(self.client.clone(), self.reporter.clone());
+        let Some(recorder) = self.told().claim(&said, made) else { return };
         let kind = about.kind.as_deref().unwrap_or_default();
         let name = about.name.as_deref().unwrap_or_default();
         match gravity {
-            Gravity::Normal => tracing::info!(reason, "{kind} {name}: {message}"),
-            Gravity::Warning => tracing::warn!(reason, "{kind} {name}: {message}"),
+            Gravity::Normal => tracing::info!(reason, "{kind} {name}: {note}"),
+            Gravity::Warning => tracing::warn!(reason, "{kind} {name}: {note}"),
         }
         let event = Event {
             type_: match gravity {
@@ -112,30 +125,30 @@ impl Events {
                 Gravity::Warning => EventType::Warning,
             },
             reason: reason.to_owned(),
-            note: Some(shorten(message)),
+            note: Some(note),
             action: reason.to_owned(),
             secondary: with,
         };
-        if let Err(error) = retried(|| self.publish(&event, &about)).await {
+        if let Err(error) = retried(|| publish(&recorder, &event, &about)).await {
             self.told().release(&said);
             tracing::warn!(reason, object = about.name, error = error.what, "an event could not be written");
         }
     }
 
-    async fn publish(&self, event: &Event, about: &ObjectReference) -> Result<(), Unpublished> {
-        match timeout(PATIENCE, self.recorder.publish(event, about)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => {
-                // What was refused for what it is will be refused again.
-                let is_final = matches!(&error, kube::Error::Api(status) if (400..429).contains(&status.code));
-                Err(Unpublished { what: error.to_string(), is_final })
-            }
-            Err(_) => Err(Unpublished { what: format!("no answer within {} s", PATIENCE.as_secs()), is_final: false }),
-        }
-    }
-
-    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
+    fn told(&self) -> std::sync::MutexGuard<'_, Told<Recorder>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) -> Result<(), Unpublished> {
+    match timeout(PATIENCE, recorder.publish(event, about)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => {
+            // What was refused for what it is will be refused again.
+            let is_final = matches!(&error, kube::Error::Api(status) if (400..429).contains(&status.code));
+            Err(Unpublished { what: error.to_string(), is_final })
+        }
+        Err(_) => Err(Unpublished { what: format!("no answer within {} s", PATIENCE.as_secs()), is_final: false }),
     }
 }
 
@@ -184,27 +197,30 @@ mod tests {
         assert!(cut.len() <= LONGEST_NOTE && cut.ends_with('…'));
     }
 
-    fn said(config: &str) -> [String; 3] {
-        ["pool", "Completed", config].map(str::to_owned)
+    fn said(config: &str, note: &str) -> Said {
+        ["pool", "Completed", config, note].map(str::to_owned)
     }
 
     #[tokio::test(start_paused = true)]
     async fn same_is_not_told_again_soon_and_another_configuration_is() {
         let mut told = Told::default();
-        assert!(told.claim(&said("a")));
-        assert!(!told.claim(&said("a")));
-        assert!(told.claim(&said("b")), "a second configuration was completed");
+        assert_eq!(told.claim(&said("a", "w1"), || 1), Some(1));
+        assert_eq!(told.claim(&said("a", "w1"), || 2), None);
+        assert_eq!(told.claim(&said("b", "w1"), || 3), Some(3), "a second configuration was completed");
+        assert_eq!(told.claim(&said("a", "w2"), || 4), Some(4), "of another node");
         tokio::time::advance(REPEAT).await;
-        assert!(told.claim(&said("a")));
-        assert_eq!(told.0.len(), 1, "what was told long ago is forgotten");
+        assert_eq!(told.claim(&said("a", "w1"), || 5), Some(1), "the same once more is counted with the first");
+        tokio::time::advance(SERIES - REPEAT).await;
+        assert_eq!(told.claim(&said("a", "w2"), || 6), Some(6));
+        assert_eq!(told.0.len(), 2, "what was told long ago is forgotten");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_could_not_be_told_is_told_the_next_time() {
         let mut told = Told::default();
-        assert!(told.claim(&said("a")));
-        told.release(&said("a"));
-        assert!(told.claim(&said("a")));
+        assert_eq!(told.claim(&said("a", ""), || 1), Some(1));
+        told.release(&said("a", ""));
+        assert_eq!(told.claim(&said("a", ""), || 2), Some(2));
     }
 
     /// How often an event is tried that fails so many times.

@@ -196,6 +196,8 @@ words! {
         InputsNotReady = "InputsNotReady",
         /// The pool is pinned to a rendered MachineConfig that it cannot target.
         PinnedConfigurationUnusable = "PinnedConfigurationUnusable",
+        /// The platform's base MachineConfigs have gone with the ControllerConfig.
+        ControllerConfigMissing = "ControllerConfigMissing",
     }
 }
 
@@ -400,6 +402,8 @@ words! {
         InvalidMaxUnavailable = "InvalidMaxUnavailable",
         /// The pool has no nodes because its nodeSelector cannot be read.
         InvalidNodeSelector = "InvalidNodeSelector",
+        /// Another custom pool selects the same nodes, so they are in neither.
+        NodesInSeveralPools = "NodesInSeveralPools",
         /// Nodes have failed.
         NodesDegraded = "NodesDegraded",
         /// No node has failed.
@@ -438,6 +442,10 @@ words! {
         Updating = "Updating",
         /// A change is not allowed.
         ActionProhibited = "ActionProhibited",
+        /// Another custom pool selects the same nodes, so they are in neither.
+        NodesInSeveralPools = "NodesInSeveralPools",
+        /// Somebody has deleted a built-in pool, and it is again as it was.
+        Remade = "Remade",
         /// New machines of the pool cannot be given their configuration.
         ConfigNotServed = "ConfigNotServed",
     }
@@ -472,6 +480,8 @@ words! {
         Drain = "Drain",
         /// The pods could not be evicted.
         FailedToDrain = "FailedToDrain",
+        /// The pods cannot be evicted, so the drain does not begin, or does not end.
+        DrainBlocked = "DrainBlocked",
         /// The pods could not be evicted for an hour.
         DrainFailed = "DrainFailed",
         /// The node is about to reboot.

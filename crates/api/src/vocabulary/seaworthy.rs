@@ -9,6 +9,9 @@ pub const GROUP: &str = "seaworthy.dev";
 pub mod annotation {
     use super::Annotation;
 
+    /// On a rendered MachineConfig: the ControllerConfig whose base is part of it; empty where none is. Written by the render
+    /// controller.
+    pub const BASE: Annotation = Annotation("seaworthy.dev/base");
     /// On a MachinePool: which object the name of its bootstrap secret was copied from; written by the pool controller.
     pub const BOOTSTRAP_DATA_SECRET: Annotation = Annotation("seaworthy.dev/bootstrap-data-secret");
     /// On a Node: the drain for which it was taken out of scheduling; written by the drain controller together with that, so
@@ -19,6 +22,9 @@ pub mod annotation {
     pub const FENCED: Annotation = Annotation("seaworthy.dev/fenced");
     /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
+    /// On a Node: when it was given its order, and what it ran then; written by the roll-out controller together with the order,
+    /// so that it is known how long updates take.
+    pub const ORDERED: Annotation = Annotation("seaworthy.dev/ordered");
     /// On a Node: it is given no new configuration; the text says why. Written by users.
     pub const PAUSED: Annotation = Annotation("seaworthy.dev/paused");
     /// On a pool: the rendered MachineConfig that it targets whatever its MachineConfigs say, until this is removed; written
@@ -44,6 +50,9 @@ pub mod annotation {
     /// On a rendered MachineConfig: the MachineConfigs that it was made of, each with a digest of its spec, as JSON; written
     /// by the render controller, so that a history can say which of them changed.
     pub const SOURCES: Annotation = Annotation("seaworthy.dev/sources");
+    /// On a pool: when it was told last to run which rendered MachineConfig, as JSON; written by the render controller together
+    /// with the target.
+    pub const TURNS: Annotation = Annotation("seaworthy.dev/turns");
 }
 
 /// Labels.
@@ -55,6 +64,10 @@ pub mod label {
     /// On the Secrets that keep remote content.
     pub const SNAPSHOT: Label = Label("seaworthy.dev/snapshot");
 }
+
+/// Holds back the deletion of a built-in pool until what it has is saved, so that it can be made again as it was; written by the
+/// base controller.
+pub const BUILT_IN: Finalizer = Finalizer("seaworthy.dev/built-in");
 
 /// Holds back the deletion of a rendered MachineConfig that a node still runs; written by the render controller.
 pub const IN_USE: Finalizer = Finalizer("seaworthy.dev/in-use");

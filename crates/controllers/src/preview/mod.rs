@@ -199,6 +199,10 @@ async fn target(
     let sources = world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned();
     let inputs = making::inputs(&pool, sources);
     let controller_config = world.controller_config().cloned();
+    let find = |name: &str| world.machine_config(name).cloned();
+    if let Some(lost) = making::lost_base(&pool, controller_config.as_deref(), &world.pools, find) {
+        return (Some(lost), Vec::new());
+    }
     let unready = making::unready(
         &pool,
         &inputs,

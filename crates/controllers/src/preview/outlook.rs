@@ -1,25 +1,23 @@
 //! How the nodes of a pool come to its target: decided as the controllers would, with what it does to each node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
-use seaworthy_api::meta::ConditionStatus;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
-use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, NodeCondition};
+use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
 use seaworthy_ignition::Severity;
-use seaworthy_plan::budget::remark;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::{Ailment, NodeView, PoolView};
-use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, pasts};
+use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, past};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::pin;
 use seaworthy_plan::promise::Promise;
 use seaworthy_plan::rollout::{self, Partner};
 use seaworthy_plan::waiting::{Reason, Waiting};
-use seaworthy_plan::{policy, revision};
+use seaworthy_plan::{budget, policy, remark};
 
 use super::Problem;
 use crate::making::targeted;
@@ -44,6 +42,8 @@ pub struct Outlook {
     pub chosen: Vec<String>,
     /// Those that wait, and why.
     pub waiting: Vec<Waiting>,
+    /// Those that run the target and keep the pool from being updated all the same, by name, and why.
+    pub unsettled: Vec<(String, String)>,
     /// How long it takes.
     pub forecast: Forecast,
     /// Whether no node is given anything.
@@ -133,18 +133,20 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     };
     let mut of_nodes: Vec<NodeOutlook> = nodes.iter().map(of_node).collect();
     of_nodes.sort_by(|a, b| a.name.cmp(&b.name));
+    let unsettled = inputs.pool.target().map(|target| remark::unsettled(nodes, target)).unwrap_or_default();
     let max = decision.max_unavailable.as_ref().map(|max| *max).map_err(ToString::to_string);
     let mut outlook = Outlook {
         target: target.map(str::to_owned),
         nodes: of_nodes,
         updated: decision.updated.iter().map(|name| (*name).to_owned()).collect(),
         chosen,
-        forecast: forecast(&[], 0, 0, estimate(Level::None, &[])),
+        forecast: forecast(&[], 0, 0, estimate(Level::None, &[]), |_| false),
         is_paused: object.spec.paused == Some(true),
         pinned: pin::name(object).map(str::to_owned),
         max_unavailable: max,
-        budget_remark: remark(object.spec.max_unavailable.as_ref(), nodes.len()),
+        budget_remark: budget::remark(object.spec.max_unavailable.as_ref(), nodes.len()),
         waiting,
+        unsettled: unsettled.into_iter().map(|(node, what)| (node.name.to_owned(), what)).collect(),
     };
     let is_waiting = |name: &str, is: fn(&Reason) -> bool| {
         outlook.waiting.iter().any(|waiting| waiting.node == name && is(&waiting.reason))
@@ -158,9 +160,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
                 | Reason::OtherTargetInProgress { .. }
         )
     };
-    let is_busy = |reason: &Reason| {
-        matches!(reason, Reason::Updating { .. } | Reason::DrainBlocked { .. } | Reason::OtherTargetInProgress { .. })
-    };
+    let is_busy = |reason: &Reason| matches!(reason, Reason::Updating { .. } | Reason::OtherTargetInProgress { .. });
     let is_mute = |name: &str| is_waiting(name, |reason| matches!(reason, Reason::NoNodeDaemon));
     let mut later: Vec<&NodeView<'_>> = nodes.iter().copied().filter(|node| is_waiting(node.name, is_next)).collect();
     rollout::in_order(&mut later);
@@ -168,14 +168,18 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let order: Vec<&str> = first.chain(later.iter().map(|node| node.name)).collect();
     let budget = outlook.max_unavailable.as_ref().map_or(0, |max| *max);
     let level = outlook.level();
-    let each = estimate(level, &history(world, object, nodes, budget));
+    let each = estimate(level, &history(world, nodes, &progress));
     // Of the nodes that hold the budget some give it back by themselves; the others have to be put right by somebody.
     let is_away = |node: &&&NodeView<'_>| inputs.pool.target().is_some_and(|target| node.is_away(target));
     let is_mover = |node: &&&NodeView<'_>| order.contains(&node.name) && !is_waiting(node.name, is_busy);
     let away: Vec<&NodeView<'_>> = nodes.iter().filter(is_away).filter(|node| !is_mover(node)).copied().collect();
     let busy = away.iter().filter(|node| is_waiting(node.name, is_busy) || is_coming_back(node, each, now)).count();
     let stuck = i64::try_from(away.len() - busy).unwrap_or(i64::MAX);
-    outlook.forecast = forecast(&order, budget.saturating_sub(stuck), busy, each);
+    // As the drain controller judges it, before anything is cordoned.
+    let is_feasible = |node: &NodeOutlook| node.evictions.as_ref().is_none_or(Evictions::is_feasible);
+    let blocked: BTreeSet<&str> =
+        outlook.nodes.iter().filter(|node| !is_feasible(node)).map(|node| node.name.as_str()).collect();
+    outlook.forecast = forecast(&order, budget.saturating_sub(stuck), busy, each, |name| blocked.contains(name));
     if order.is_empty() && busy > 0 {
         // The last ones are on their way.
         outlook.forecast.seconds = each.seconds;
@@ -261,27 +265,18 @@ pub fn strays(world: &World) -> Strays {
     found
 }
 
-/// How long nodes took to come to what the pool targets, or had before.
-fn history(world: &World, pool: &MachineConfigPool, nodes: &[&NodeView<'_>], budget: i64) -> Vec<Past> {
-    let revisions = revision::revisions(pool, world.machine_configs.iter().map(|object| &**object));
-    let budget = usize::try_from(budget).unwrap_or(1);
+/// How long the last update of each of these nodes took.
+fn history(world: &World, nodes: &[&NodeView<'_>], progress: &BTreeMap<&str, &MachineConfigNode>) -> Vec<Past> {
     let policies = policies(world);
-    let mut all = Vec::new();
-    for pair in revisions.windows(2) {
-        let [old, new] = pair else { continue };
-        let Some(start) = new.created else { continue };
-        let done = world.progress.iter().filter(|found| {
-            nodes.iter().any(|node| node.name == found.spec.node.name && node.current_config == Some(new.name))
-        });
-        let done = done.filter_map(|found| {
-            let conditions = found.status.as_ref()?.conditions.as_ref()?;
-            let updated = conditions.iter().find(|condition| condition.type_ == NodeCondition::Updated.as_str())?;
-            (updated.status == ConditionStatus::True).then_some(updated.last_transition_time.0)
-        });
-        let level = least_disruption(&old.object.spec, &new.object.spec, Some(&policies)).level;
-        all.extend(pasts(start, &done.collect::<Vec<_>>(), budget, level));
-    }
-    all
+    let mut known: BTreeMap<(String, String), Option<Level>> = BTreeMap::new();
+    let mut level = |from: &str, to: &str| {
+        let of_change = || {
+            let (old, new) = (world.machine_config(from)?, world.machine_config(to)?);
+            Some(least_disruption(&old.spec, &new.spec, Some(&policies)).level)
+        };
+        *known.entry((from.to_owned(), to.to_owned())).or_insert_with(of_change)
+    };
+    nodes.iter().filter_map(|node| past(node, progress.get(node.name)?, &mut level)).collect()
 }
 
 /// The disruption policies of a cluster, worked out as its nodes work them out.

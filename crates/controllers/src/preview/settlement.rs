@@ -161,6 +161,13 @@ where
                     put(&mut world.pools, pool);
                 }
             }
+            Write::HoldPool { name, finalizers } => {
+                if let Some(pool) = world.pool(&name) {
+                    let mut pool = (**pool).clone();
+                    pool.metadata.finalizers = Some(finalizers);
+                    put(&mut world.pools, pool);
+                }
+            }
             Write::Status(status) => object = with_status(object, &json!(status)),
             Write::ControllerConfigStatus(status) => object = with_status(object, &json!(status)),
         }

@@ -145,3 +145,42 @@ async fn a_machine_config_of_ones_own_is_never_written_over_and_the_way_out_is_t
     let sources: Vec<&str> = sources.filter_map(|source| source.name.as_deref()).collect();
     assert!(sources.contains(&"00-worker") && sources.contains(&"50-own"), "{sources:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn controller_config_is_not_deleted_and_where_it_is_nodes_keep_their_base() {
+    let fleet = Fleet::with_workers(1).await;
+    let name = "machine-config-controller";
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    let theirs: Api<ControllerConfig> = Api::all(fleet.cluster.client_as("alice", &["system:masters"]));
+    let message = fleet.denied(&theirs, name).await;
+    assert!(message.contains("kubectl edit controllerconfig machine-config-controller"), "{message}");
+    assert!(message.contains("To uninstall"), "{message}");
+
+    // Without the policy it goes, and the base with it. No pool is rendered without.
+    fleet.delete_unprotected(&theirs, name).await;
+    for pool in ["master", "worker"] {
+        let is_told = |pool: &MachineConfigPool| {
+            condition(pool, "RenderDegraded").and_then(|found| found.reason.as_deref())
+                == Some("ControllerConfigMissing")
+        };
+        let pool = fleet.pool_is(pool, is_told).await;
+        let said = condition(&pool, "RenderDegraded").and_then(|found| found.message.clone()).unwrap();
+        assert!(said.contains(name) && said.contains("kubectl apply"), "{said}");
+    }
+    fleet.create::<MachineConfig>(file("50-own", "worker", "/etc/own", "a")).await;
+    // As if the garbage collector had been there, which not every server has.
+    for gone in ["00-worker", "01-worker-kubelet"] {
+        let _ = fleet.api::<MachineConfig>().delete(gone, &Default::default()).await;
+    }
+
+    // Back, it is as if nothing had been, and what was asked for meanwhile is done.
+    fleet.create::<ControllerConfig>(controller_config()).await;
+    let is_well = |pool: &MachineConfigPool| is_true(pool, "Updated") && !is_true(pool, "RenderDegraded");
+    fleet.pool_is("worker", |pool| target(pool) != Some(&before) && is_well(pool)).await;
+    fleet.pool_is("master", is_well).await;
+    for name in fleet.machine_configs().await.iter().filter(|name| name.starts_with("rendered-")) {
+        let rendered: MachineConfig = fleet.get(name).await;
+        let sources = &rendered.annotations()["seaworthy.dev/sources"];
+        assert!(sources.contains("-kubelet"), "{name}: {sources}");
+    }
+}

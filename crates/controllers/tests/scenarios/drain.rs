@@ -9,7 +9,7 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, Mach
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use serde_json::json;
 
-use crate::fleet::{Fleet, file, has_reached, progress, target};
+use crate::fleet::{Fleet, condition, file, has_reached, progress, target};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
@@ -54,6 +54,12 @@ async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
     let found = fleet.until("w0", blocked).await.unwrap();
     let message = &progress(Some(&found), "Drained").unwrap().message;
     assert!(message.contains("default/db"), "{message}");
+    assert!(fleet.told("DrainBlocked", "w0").await.contains("PDB default/db"));
+    let says = |pool: &MachineConfigPool| {
+        let updating = condition(pool, "Updating").and_then(|found| found.message.clone()).unwrap_or_default();
+        updating.contains("Node w0: drain blocked by PDB default/db") && updating.contains("Node w1: cordoned")
+    };
+    fleet.pool_is("worker", says).await;
     let node: Node = fleet.get("w0").await;
     assert_ne!(node.spec.unwrap().unschedulable, Some(true), "nothing is cordoned in vain");
     let waits = |found: Option<&MachineConfigNode>| {

@@ -6,9 +6,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
@@ -154,7 +157,6 @@ impl Fleet {
         self.until(name, |node: Option<&Node>| node.is_some_and(&is)).await.unwrap()
     }
 
-    /// The names of all MachineConfigs.
     /// Waits until an Event with a reason tells of a MachineConfig; what it says.
     pub async fn told(&self, reason: &str, name: &str) -> String {
         let is_it = |event: &&Event| {
@@ -173,6 +175,38 @@ impl Fleet {
         tokio::time::timeout(PATIENCE, told).await.unwrap()
     }
 
+    /// What the policy says to somebody who deletes this. It comes into force a moment after it was written.
+    pub async fn denied<K>(&self, api: &Api<K>, name: &str) -> String
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        loop {
+            match api.delete(name, &params).await {
+                Err(kube::Error::Api(status)) if status.code == 403 => return status.message,
+                Err(error) => panic!("{error}"),
+                Ok(_) => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    /// Deletes what the policy protects. It comes back by itself, so it is taken away each time.
+    pub async fn delete_unprotected<K>(&self, api: &Api<K>, name: &str)
+    where
+        K: Clone + Debug + DeserializeOwned,
+    {
+        let bindings = self.api::<ValidatingAdmissionPolicyBinding>();
+        loop {
+            let _ = bindings.delete("seaworthy-protection", &DeleteParams::default()).await;
+            match api.delete(name, &DeleteParams::default()).await {
+                Ok(_) => return,
+                Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// The names of all MachineConfigs.
     pub async fn machine_configs(&self) -> Vec<String> {
         let found = self.api::<MachineConfig>().list(&ListParams::default()).await.unwrap();
         found.items.iter().map(|object| object.name_any()).collect()

@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams};
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use kube::{Api, ResourceExt as _};
+use seaworthy_api::machineconfiguration::{KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use serde_json::{Value, json};
 
@@ -60,10 +61,23 @@ async fn node_takes_the_configuration_of_its_custom_pool_and_goes_back() {
     let torn = fleet.until("w1", |found| waits(found, "SeveralPools")).await.unwrap();
     let message = &progress(Some(&torn), "Updated").unwrap().message;
     assert!(message.contains("edge") && message.contains("infra"), "{message}");
+    for name in ["edge", "infra"] {
+        let is_told = |pool: &MachineConfigPool| {
+            let degraded = condition(pool, "Degraded");
+            degraded.and_then(|found| found.reason.as_deref()) == Some("NodesInSeveralPools")
+                && is_true(pool, "Degraded")
+        };
+        fleet.pool_is(name, is_told).await;
+        let told = fleet.told("NodesInSeveralPools", name).await;
+        assert!(told.starts_with("Node w1 is in no pool"), "{told}");
+    }
     let node = fleet.get::<Node>("w1").await;
     assert!(runs(&node, &infra), "{infra}: {:#?}", node.metadata.annotations);
     fleet.patch::<Node>("w1", json!({"metadata": {"labels": {"node-role.kubernetes.io/edge": null}}})).await;
     fleet.until("w1", |found| waits(found, "Updated")).await;
+    for name in ["edge", "infra"] {
+        fleet.pool_is(name, |pool| !is_true(pool, "Degraded")).await;
+    }
 
     fleet.patch::<Node>("w1", label(Value::Null)).await;
     fleet.node_is("w1", |node| runs(node, &worker)).await;
@@ -124,4 +138,65 @@ async fn budget_is_kept_and_everyone_who_waits_is_told_why() {
     assert!(page.contains("mco_machine_count{pool=\"worker\"} 5\n"), "{page}");
     assert!(page.contains("mco_updated_machine_count{pool=\"worker\"} 0\n"), "{page}");
     assert!(page.contains("node=\"w0\",pool=\"worker\",state=\"Working\""), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn built_in_pool_that_is_deleted_comes_back_as_it_was_and_no_node_moves() {
+    let fleet = Fleet::with_workers(2).await;
+    let first = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.create::<MachineConfigPool>(custom("infra")).await;
+    fleet.patch::<Node>("w1", json!({"metadata": {"labels": {"node-role.kubernetes.io/infra": ""}}})).await;
+    let settings = json!({"metadata": {"labels": {"tier": "x"}}, "spec": {"maxUnavailable": 2}});
+    fleet.patch::<MachineConfigPool>("worker", settings).await;
+    fleet
+        .create::<KubeletConfig>(json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "KubeletConfig",
+            "metadata": {"name": "pods"},
+            "spec": {"machineConfigPoolSelector": {"matchLabels": {"tier": "x"}}, "kubeletConfig": {"maxPods": 99}},
+        }))
+        .await;
+    let generated = "99-worker-generated-kubelet";
+    let made = fleet.until(generated, |found: Option<&MachineConfig>| found.is_some()).await.unwrap();
+    let has = |pool: &MachineConfigPool| {
+        let sources = pool.spec.configuration.as_ref().and_then(|found| found.source.clone()).unwrap_or_default();
+        sources.iter().any(|source| source.name.as_deref() == Some(generated)) && is_true(pool, "Updated")
+    };
+    fleet.pool_is("infra", |pool| has(pool) && counted(pool, 1)).await;
+    fleet.pool_is("worker", |pool| has(pool) && counted(pool, 1)).await;
+    // Undone: the pool is pinned to what it had first.
+    let pinned = json!({"metadata": {"annotations": {"seaworthy.dev/pinned-configuration": first}}});
+    fleet.patch::<MachineConfigPool>("worker", pinned).await;
+    let before = fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
+    let orders = || async {
+        let nodes = fleet.api::<Node>().list(&ListParams::default()).await.unwrap().items;
+        let order = |node: &Node| annotation::DESIRED_CONFIG.of(&node.metadata).map(str::to_owned);
+        nodes.iter().map(order).collect::<Vec<_>>()
+    };
+    let (ordered, rendered) = (orders().await, fleet.machine_configs().await);
+
+    let theirs: Api<MachineConfigPool> = Api::all(fleet.cluster.client_as("alice", &["system:masters"]));
+    let message = fleet.denied(&theirs, "worker").await;
+    assert!(message.contains("is built in") && message.contains("seaworthy rollout pause worker"), "{message}");
+    fleet.delete_unprotected(&theirs, "worker").await;
+    let is_back = |pool: &MachineConfigPool| pool.uid() != before.uid() && is_true(pool, "Updated");
+    let after = fleet.pool_is("worker", is_back).await;
+    assert_eq!((&after.spec, after.labels()), (&before.spec, before.labels()));
+    assert_eq!(after.annotations()["seaworthy.dev/pinned-configuration"], first);
+    assert!(fleet.told("Remade", "worker").await.contains("made again as it was"));
+    // Its own again, all of it: what it is pinned to, and what it may be released to.
+    let mut own = 0;
+    for name in rendered.iter().filter(|name| name.starts_with("rendered-worker-")) {
+        let is_its = |found: Option<&MachineConfig>| {
+            let owners = found.map(|found| found.owner_references().to_vec()).unwrap_or_default();
+            owners.iter().any(|owner| Some(&owner.uid) == after.metadata.uid.as_ref())
+        };
+        let found = fleet.until(name, is_its).await.unwrap();
+        assert_eq!(found.metadata.deletion_timestamp, None, "{name}");
+        own += 1;
+    }
+    assert!(own > 1, "{rendered:?}");
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"maxUnavailable": 1}})).await;
+    fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
+    assert_eq!((orders().await, fleet.machine_configs().await), (ordered, rendered), "nobody was given anything else");
+    assert_eq!(fleet.get::<MachineConfig>(generated).await.uid(), made.uid(), "it was not withdrawn");
 }

@@ -1,8 +1,16 @@
 //! From a pool's target to every node.
 
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_controllers::preview::outlook;
+use seaworthy_controllers::world::World;
+use seaworthy_plan::disruption::Level;
+use seaworthy_plan::fleet::NodeView;
+use seaworthy_plan::forecast::past;
+use seaworthy_plan::revision::{previous, revisions};
 use serde_json::json;
 
 use crate::fleet::{Fleet, file, has_reached, is_true, target};
@@ -111,4 +119,75 @@ async fn order_that_a_node_has_not_begun_is_taken_back_and_given_anew() {
     fleet.api::<MachineConfig>().delete("50-bad", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
     assert_eq!(ordered(&fleet.get::<Node>("w0").await).as_ref(), Some(&before));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_is_in_the_order_of_targets_and_knows_how_long_updates_took() {
+    let fleet = Fleet::with_workers(2).await;
+    let base = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.create::<MachineConfig>(file("50-a", "worker", "/etc/a", "a")).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool) != Some(&base)).await;
+    let with_a = target(&pool).unwrap().to_owned();
+    fleet.pool_is("worker", |pool| has_reached(pool, &with_a)).await;
+    let samples = |target: &str| {
+        let (client, target) = (fleet.client.clone(), target.to_owned());
+        async move {
+            let world = World::read(&client, false).await.unwrap();
+            let found = outlook(&world, "worker", Timestamp::now()).unwrap();
+            assert_eq!(found.target.as_deref(), Some(target.as_str()));
+            estimated(&world)
+        }
+    };
+    // One of them is told of after the pool, so it is waited for.
+    while samples(&with_a).await < 2 {
+        tokio::task::yield_now().await;
+    }
+
+    // A way back that nobody is on yet takes nothing from what is known of the way there.
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
+    fleet.api::<MachineConfig>().delete("50-a", &Default::default()).await.unwrap();
+    fleet.pool_is("worker", |pool| target(pool) == Some(&base) && !is_true(pool, "Updated")).await;
+    let waits = |found: Option<&MachineConfigNode>| {
+        let conditions = found.and_then(|found| found.status.as_ref()?.conditions.as_ref()).into_iter().flatten();
+        conditions.into_iter().any(|condition| condition.type_ == "Updated" && condition.reason == "PoolPaused")
+    };
+    for node in ["w0", "w1"] {
+        fleet.until(node, waits).await;
+    }
+    assert_eq!(samples(&base).await, 2);
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": false}})).await;
+    let pool = fleet.pool_is("worker", |pool| has_reached(pool, &base)).await;
+
+    // What was made last is not what is targeted, and the way back leads there.
+    let all = fleet.api::<MachineConfig>().list(&Default::default()).await.unwrap().items;
+    let found = revisions(&pool, &all);
+    let names: Vec<&str> = found.iter().map(|found| found.name).collect();
+    assert_eq!(names, [with_a.as_str(), base.as_str()]);
+    assert_eq!(previous(&pool, &found).map(|found| found.name), Some(with_a.as_str()));
+    for node in ["w0", "w1"] {
+        let told = all_told(&fleet, "SetDesiredConfig").await;
+        assert!(told.iter().any(|note| note.contains(node)), "{node}: {told:?}");
+    }
+}
+
+/// How many nodes of the workers an estimate for the way there rests on.
+fn estimated(world: &World) -> usize {
+    let manners = |node: &Node| node.metadata.annotations.clone().unwrap_or_default();
+    let ordered = world.nodes.iter().filter(|node| manners(node).contains_key("seaworthy.dev/ordered"));
+    let is_known = |node: &&std::sync::Arc<Node>| {
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        let progress = world.progress.iter().find(|found| found.spec.node.name == name);
+        progress.is_some_and(|progress| {
+            let view = NodeView::of(*node, Some(progress));
+            past(&view, progress, |_, _| Some(Level::Reboot)).is_some()
+        })
+    };
+    ordered.filter(is_known).count()
+}
+
+/// What all Events with a reason say.
+async fn all_told(fleet: &Fleet, reason: &str) -> Vec<String> {
+    let all = fleet.api::<Event>().list(&Default::default()).await.unwrap().items;
+    let told = all.into_iter().filter(|event| event.reason.as_deref() == Some(reason));
+    told.filter_map(|event| event.note).collect()
 }

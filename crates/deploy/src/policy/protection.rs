@@ -7,7 +7,10 @@
 //! What nobody but people uses, such as an annotation of their own, may be written. What tells that an object is ours, which
 //! pool it is for and whose it is may not: without it the next write would be refused no more. The finalizer may be taken
 //! off, as any may: that is how somebody says that he means it, and the controllers put it back.
+//!
+//! What the base itself stands on, the ControllerConfig and the built-in pools, nobody deletes, the controllers least of all.
 
+use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MASTER, WORKER, label};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use serde_json::{Value, json};
 
@@ -32,6 +35,31 @@ const COLLECTORS: [&str; 3] = [
 /// The policy and its binding, for controllers that act as `user`.
 pub fn objects(user: &str) -> [Value; 2] {
     [policy(user), binding(NAME)]
+}
+
+/// Whether somebody deletes what the platform stands on.
+fn is_foundation() -> String {
+    let built_in = label::BUILT_IN;
+    format!(
+        "request.operation == 'DELETE' && (request.resource.resource == 'controllerconfigs' \
+         ? variables.name == '{CONTROLLER_CONFIG}' : (request.resource.resource == 'machineconfigpools' \
+         && variables.name in ['{MASTER}', '{WORKER}'] && has(oldObject.metadata.labels) \
+         && '{built_in}' in oldObject.metadata.labels))"
+    )
+}
+
+/// Why not, and what to do instead.
+fn foundation() -> String {
+    let uninstall = format!(
+        "To uninstall, end the controllers first, then: kubectl delete validatingadmissionpolicybinding {NAME}"
+    );
+    format!(
+        "request.resource.resource == 'controllerconfigs' \
+         ? 'ControllerConfig ' + variables.name + ' is what the base MachineConfigs (00-…, 01-…) of all nodes are made from, \
+         and they would go with it. To change it, edit it: kubectl edit controllerconfig ' + variables.name + '. {uninstall}' \
+         : 'MachineConfigPool ' + variables.name + ' is built in, and its nodes take their configuration from it. To keep its \
+         nodes as they are: seaworthy rollout pause ' + variables.name + '. To change it, edit it. {uninstall}'"
+    )
 }
 
 fn policy(user: &str) -> Value {
@@ -93,6 +121,11 @@ fn policy(user: &str) -> Value {
                 "apiVersions": ["v1"],
                 "operations": ["CREATE", "UPDATE", "DELETE"],
                 "resources": ["machineconfigs"],
+            }, {
+                "apiGroups": ["machineconfiguration.openshift.io"],
+                "apiVersions": ["v1"],
+                "operations": ["DELETE"],
+                "resources": ["controllerconfigs", "machineconfigpools"],
             }]},
             "matchConditions": [{
                 "name": "people",
@@ -102,7 +135,8 @@ fn policy(user: &str) -> Value {
                 {"name": "subject", "expression": "request.operation == 'CREATE' ? object : oldObject"},
                 {"name": "name", "expression": "has(variables.subject.metadata.name) ? variables.subject.metadata.name \
                     : has(variables.subject.metadata.generateName) ? variables.subject.metadata.generateName : ''"},
-                {"name": "isRendered", "expression": "variables.name.startsWith('rendered-')"},
+                {"name": "isRendered", "expression":
+                    "request.resource.resource == 'machineconfigs' && variables.name.startsWith('rendered-')"},
                 {"name": "madeBy", "expression": made_by("variables.subject")},
                 {"name": "isGenerated", "expression": "variables.madeBy != ''"},
                 {"name": "owners", "expression": owners("variables.subject")},
@@ -113,11 +147,16 @@ fn policy(user: &str) -> Value {
                 {"name": "keepsMarks", "expression": keeps_marks},
                 {"name": "isPlane", "expression": is_plane},
                 {"name": "isNeeded", "expression": is_needed},
+                {"name": "isFoundation", "expression": is_foundation()},
                 {"name": "keepsContent", "expression": "request.operation == 'UPDATE' \
                     && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec) \
                     && variables.keepsMarks"},
             ],
             "validations": [{
+                "expression": "!variables.isFoundation",
+                "messageExpression": foundation(),
+                "reason": "Forbidden",
+            }, {
                 "expression": "!variables.isNeeded",
                 "messageExpression": needed,
                 "reason": "Forbidden",

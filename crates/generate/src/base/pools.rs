@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::{MachineConfigPool, MachineConfigPoolSpec};
 use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::{MASTER, WORKER, label};
+use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 
 use crate::envelope::name_of;
 use crate::write::Write;
@@ -36,11 +37,13 @@ fn pool(name: &str, is_required_for_upgrade: bool) -> MachineConfigPool {
     MachineConfigPool { metadata, spec, status: None }
 }
 
-/// What to write so that the built-in pools exist and have their labels. Their specs are the user's.
+/// What to write so that the built-in pools exist, have their labels and do not vanish unseen. Their specs are the user's.
 pub(super) fn writes(existing: &[Arc<MachineConfigPool>]) -> Vec<Write> {
-    let write = |wanted: MachineConfigPool| {
+    let find = |name: &str| existing.iter().find(|pool| name_of(&pool.metadata) == name);
+    let write = |mut wanted: MachineConfigPool| {
         let name = name_of(&wanted.metadata).to_owned();
-        let Some(found) = existing.iter().find(|pool| name_of(&pool.metadata) == name) else {
+        let Some(found) = find(&name) else {
+            wanted.metadata.finalizers = Some(vec![BUILT_IN.into()]);
             return Some(Write::CreatePool(wanted));
         };
         let has = |key: &String| found.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
@@ -48,5 +51,15 @@ pub(super) fn writes(existing: &[Arc<MachineConfigPool>]) -> Vec<Write> {
         labels.retain(|key, _| !has(key));
         (!labels.is_empty()).then_some(Write::LabelPool { name, labels })
     };
-    built_in_pools().into_iter().filter_map(write).collect()
+    let hold = |wanted: &MachineConfigPool| {
+        let metadata = &find(name_of(&wanted.metadata))?.metadata;
+        // A finalizer cannot be added to what is being deleted.
+        let is_held = BUILT_IN.is_on(metadata) || metadata.deletion_timestamp.is_some();
+        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+        finalizers.push(BUILT_IN.into());
+        (!is_held).then(|| Write::HoldPool { name: name_of(&wanted.metadata).to_owned(), finalizers })
+    };
+    let pools = built_in_pools();
+    let held: Vec<Write> = pools.iter().filter_map(hold).collect();
+    pools.into_iter().filter_map(write).chain(held).collect()
 }

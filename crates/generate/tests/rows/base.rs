@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use rstest::rstest;
 use seaworthy_api::machineconfiguration::{ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::label;
+use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_generate::base::{self, Decision, Templates, built_in_pools, is_complete};
 use seaworthy_generate::container_runtime::STORAGE_CONF;
 use seaworthy_generate::kubelet::{KUBELET_CONF, LOGGING, SIZING};
@@ -83,6 +84,10 @@ impl World {
                 Write::LabelPool { name, labels } => {
                     let found = self.pools.iter_mut().find(|pool| pool.metadata.name.as_ref() == Some(&name));
                     Arc::make_mut(found.unwrap()).metadata.labels.get_or_insert_default().extend(labels);
+                }
+                Write::HoldPool { name, finalizers } => {
+                    let found = self.pools.iter_mut().find(|pool| pool.metadata.name.as_ref() == Some(&name));
+                    Arc::make_mut(found.unwrap()).metadata.finalizers = Some(finalizers);
                 }
                 Write::ControllerConfigStatus(status) => self.controller_config.status = Some(status),
                 other => panic!("{other:?}"),
@@ -275,6 +280,23 @@ fn the_spec_of_a_built_in_pool_is_the_users_and_its_labels_are_ours() {
         matches!(decision.writes.as_slice(), [Write::LabelPool { name, labels }] if name == "worker" && labels.len() == 1)
     );
     assert_eq!((world.pools[1].spec.paused, &world.pools[1].spec.node_selector), (Some(true), &None));
+}
+
+#[test]
+fn built_in_pools_do_not_vanish_unseen() {
+    let mut world = World::new();
+    world.sync();
+    let is_held = |pool: &Arc<MachineConfigPool>| BUILT_IN.is_on(&pool.metadata);
+    assert!(world.pools.iter().all(is_held), "they are made so");
+    // As a pool of an earlier build, or of the upstream, is taken over.
+    Arc::make_mut(&mut world.pools[1]).metadata.finalizers = Some(vec!["theirs".to_owned()]);
+    world.sync();
+    assert_eq!(world.pools[1].metadata.finalizers, Some(vec!["theirs".to_owned(), BUILT_IN.into()]));
+    // What is on its way out takes no finalizer.
+    let going = &mut Arc::make_mut(&mut world.pools[1]).metadata;
+    (going.finalizers, going.deletion_timestamp) =
+        (None, serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+    assert_eq!(world.decide(1).writes, []);
 }
 
 #[test]

@@ -142,6 +142,7 @@ pub fn status(pool: &MachineConfigPool, nodes: &[Node]) -> MachineConfigPoolStat
         pool: PoolView::of(pool),
         nodes: &members,
         progress: &BTreeMap::new(),
+        remarks: &Default::default(),
         certificates: &[],
         now: NOW,
     };

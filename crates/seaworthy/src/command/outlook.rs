@@ -8,6 +8,7 @@ use seaworthy_controllers::preview::{NodeOutlook, Outlook};
 use seaworthy_ignition::spelling;
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
+use seaworthy_plan::forecast::Forecast;
 use seaworthy_plan::waiting::{Reason, Waiting};
 use serde_json::{Value, json};
 
@@ -86,6 +87,15 @@ pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
     }
     if waves.len() > WAVES {
         writeln!(out, "… {}", counted(waves.len() - WAVES, "more wave"))?;
+    }
+    let Forecast { blocked, behind, .. } = &outlook.forecast;
+    let all = |list: &[String]| names(list.iter().map(String::as_str));
+    if !blocked.is_empty() {
+        let whose = if blocked.len() == 1 { "its pods" } else { "their pods" };
+        writeln!(out, "no wave: {}: given the order in turn, but not done before {whose} can leave", all(blocked))?;
+    }
+    if !blocked.is_empty() && !behind.is_empty() {
+        writeln!(out, "no wave: {}: the budget is used by {} until then", all(behind), all(blocked))?;
     }
     Ok(())
 }
@@ -172,6 +182,7 @@ pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
         let blockers = node.evictions.as_ref().map(|found| &found.blockers);
         json!({"node": node.name, "from": node.from, "disruption": node.disruption.as_deref(), "blockers": blockers})
     };
+    let unsettled = |(node, what): &(String, String)| json!({"node": node, "message": what});
     let mut value = json!({
         "pool": pool,
         "target": outlook.target,
@@ -182,6 +193,7 @@ pub fn to_json(pool: &str, outlook: &Outlook) -> Value {
         "updated": outlook.updated,
         "chosen": outlook.chosen,
         "waiting": outlook.waiting.iter().map(waiting_json).collect::<Vec<_>>(),
+        "unsettled": outlook.unsettled.iter().map(unsettled).collect::<Vec<_>>(),
         "nodes": outlook.nodes.iter().map(node).collect::<Vec<_>>(),
         "forecast": outlook.forecast,
     });

@@ -320,7 +320,9 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
         write_finding(out, finding.severity, finding.code, text)?;
     }
     // Those that wait for their turn are in the waves.
-    let is_in_wave = |node: &String| outlook.forecast.waves.iter().any(|wave| wave.nodes.contains(node));
+    let forecast = &outlook.forecast;
+    let is_behind = |node: &String| !forecast.blocked.is_empty() && forecast.behind.contains(node);
+    let is_in_wave = |node: &String| is_behind(node) || forecast.waves.iter().any(|wave| wave.nodes.contains(node));
     let stuck: Vec<_> = outlook.waiting.iter().filter(|waiting| !is_in_wave(&waiting.node)).cloned().collect();
     let to_move: usize = outlook.forecast.waves.iter().map(|wave| wave.nodes.len()).sum();
     if !is_changed && report.is_on_cluster && (to_move > 0 || !stuck.is_empty()) {
@@ -330,7 +332,8 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
     if to_move > 0 {
         let budget = outlook.max_unavailable.as_ref().map_or_else(ToString::to_string, ToString::to_string);
         let (each, all) = (outlook::each(outlook), short(outlook.forecast.seconds));
-        writeln!(out, "budget {budget}, {each}: done in about {all}")?;
+        let but = if forecast.blocked.is_empty() { "" } else { ", as far as pods can leave" };
+        writeln!(out, "budget {budget}, {each}: done in about {all}{but}")?;
     } else if outlook.nodes.is_empty() && is_changed {
         writeln!(out, "no node takes its configuration from it")?;
     }

@@ -15,7 +15,7 @@ use seaworthy_controllers::preview::{Outlook, Strays, outlook, strays};
 use seaworthy_controllers::world::World;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::pin;
-use seaworthy_plan::revision::{SourceChange, changes, previous, revisions};
+use seaworthy_plan::revision::{Revision, SourceChange, changes, previous, revisions};
 use serde_json::json;
 
 use super::super::outlook::{
@@ -118,9 +118,10 @@ pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether every node runs the pool's target, and nothing has failed.
+/// Whether every node runs the pool's target and can be relied on, and nothing has failed: then the pool is `Updated`.
 pub fn is_done(pool: &MachineConfigPool, found: &Outlook) -> bool {
-    found.target.is_some() && found.updated.len() == found.nodes.len() && failures(pool).is_empty()
+    let is_everywhere = found.target.is_some() && found.updated.len() == found.nodes.len();
+    is_everywhere && found.unsettled.is_empty() && failures(pool).is_empty()
 }
 
 /// Writes how far a pool is, how long it will take, and why nodes wait.
@@ -137,7 +138,11 @@ pub fn write_status(
     let target = found.target.as_deref().unwrap_or("nothing yet");
     let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR - full));
     writeln!(out, "pool {name} to {target}")?;
-    writeln!(out, "[{bar}] {percent} %: {done} of {} updated", super::super::contents::counted(all, "node"))?;
+    let but = match found.unsettled.len() {
+        0 => String::new(),
+        count => format!(", {count} of them not ready"),
+    };
+    writeln!(out, "[{bar}] {percent} %: {done} of {} updated{but}", super::super::contents::counted(all, "node"))?;
     if let Some(pinned) = &found.pinned {
         writeln!(
             out,
@@ -164,6 +169,9 @@ pub fn write_status(
         writeln!(out, "next: {}", shown::names(next))?;
     }
     write_waiting(out, &found.waiting)?;
+    for (node, what) in &found.unsettled {
+        writeln!(out, "not ready: {}: {}", paint::plain(node), paint::plain(what))?;
+    }
     // They may be meant for this pool.
     write_without_pool(out, &strays.nodes)?;
     let about = format!("MachineConfigPool {name}:");
@@ -215,6 +223,13 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
             })?
         }
     };
+    if back.is_going() {
+        return Err(Failure::unreadable(format!(
+            "rendered MachineConfig {} was deleted and stays only until no node runs it, so pool {name} cannot go back to it; \
+             `seaworthy rollout history {name}` lists the others",
+            back.name
+        )));
+    }
     if Some(back.name) == target && pin::name(&pool).is_none_or(|pinned| pinned == back.name) {
         paint::note(&format!("pool {name} targets {} already", back.name));
         return Ok(OK);
@@ -273,6 +288,11 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
         (false, true) => "last finished",
         (false, false) => "",
     };
+    let state = |revision: &Revision<'_>| match (word(revision.name), revision.is_going()) {
+        (word, false) => word.to_owned(),
+        ("", true) => "being deleted".to_owned(),
+        (word, true) => format!("{word}, being deleted"),
+    };
     if format == ReportFormat::Json {
         let list: Vec<_> = all
             .iter()
@@ -280,6 +300,8 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
                 json!({
                     "name": revision.name,
                     "created": revision.created.map(|time| time.to_string()),
+                    "targeted": revision.targeted.map(|time| time.to_string()),
+                    "isGoing": revision.is_going(),
                     "sources": revision.sources.as_ref().map(|found| found.keys().collect::<Vec<_>>()),
                     "changes": revision.changes,
                     "isTarget": target == Some(revision.name),
@@ -298,7 +320,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
     let now = Timestamp::now();
     let mut table = Table::new(["NAME", "AGE", "CHANGED", "STATE"]);
     for (nth, revision) in all.iter().enumerate() {
-        let age = revision.created.map_or_else(String::new, |time| short(now.duration_since(time).as_secs()));
+        let age = revision.since().map_or_else(String::new, |time| short(now.duration_since(time).as_secs()));
         let changed = match (&revision.changes, &revision.sources) {
             (Some(list), _) if list.is_empty() => "no MachineConfig".to_owned(),
             (Some(list), _) => signed(list),
@@ -308,7 +330,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
             }
             (None, None) => "not on record".to_owned(),
         };
-        table.row([paint::plain(revision.name), age, changed, word(revision.name).to_owned()]);
+        table.row([paint::plain(revision.name), age, changed, state(revision)]);
     }
     let mut out = output::plain();
     for line in table.lines() {

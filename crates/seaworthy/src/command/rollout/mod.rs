@@ -82,7 +82,15 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
     decision.waiting.sort_by(|a, b| a.node.cmp(&b.node));
     let progress: BTreeMap<&str, &MachineConfigNode> =
         fleet.progress.iter().map(|(name, object)| (name.as_str(), object)).collect();
-    let status = pool_status::status(&pool_status::Inputs { pool, nodes, progress: &progress, certificates: &[], now });
+    let remarks = Default::default();
+    let status = pool_status::status(&pool_status::Inputs {
+        pool,
+        nodes,
+        progress: &progress,
+        remarks: &remarks,
+        certificates: &[],
+        now,
+    });
     match format {
         ReportFormat::Json => print_json(pool, &decision, status.as_ref())?,
         ReportFormat::Text => print_text(pool, &decision, nodes.len())?,

@@ -1,0 +1,107 @@
+//! What is told of orders: an Event on the pool that names the nodes.
+//!
+//! Orders that follow each other closely are told of together: an Event for every node of every wave would be as many writes as
+//! there are nodes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use seaworthy_plan::change::Event;
+use seaworthy_plan::fleet::{PoolView, Target};
+use seaworthy_plan::targeting;
+use tokio::time::Instant;
+
+/// How soon after one Event on the orders of a pool the next is told.
+const TELL: Duration = Duration::from_secs(5);
+
+/// The orders that were given lately, by pool.
+#[derive(Default)]
+pub struct Orders(BTreeMap<String, Given>);
+
+/// Orders to one configuration.
+struct Given {
+    config: String,
+    image: Option<String>,
+    /// The nodes that nobody was told of.
+    untold: Vec<String>,
+    /// When somebody was told last.
+    told: Option<Instant>,
+}
+
+impl Given {
+    fn of(&self, target: Target<'_>) -> bool {
+        self.config == target.config && self.image.as_deref() == target.image
+    }
+
+    fn event(&mut self, pool: &str) -> Option<Event> {
+        self.told = Some(Instant::now());
+        let target = Target { config: &self.config, image: self.image.as_deref() };
+        targeting::given(pool, target, &std::mem::take(&mut self.untold))
+    }
+}
+
+impl Orders {
+    /// Takes down which nodes were given the pool's target: what is to be told now, and when to tell the rest.
+    pub fn note(&mut self, pool: PoolView<'_>, nodes: &[&str]) -> (Vec<Event>, Option<Duration>) {
+        let mut events = Vec::new();
+        if let Some(target) = pool.target().filter(|_| !nodes.is_empty()) {
+            if !self.0.get(pool.name).is_some_and(|given| given.of(target)) {
+                let (config, image) = (target.config.to_owned(), target.image.map(str::to_owned));
+                let new = Given { config, image, untold: Vec::new(), told: None };
+                let old = self.0.insert(pool.name.to_owned(), new);
+                events.extend(old.and_then(|mut old| old.event(pool.name)));
+            }
+        }
+        let Some(given) = self.0.get_mut(pool.name) else { return (events, None) };
+        given.untold.extend(nodes.iter().map(|node| (*node).to_owned()));
+        let rest = given.told.and_then(|told| TELL.checked_sub(told.elapsed())).filter(|rest| !rest.is_zero());
+        match rest {
+            _ if given.untold.is_empty() => (events, None),
+            Some(rest) => (events, Some(rest)),
+            None => {
+                events.extend(given.event(pool.name));
+                (events, None)
+            }
+        }
+    }
+
+    /// Forgets a pool that is gone.
+    pub fn forget(&mut self, pool: &str) {
+        self.0.remove(pool);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seaworthy_api::machineconfiguration::MachineConfigPool;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pool(target: &str) -> MachineConfigPool {
+        let spec = json!({"configuration": {"name": target}});
+        serde_json::from_value(json!({"metadata": {"name": "worker"}, "spec": spec})).unwrap()
+    }
+
+    fn said(orders: &mut Orders, target: &str, nodes: &[&str]) -> (Vec<String>, Option<Duration>) {
+        let (events, later) = orders.note(PoolView::of(&pool(target)), nodes);
+        (events.into_iter().map(|event| event.message).collect(), later)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_node_is_named_and_those_that_follow_closely_together() {
+        let mut orders = Orders::default();
+        assert_eq!(said(&mut orders, "a", &[]), (vec![], None));
+        assert_eq!(said(&mut orders, "a", &["w1"]), (vec!["Targeted node w1 to MachineConfig: a".to_owned()], None));
+        assert_eq!(said(&mut orders, "a", &["w2"]), (vec![], Some(TELL)));
+        tokio::time::advance(TELL / 5).await;
+        assert_eq!(said(&mut orders, "a", &["w3"]), (vec![], Some(TELL * 4 / 5)));
+        tokio::time::advance(TELL).await;
+        let both = "Set target for 2 nodes to MachineConfig: a (w2, w3)".to_owned();
+        assert_eq!(said(&mut orders, "a", &[]), (vec![both], None));
+        assert_eq!(said(&mut orders, "a", &["w4"]).0, [""; 0]);
+        let (last, first) = ("Targeted node w4 to MachineConfig: a", "Targeted node w1 to MachineConfig: b");
+        assert_eq!(said(&mut orders, "b", &["w1"]).0, [last, first], "the rest is told before another target is");
+        assert_eq!(said(&mut orders, "c", &[]), (vec![], None));
+    }
+}
