@@ -23,6 +23,8 @@ use crate::validate::{Aspect, Finding};
 
 /// How often a file is put right within [`WINDOW`].
 const LIMIT: usize = 3;
+/// Larger files are not read to find out what putting them right needs.
+const LARGEST: u64 = 1024 * 1024;
 const WINDOW: Duration = Duration::from_secs(60 * 60);
 
 /// What was put right, or tried to.
@@ -91,7 +93,12 @@ impl<H: Host> Agent<H> {
         if !stubborn.is_empty() {
             return Err(self.repairs.surrender(&stubborn));
         }
-        let found = as_found(&disk.spec, &subjects, observed);
+        // What somebody has let grow is not read: that it is something else is enough to decide by.
+        let content = |path: &str, size: u64| match size <= LARGEST {
+            true => self.host.read(path).ok().flatten().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let found = as_found(&disk.spec, &subjects, observed, &content);
         let disruption = least_disruption(&found, &disk.spec, order.policies.as_deref());
         let is_too_much = |action: &Action| *action == Action::Reboot || (*action == Action::Drain && !order.is_single);
         if disruption.actions.iter().any(is_too_much) {
@@ -113,15 +120,23 @@ impl<H: Host> Agent<H> {
 }
 
 /// A configuration with that in it which was found on the machine for some of its entries.
-fn as_found(spec: &MachineConfigSpec, subjects: &BTreeSet<String>, observed: &Observed) -> MachineConfigSpec {
+fn as_found(
+    spec: &MachineConfigSpec,
+    subjects: &BTreeSet<String>,
+    observed: &Observed,
+    content: &dyn Fn(&str, u64) -> Vec<u8>,
+) -> MachineConfigSpec {
     let mut spec = spec.clone();
     let Some(config) = spec.config.as_mut() else { return spec };
     let found = |path: &str| observed.paths.get(path).filter(|_| subjects.contains(path));
     if let Some(files) = config.pointer_mut("/storage/files").and_then(Value::as_array_mut) {
         files.retain_mut(|file| {
-            let Some(found) = file["path"].as_str().and_then(found) else { return true };
-            let Found::File { bytes, mode, uid, gid } = found else { return false };
-            file["contents"] = json!({"source": data_url::encode(bytes)});
+            let Some(path) = file["path"].as_str().map(str::to_owned) else { return true };
+            let Some(found) = found(&path) else { return true };
+            let Found::File { size, is_as_wanted, mode, uid, gid } = found else { return false };
+            if !is_as_wanted {
+                file["contents"] = json!({"source": data_url::encode(&content(&path, *size))});
+            }
             file["mode"] = json!(mode);
             file["user"] = json!({"id": uid});
             file["group"] = json!({"id": gid});
@@ -137,22 +152,25 @@ fn as_found(spec: &MachineConfigSpec, subjects: &BTreeSet<String>, observed: &Ob
         }
         if let Some(found) = found(&unit_path(&name)) {
             unit.remove("mask");
-            put_contents(unit, found);
+            put_contents(unit, found, &|size| content(&unit_path(&name), size));
         }
         let dropins = unit.get_mut("dropins").and_then(Value::as_array_mut);
         for dropin in dropins.into_iter().flatten().filter_map(Value::as_object_mut) {
             let path = dropin.get("name").and_then(Value::as_str).map(|dropin| dropin_path(&name, dropin));
-            if let Some(found) = path.and_then(|path| found(&path)) {
-                put_contents(dropin, found);
+            if let Some((path, found)) = path.and_then(|path| Some((path.clone(), found(&path)?))) {
+                put_contents(dropin, found, &|size| content(&path, size));
             }
         }
     }
     spec
 }
 
-fn put_contents(entry: &mut Map<String, Value>, found: &Found) {
+fn put_contents(entry: &mut Map<String, Value>, found: &Found, content: &dyn Fn(u64) -> Vec<u8>) {
     match found {
-        Found::File { bytes, .. } => entry.insert("contents".to_owned(), json!(String::from_utf8_lossy(bytes))),
+        Found::File { is_as_wanted: true, .. } => None,
+        Found::File { size, .. } => {
+            entry.insert("contents".to_owned(), json!(String::from_utf8_lossy(&content(*size))))
+        }
         _ => entry.remove("contents"),
     };
 }
