@@ -2,6 +2,8 @@
 //! (server-and-daemon.md, B6).
 
 use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigSpec};
+use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
+use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use seaworthy_host::{BootChange, Host, HostError};
 use serde_json::{Value, json};
 
@@ -22,10 +24,15 @@ impl<H: Host> Agent<H> {
             return Ok(Some(target));
         }
         let Some(current) = &order.current else {
+            if order.is_adopted {
+                return self.adopt().map(Some);
+            }
             return Err(Failure::degraded(format!(
-                "nothing says which configuration this machine is in: neither {} nor {} nor the node's annotations",
+                "nothing says which configuration this machine is in: neither {} nor {} nor the node's annotations; if it was never \
+                 configured by a pool, have it taken in: kubectl annotate node NAME {}=true",
                 places::CURRENT_CONFIG,
-                places::INITIAL_ANNOTATIONS
+                places::INITIAL_ANNOTATIONS,
+                ADOPT.as_str(),
             )));
         };
         let Some(spec) = &current.spec else {
@@ -74,6 +81,16 @@ impl<H: Host> Agent<H> {
             self.host.rename(places::INITIAL_ANNOTATIONS, places::INITIAL_ANNOTATIONS_DONE)?;
         }
         Ok(Some(target))
+    }
+
+    /// Takes in a machine that was never configured: it is in a configuration with nothing in it, and its pool's is one change
+    /// away, which comes with the budget, the drain and the originals of any other.
+    fn adopt(&self) -> Result<Target, Failure> {
+        let config = json!({"ignition": {"version": "3.5.0"}});
+        let spec = MachineConfigSpec { config: Some(config), ..MachineConfigSpec::default() };
+        let target = Target::parse(UNCONFIGURED, &spec, None)?;
+        self.store_current(&config_text(&target), None)?;
+        Ok(target)
     }
 
     /// What a configuration wants of a boot that this one has not.

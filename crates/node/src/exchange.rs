@@ -13,6 +13,7 @@ use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
+use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use seaworthy_host::Host;
 use seaworthy_plan::policy::of_cluster;
 use serde_json::{Map, Value, json};
@@ -95,6 +96,7 @@ impl<H: Host + 'static> Daemon<H> {
             desired_drain: text(annotation::DESIRED_DRAIN),
             last_applied_drain: text(annotation::LAST_APPLIED_DRAIN),
             is_single: text(annotation::CONTROL_PLANE_TOPOLOGY).as_deref() == Some(SINGLE),
+            is_adopted: ADOPT.of(&node.metadata) == Some("true"),
             policies: Some(Arc::new(policies)),
             allowed,
         })
@@ -162,10 +164,18 @@ impl<H: Host + 'static> Daemon<H> {
             && let Some(current) = &report.current
         {
             set(annotation::CURRENT_CONFIG, Some(&current.name));
+            // Who was told nothing yet is told what he has, as a new machine is.
+            if annotation::DESIRED_CONFIG.of(&node.metadata).is_none_or(str::is_empty) {
+                set(annotation::DESIRED_CONFIG, Some(&current.name));
+            }
             set(annotation::CURRENT_IMAGE, current.image.as_deref());
         }
         for (reason, note) in &report.events {
             let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable);
+            match is_bad {
+                true => tracing::warn!(reason, "{note}"),
+                false => tracing::info!(reason, "{note}"),
+            }
             let event = Event {
                 type_: if is_bad { EventType::Warning } else { EventType::Normal },
                 reason: (*reason).to_owned(),

@@ -36,6 +36,8 @@ pub struct Order {
     pub is_single: bool,
     /// The disruption policies of the cluster; the built-in ones if there are none.
     pub policies: Option<Arc<NodeDisruptionPolicyClusterStatus>>,
+    /// Whether its owner says that it was never configured, should nothing say how it is.
+    pub is_adopted: bool,
     /// Parts of the storage that may differ.
     pub allowed: Vec<StorageSection>,
 }

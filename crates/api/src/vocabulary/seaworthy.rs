@@ -9,6 +9,9 @@ pub const GROUP: &str = "seaworthy.dev";
 pub mod annotation {
     use super::Annotation;
 
+    /// On a Node: `true` has its daemon take in a machine that nothing says the configuration of, as one that was never
+    /// configured; written by users.
+    pub const ADOPT: Annotation = Annotation("seaworthy.dev/adopt");
     /// On a rendered MachineConfig: the ControllerConfig whose base is part of it; empty where none is. Written by the render
     /// controller.
     pub const BASE: Annotation = Annotation("seaworthy.dev/base");
@@ -54,6 +57,10 @@ pub mod annotation {
     /// with the target.
     pub const TURNS: Annotation = Annotation("seaworthy.dev/turns");
 }
+
+/// The configuration of a machine that was taken in and has been given none yet. No MachineConfig has this name: there is nothing
+/// in it.
+pub const UNCONFIGURED: &str = "unconfigured";
 
 /// Labels.
 pub mod label {

@@ -1,0 +1,55 @@
+//! Machines that were there before anybody configured them.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
+use seaworthy_host::FakeHost;
+use seaworthy_node::agent::{Agent, Settings};
+use seaworthy_node::order::{Again, Order};
+use serde_json::json;
+use support::{config, file, files};
+
+#[test]
+fn machine_that_nothing_is_known_of_is_left_alone_and_says_how_it_is_taken_in() {
+    let host = FakeHost::new("m");
+    let mut agent = Agent::new(host.clone(), Settings::default());
+    let report = agent.sync(&Order::default(), &mut |_| true);
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.contains("kubectl annotate node NAME seaworthy.dev/adopt=true"), "{}", report.reason);
+    assert_eq!(report.current, None);
+}
+
+#[test]
+fn adopted_machine_has_nothing_yet_and_follows_its_pool_with_originals_kept() {
+    const PATH: &str = "/etc/nmstate/openshift/a";
+    let host = FakeHost::new("m");
+    host.put(PATH, b"the owner's", 0o644);
+    let mut agent = Agent::new(host.clone(), Settings::default());
+    let adopted = Order { is_adopted: true, ..Order::default() };
+    let report = agent.sync(&adopted, &mut |_| true);
+    assert_eq!(report.state, State::Done, "{}", report.reason);
+    let current = report.current.unwrap();
+    assert_eq!(current.name, UNCONFIGURED);
+    assert_eq!(host.text(PATH).unwrap(), "the owner's", "nothing is touched before an order");
+
+    // Its pool's configuration is an order like any other, and the way back leads to what was there.
+    let mut target = config("rendered-worker-1", &files(vec![file(PATH, "ours")]));
+    for (name, text) in [("rendered-worker-1", "ours"), ("rendered-worker-2", "the owner's")] {
+        let order = Order {
+            desired: Some(target.clone()),
+            current: Some(current.clone()),
+            state: Some(State::Done),
+            is_adopted: true,
+            ..Order::default()
+        };
+        let mut report = agent.sync(&order, &mut |_| true);
+        while report.again == Again::Now {
+            report = agent.sync(&order, &mut |_| true);
+        }
+        assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, name), "{}", report.reason);
+        assert_eq!(host.text(PATH).unwrap(), text);
+        target = config("rendered-worker-2", &support::spec(json!({"config": {}})));
+    }
+}
