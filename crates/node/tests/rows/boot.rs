@@ -1,0 +1,214 @@
+//! What the next boot gets, the first one included.
+
+use super::*;
+
+#[test]
+fn a_kernel_argument_that_no_boot_brings_sends_the_machine_back_and_is_not_tried_again() {
+    let (old, new) = (config("old", &spec(json!({}))), config("new", &spec(json!({"kernelArguments": ["a=1"]}))));
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.order.desired = Some(new);
+    let mut last = None;
+    for _ in 0..40 {
+        let report = node.step();
+        if report.is_rebooting || node.host.is_reboot_asked() {
+            // The staged deployment is lost each time.
+            node.host.cut();
+            node.host.power_on(seaworthy_host::Unsynced::Kept);
+            node.boots += 1;
+            node.restart();
+        }
+        last = Some(report);
+    }
+    let report = last.unwrap();
+    assert_eq!((report.state, report.again), (State::Degraded, Again::OnChange));
+    assert!(report.reason.contains("kernel argument a=1"), "{}", report.reason);
+    assert_eq!(report.current.unwrap().name, "old");
+    assert_eq!(node.boots, 5, "one for the update, three more, one back");
+    assert_eq!(node.obey(&old).state, State::Done);
+}
+
+#[rstest]
+#[case::extension_that_comes(json!({}), json!({"extensions": ["sysstat"]}), Some("e-2"))]
+#[case::extension_that_goes(json!({"extensions": ["sysstat"]}), json!({}), Some("e-2"))]
+#[case::kernel(json!({}), json!({"kernelType": "realtime"}), Some("e-2"))]
+#[case::image_below_extensions(json!({"extensions": ["sysstat"]}), json!({"extensions": ["sysstat"], "osImageURL": "i-2"}), Some("e-2"))]
+#[case::image_alone(json!({}), json!({"osImageURL": "i-2"}), None)]
+#[case::arguments_alone(json!({"extensions": ["sysstat"]}), json!({"extensions": ["sysstat"], "kernelArguments": ["a"]}), None)]
+fn packages_are_taken_from_the_image_that_the_new_configuration_names(
+    #[case] old: Value,
+    #[case] new: Value,
+    #[case] image: Option<&str>,
+) {
+    let named = |mut value: Value, name: &str| {
+        value["baseOSExtensionsContainerImage"] = json!(name);
+        target(value)
+    };
+    let host = FakeHost::new("m");
+    let (old, new) = (named(old, "e-1"), named(new, "e-2"));
+    host.change_boot(|boot| boot.packages.extend(old.extensions.clone()));
+    let found = steps(&old, &new, &observe(&host, &old, &new).unwrap()).unwrap();
+    let [Step::Boot(change)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(change.extensions_image.as_deref(), image);
+}
+
+#[test]
+fn another_kernel_is_put_into_the_next_image_anew() {
+    let of = |image: &str| target(json!({"kernelType": "realtime", "osImageURL": image}));
+    let host = FakeHost::new("m");
+    let (old, new) = (of("image-1"), of("image-2"));
+    let found = steps(&old, &new, &observe(&host, &old, &new).unwrap()).unwrap();
+    let [Step::Boot(change)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(change.kernel, Some((Kernel::Realtime, Kernel::Realtime)));
+}
+
+/// Lets a node go on, booting whenever it asks for it, until it waits for another order.
+fn at_rest(node: &mut Node) -> seaworthy_node::Report {
+    for _ in 0..40 {
+        let report = node.step();
+        if node.host.is_reboot_asked() {
+            node.host.boot_orderly();
+            node.boots += 1;
+            node.restart();
+        } else if report.again == Again::OnChange && report.ask.is_none() {
+            return report;
+        }
+    }
+    panic!("the node does not come to rest: {:#?}", node.host.calls());
+}
+
+fn boots() -> (Config, Config) {
+    let old = json!({"kernelArguments": ["a=1"], "osImageURL": "image-1"});
+    let new = json!({
+        "kernelArguments": ["b=2", "c=3"], "osImageURL": "image-2", "kernelType": "realtime", "extensions": ["sysstat"],
+    });
+    (config("old", &spec(old)), config("new", &spec(new)))
+}
+
+#[test]
+fn a_machine_that_boots_into_part_of_a_change_and_is_sent_back_boots_what_it_had() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    let before = node.host.snapshot().boot;
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    let report = at_rest(&mut node);
+    assert_eq!(report.state, State::Degraded);
+    assert!(report.reason.ends_with("lacks kernel argument c=3"), "{}", report.reason);
+    assert_eq!(node.host.snapshot().boot, before);
+    assert_eq!(node.boots, 5, "one for the update, three more, one back");
+    assert_eq!(node.obey(&old).state, State::Done);
+}
+
+#[test]
+fn what_a_boot_has_of_a_change_does_not_come_a_second_time() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    for _ in 0..2 {
+        while !node.host.is_reboot_asked() {
+            node.step();
+        }
+        node.host.boot_orderly();
+        node.restart();
+    }
+    node.host.lose_no_argument();
+    assert_eq!(at_rest(&mut node).state, State::Done);
+    let (image, arguments, kernel, packages) = node.host.snapshot().boot;
+    assert_eq!((image.as_deref(), kernel, packages), (Some("image-2"), Kernel::Realtime, vec!["sysstat".to_owned()]));
+    assert_eq!(arguments, ["root=/dev/vda", "quiet", "b=2", "c=3"]);
+}
+
+#[test]
+fn a_way_back_that_is_lost_is_taken_again_and_one_that_leads_nowhere_is_said() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new.clone());
+    while node.host.calls().iter().filter(|call| call.starts_with("reboot returns to old")).count() < 1 {
+        node.step();
+        if node.host.is_reboot_asked() && !node.host.calls().last().unwrap().contains("returns") {
+            node.host.boot_orderly();
+            node.restart();
+        }
+    }
+    // The deployment that leads back is lost with the power, and then the registry is away for a while.
+    node.host.cut();
+    node.host.power_on(seaworthy_host::Unsynced::Kept);
+    node.restart();
+    node.host.fail_times("stage", "registry is away", 5);
+    for _ in 0..5 {
+        let report = node.step();
+        assert!(report.reason.contains("registry is away"), "{}", report.reason);
+    }
+    node.host.lose_argument("a=1");
+    let mut reasons = Vec::new();
+    for _ in 0..40 {
+        let report = node.step();
+        reasons.push(report.reason);
+        if node.host.is_reboot_asked() {
+            node.host.boot_orderly();
+            node.restart();
+        }
+    }
+    let said = "after 3 more boots back into old this machine still lacks kernel argument a=1";
+    assert!(reasons.iter().any(|reason| reason == said), "{reasons:#?}");
+    // Nothing is under way any more: it is drift, and another order counts.
+    assert!(reasons.last().unwrap().contains("missing expected kernel arguments: a=1"), "{reasons:#?}");
+    node.host.lose_no_argument();
+    assert!(node.host.snapshot().boot.0.as_deref() == Some("image-1"));
+}
+
+#[test]
+fn a_first_boot_brings_what_ignition_cannot_and_survives_a_cut() {
+    use seaworthy_node::first_boot::{FirstBoot, first_boot};
+    let host = FakeHost::new("m");
+    assert_eq!(first_boot(&host).unwrap(), FirstBoot::Complete);
+    let given = json!({"metadata": {"name": "rendered-a"}, "spec": {
+        "kernelArguments": ["quiet", "a=1"], "kernelType": "realtime", "osImageURL": "image-2", "extensions": ["usbguard"],
+    }});
+    host.put(places::ENCAPSULATED, given.to_string().as_bytes(), 0o644);
+    assert_eq!(first_boot(&host).unwrap(), FirstBoot::Rebooting);
+    // What was staged is lost.
+    host.cut();
+    host.power_on(seaworthy_host::Unsynced::Lost);
+    assert_eq!(first_boot(&host).unwrap(), FirstBoot::Rebooting);
+    host.boot_orderly();
+    assert_eq!(first_boot(&host).unwrap(), FirstBoot::Complete);
+    let boot = host.boot().unwrap();
+    assert_eq!(
+        (boot.image.as_deref(), boot.kernel, boot.packages),
+        (Some("image-2"), Kernel::Realtime, vec!["usbguard".to_owned()])
+    );
+    assert_eq!(boot.arguments.iter().filter(|it| *it == "quiet" || *it == "a=1").count(), 2);
+    assert!(!host.exists(places::ENCAPSULATED).unwrap() && host.exists(places::ENCAPSULATED_DONE).unwrap());
+}
+
+#[test]
+fn a_first_boot_that_lacks_nothing_does_not_boot_again_and_a_broken_one_is_named() {
+    use seaworthy_node::first_boot::{FirstBoot, first_boot};
+    let host = FakeHost::new("m");
+    host.put(places::ENCAPSULATED, json!({"spec": {"kernelArguments": ["quiet"]}}).to_string().as_bytes(), 0o644);
+    assert_eq!(first_boot(&host).unwrap(), FirstBoot::Complete);
+    host.put(places::ENCAPSULATED, b"<html>", 0o644);
+    assert!(first_boot(&host).unwrap_err().to_string().contains(places::ENCAPSULATED));
+}
+
+#[test]
+fn a_machine_that_joined_without_its_kernel_arguments_gets_them_before_it_is_done() {
+    let first = config("first", &spec(json!({"kernelArguments": ["a=1"]})));
+    let host = FakeHost::new("m");
+    let mut node = Node {
+        agent: Agent::new(host.clone(), Settings::default()),
+        host,
+        order: Order { state: None, ..order(&first, &first) },
+        said: Vec::new(),
+        drains: Vec::new(),
+        boots: 0,
+    };
+    node.host.put(places::INITIAL_ANNOTATIONS, b"{}", 0o644);
+    assert_eq!(node.settle().state, State::Done);
+    assert_eq!(node.boots, 1);
+    assert!(node.host.boot().unwrap().arguments.contains(&"a=1".to_owned()));
+    assert!(!node.host.exists(places::INITIAL_ANNOTATIONS).unwrap());
+}

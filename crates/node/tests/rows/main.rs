@@ -1,0 +1,119 @@
+//! The rows of server-and-daemon.md, part E, about the daemon. The number is in the name of the test, here or where the table
+//! says; `every_row_is_a_test_or_left_out_with_a_reason` reads the names.
+//!
+//! | rows | where |
+//! |---|---|
+//! | D-12 to D-16, D-33 | `src/kernel_arguments.rs` |
+//! | D-27, D-28 | `src/extensions.rs` |
+//! | D-25 | `tests/disruption.rs` of `plan` |
+//! | D-42 to D-44 | `tests/drain.rs` of `plan`, and as a whole in the suite `plane` of `controllers` |
+//! | D-45, D-46 | `tests/node_status.rs` of `plan` |
+//! | all others | the files beside this one |
+//!
+//! Left out: D-47, the forms of a path for once-from. There is no such mode: a machine without a cluster is configured by
+//! Ignition itself, and `seaworthy daemon --first-boot` completes that.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod boot;
+mod difference;
+mod disruption;
+mod file;
+mod least_disruption;
+mod odd_state;
+mod order;
+mod refusal;
+mod validation;
+
+use std::sync::Arc;
+
+use rstest::rstest;
+use seaworthy_api::operator::machine_configuration::StorageSection;
+use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_host::{Attributes, FakeHost, Host, Kernel};
+use seaworthy_node::decide::{Move, Standing, decide};
+use seaworthy_node::observed::observe;
+use seaworthy_node::order::Again;
+use seaworthy_node::validate::{Aspect, validate};
+use seaworthy_node::{Agent, Config, Order, Settings, Step, Target, places, steps};
+use seaworthy_plan::disruption::{Action, Level, least_disruption};
+use serde_json::{Value, json};
+use support::{Node, config, file, files, order, source, spec};
+
+/// What differs, and how much of a disruption that is.
+fn differs(old: Value, new: Value) -> (Vec<String>, Level) {
+    let found = least_disruption(&spec(old), &spec(new), None);
+    (found.causes.into_iter().map(|cause| cause.what).collect(), found.level)
+}
+
+fn with(section: Value) -> Value {
+    json!({"config": section})
+}
+
+fn core(user: Value) -> Value {
+    with(json!({"passwd": {"users": [user]}}))
+}
+
+const REGISTRIES: &str = "/etc/containers/registries.conf";
+
+const POLICY: &str = "/etc/containers/policy.json";
+
+const USER_CA: &str = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
+
+fn everything() -> Config {
+    let packed = "data:;base64,H4sIAAAAAAACAytITM5OTVEoSa0oAQAM9ArSCwAAAA==";
+    config(
+        "all",
+        &spec(with(json!({
+            "storage": {"files": [
+                file("/etc/file", "text"),
+                {"path": "/etc/packed", "mode": 0o600, "contents": {"source": packed, "compression": "gzip"}},
+            ]},
+            "systemd": {"units": [{
+                "name": "a.service", "enabled": true, "contents": "[Service]\n",
+                "dropins": [{"name": "10.conf", "contents": "[Unit]\n"}, {"name": "20.conf", "contents": ""}],
+            }]},
+        }))),
+    )
+}
+
+fn named(name: &str) -> Config {
+    Config { name: name.to_owned(), ..Config::default() }
+}
+
+/// What is not offered, with the reason at the head of this file.
+const LEFT_OUT: [u32; 1] = [47];
+
+#[test]
+fn every_row_is_a_test_or_left_out_with_a_reason() {
+    let sources = [
+        include_str!("boot.rs"),
+        include_str!("difference.rs"),
+        include_str!("disruption.rs"),
+        include_str!("file.rs"),
+        include_str!("least_disruption.rs"),
+        include_str!("odd_state.rs"),
+        include_str!("order.rs"),
+        include_str!("refusal.rs"),
+        include_str!("validation.rs"),
+        include_str!("../../src/kernel_arguments.rs"),
+        include_str!("../../src/extensions.rs"),
+        include_str!("../../../plan/tests/disruption.rs"),
+        include_str!("../../../plan/tests/drain.rs"),
+        include_str!("../../../plan/tests/node_status.rs"),
+    ];
+    // `fn d21_d22_d23_…` is the test of three rows.
+    let names = sources.iter().flat_map(|source| source.lines()).filter_map(|line| line.trim().strip_prefix("fn "));
+    let rows: std::collections::BTreeSet<u32> = names
+        .filter(|name| name.starts_with('d') || name.starts_with("row"))
+        .flat_map(|name| name.split('_'))
+        .filter_map(|word| word.strip_prefix('d')?.parse().ok())
+        .collect();
+    let wanted = (1..=52).filter(|row| !LEFT_OUT.contains(row));
+    let missing: Vec<u32> = wanted.filter(|row| !rows.contains(row)).collect();
+    assert!(missing.is_empty(), "rows without a test: {missing:?}");
+    assert!(LEFT_OUT.iter().all(|row| !rows.contains(row)), "a row that is left out has a test");
+}
