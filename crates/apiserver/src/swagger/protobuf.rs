@@ -321,9 +321,10 @@ mod tests {
     fn values_are_written_as_the_format_numbers_them() {
         let value =
             json!({"description": "d", "minimum": 1.5, "maxLength": 300, "uniqueItems": true, "type": "string"});
-        let mut wanted = vec![4 << 3 | 2, 1, b'd', 9 << 3 | 1];
+        // Each begins with its number and the way it is written, three bits; from 16 on that takes two bytes.
+        let mut wanted = vec![0x22, 1, b'd', 0x49];
         wanted.extend(1.5f64.to_le_bytes());
-        wanted.extend([11 << 3, 0xac, 2, 16 << 3 & 0x7f | 0x80, 1, 1, 22 << 3 & 0x7f | 2 | 0x80, 1, 8, 1 << 3 | 2, 6]);
+        wanted.extend([0x58, 0xac, 0x02, 0x80, 0x01, 1, 0xb2, 0x01, 8, 0x0a, 6]);
         wanted.extend(b"string");
         assert_eq!(schema(&value).into_bytes(), wanted);
     }
