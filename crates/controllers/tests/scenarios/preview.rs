@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, condition, file, has_reached, target};
 
-async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
+pub async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
     let now = k8s_openapi::jiff::Timestamp::now();
     let before = World::read(&fleet.client, true).await.unwrap();
     let mut after = before.clone();
