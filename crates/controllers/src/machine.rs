@@ -81,7 +81,8 @@ pub fn slim() -> impl Fn(&mut Machine) + Send + Sync {
         if let Some(annotations) = &mut machine.metadata.annotations {
             let is_ours =
                 |key: &str| key.split_once('/').is_some_and(|(group, _)| [GROUP, seaworthy::GROUP].contains(&group));
-            annotations.retain(|key, _| is_ours(key));
+            // When an order was given is for those who estimate how long the next will take.
+            annotations.retain(|key, _| is_ours(key) && key != seaworthy::annotation::ORDERED.as_str());
         }
         let conditions = machine.status.as_mut().and_then(|status| status.conditions.as_mut());
         texts.share(conditions.into_iter().flatten().flat_map(|found| [&mut found.type_, &mut found.status]));

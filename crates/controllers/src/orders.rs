@@ -1,7 +1,7 @@
 //! What is told of orders: an Event on the pool that names the nodes.
 //!
-//! Orders that follow each other closely are told of together: an Event for every node of every wave would be as many writes as
-//! there are nodes.
+//! Orders that follow each other closely are told of together, with the last one at the latest: an Event for every node of every
+//! wave would be as many writes as there are nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ struct Given {
 }
 
 impl Given {
-    fn of(&self, target: Target<'_>) -> bool {
+    fn is_of(&self, target: Target<'_>) -> bool {
         self.config == target.config && self.image.as_deref() == target.image
     }
 
@@ -41,24 +41,25 @@ impl Given {
 }
 
 impl Orders {
-    /// Takes down which nodes were given the pool's target: what is to be told now, and when to tell the rest.
-    pub fn note(&mut self, pool: PoolView<'_>, nodes: &[&str]) -> (Vec<Event>, Option<Duration>) {
+    /// Takes down which nodes were given the pool's target: what is to be told now, and when to tell the rest. Behind those that
+    /// are the last nothing is waited for.
+    pub fn note(&mut self, pool: PoolView<'_>, nodes: &[&str], are_last: bool) -> (Vec<Event>, Option<Duration>) {
         let mut events = Vec::new();
-        if let Some(target) = pool.target().filter(|_| !nodes.is_empty()) {
-            if !self.0.get(pool.name).is_some_and(|given| given.of(target)) {
-                let (config, image) = (target.config.to_owned(), target.image.map(str::to_owned));
-                let new = Given { config, image, untold: Vec::new(), told: None };
-                let old = self.0.insert(pool.name.to_owned(), new);
-                events.extend(old.and_then(|mut old| old.event(pool.name)));
-            }
+        if let Some(target) = pool.target().filter(|_| !nodes.is_empty())
+            && !self.0.get(pool.name).is_some_and(|given| given.is_of(target))
+        {
+            let (config, image) = (target.config.to_owned(), target.image.map(str::to_owned));
+            let new = Given { config, image, untold: Vec::new(), told: None };
+            let old = self.0.insert(pool.name.to_owned(), new);
+            events.extend(old.and_then(|mut old| old.event(pool.name)));
         }
         let Some(given) = self.0.get_mut(pool.name) else { return (events, None) };
         given.untold.extend(nodes.iter().map(|node| (*node).to_owned()));
         let rest = given.told.and_then(|told| TELL.checked_sub(told.elapsed())).filter(|rest| !rest.is_zero());
         match rest {
             _ if given.untold.is_empty() => (events, None),
-            Some(rest) => (events, Some(rest)),
-            None => {
+            Some(rest) if !are_last => (events, Some(rest)),
+            _ => {
                 events.extend(given.event(pool.name));
                 (events, None)
             }
@@ -84,7 +85,7 @@ mod tests {
     }
 
     fn said(orders: &mut Orders, target: &str, nodes: &[&str]) -> (Vec<String>, Option<Duration>) {
-        let (events, later) = orders.note(PoolView::of(&pool(target)), nodes);
+        let (events, later) = orders.note(PoolView::of(&pool(target)), nodes, false);
         (events.into_iter().map(|event| event.message).collect(), later)
     }
 
@@ -103,5 +104,8 @@ mod tests {
         let (last, first) = ("Targeted node w4 to MachineConfig: a", "Targeted node w1 to MachineConfig: b");
         assert_eq!(said(&mut orders, "b", &["w1"]).0, [last, first], "the rest is told before another target is");
         assert_eq!(said(&mut orders, "c", &[]), (vec![], None));
+        assert_eq!(said(&mut orders, "b", &["w2"]).0, [""; 0]);
+        let (events, later) = orders.note(PoolView::of(&pool("b")), &["w3"], true);
+        assert_eq!((events[0].message.as_str(), later), ("Set target for 2 nodes to MachineConfig: b (w2, w3)", None));
     }
 }

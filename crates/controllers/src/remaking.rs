@@ -49,7 +49,7 @@ impl Remaking {
 
     /// Prepares pools that were deleted for their end, and lets them go. Unless they are to be kept, all goes with them.
     pub async fn let_go(&self, applier: &Applier, caches: &Caches, is_kept: bool) -> Result<(), WriteError> {
-        for pool in caches.pools.filter(|pool| is_held(pool)) {
+        for pool in caches.pools.filter(is_held) {
             if is_kept {
                 self.gone().insert(pool.name_any(), Arc::clone(&pool));
                 for rendered in caches.machine_configs.filter(is_rendered) {

@@ -276,7 +276,11 @@ impl RolloutController {
         let is_told = tell_all(&self.applier, caches, decision.tellings).await;
         let performed = perform(&self.applier, &self.events, caches, decision.changes).await;
         let given = performed.changed(&decision.report.chosen);
-        let (orders, later_told) = self.memory().orders.note(PoolView::of(decided_on), &given);
+        let target = PoolView::of(decided_on).target();
+        let is_to_order = |node: &&&NodeView<'_>| target.is_some_and(|target| !node.is_targeted(target));
+        // Nobody is chosen who was given it before.
+        let are_last = nodes.iter().filter(is_to_order).count() <= decision.report.chosen.len();
+        let (orders, later_told) = self.memory().orders.note(PoolView::of(decided_on), &given, are_last);
         for event in orders {
             tell(&self.events, caches, &event).await;
         }

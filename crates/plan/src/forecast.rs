@@ -69,8 +69,23 @@ fn default_seconds(level: Level) -> i64 {
     }
 }
 
+/// How many characters of a digest tell rendered MachineConfigs apart here.
+const MARK: usize = 10;
+
+/// What is written on a node together with its order: when that was, in seconds since 1970, and the mark of what it ran then.
+/// Ten thousand nodes have one each, so it is short.
+pub fn ordered(now: Timestamp, from: Option<&str>) -> String {
+    format!("{} {}", now.as_second(), mark(from.unwrap_or_default()))
+}
+
+/// What a rendered MachineConfig is known by in [`ordered`].
+pub fn mark(config: &str) -> &str {
+    let digest = config.rsplit_once('-').map_or(config, |(_, digest)| digest);
+    digest.get(..MARK).unwrap_or(digest)
+}
+
 /// How long the last update of a node took, from its order to the word that it is done: how long it waited for its turn
-/// before does not count. `level` says what the change between two configurations does. Nothing is known of a node that is on
+/// before does not count. `level` says what the change from the configuration with a mark to another does. Nothing is known of a node that is on
 /// its way, or was never given an order.
 pub fn past(
     node: &NodeView<'_>,
@@ -78,7 +93,7 @@ pub fn past(
     level: impl FnOnce(&str, &str) -> Option<Level>,
 ) -> Option<Past> {
     let (ordered, from) = node.ordered?.split_once(' ')?;
-    let (ordered, current) = (ordered.parse::<Timestamp>().ok()?, node.current_config?);
+    let (ordered, current) = (Timestamp::from_second(ordered.parse().ok()?).ok()?, node.current_config?);
     let done = came_to_it(progress).filter(|done| node.is_done() && *done >= ordered)?;
     Some(Past { level: level(from, current)?, took: done.duration_since(ordered) })
 }
@@ -174,13 +189,22 @@ mod tests {
             .unwrap();
             past(&NodeView::of(&node, Some(&progress)), &progress, |from, to| (from < to).then_some(Level::Reboot))
         };
-        let ordered = "2026-01-01T00:00:00Z a";
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let (ordered, unknown) = (ordered(start, Some("rendered-worker-a")), ordered(start, Some("rendered-worker-z")));
+        let (ordered, unknown) = (ordered.as_str(), unknown.as_str());
         let took = |past: Option<Past>| past.map(|past| past.took.as_secs());
         assert_eq!(took(past("Done", ordered, "2026-01-01T00:00:44Z")), Some(44));
         assert_eq!(past("Working", ordered, "2026-01-01T00:00:44Z"), None, "it is not there yet");
         assert_eq!(past("Done", ordered, "2025-01-01T00:00:44Z"), None, "that was an earlier one");
-        assert_eq!(past("Done", "2026-01-01T00:00:00Z z", "2026-01-01T00:00:44Z"), None, "what it ran is not known");
+        assert_eq!(past("Done", unknown, "2026-01-01T00:00:44Z"), None, "what it ran is not known");
         assert_eq!(past("Done", "yesterday", "2026-01-01T00:00:44Z"), None);
+    }
+
+    #[test]
+    fn rendered_ones_are_known_by_a_short_mark() {
+        assert_eq!(mark("rendered-worker-5633fb89ec3a99f26dd587426017b8e7"), "5633fb89ec");
+        assert_eq!((mark("rendered-worker-1"), mark("1"), mark("")), ("1", "1", ""));
+        assert_eq!(ordered(Timestamp::from_second(7).unwrap(), None), "7 ");
     }
 
     #[test]

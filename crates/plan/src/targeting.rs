@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::change::{Change, Event, Reference};
 use crate::custom_boot::Joining;
 use crate::fleet::{NodeView, PoolView, Target};
+use crate::forecast;
 use crate::rollout::Decision;
 
 /// Everything that the changes depend on.
@@ -125,7 +126,7 @@ struct Patch {
 impl Patch {
     fn order(&mut self, node: &NodeView<'_>, target: Target<'_>, now: Timestamp) {
         if node.desired_config != Some(target.config) {
-            let ordered = format!("{now} {}", node.current_config.unwrap_or_default());
+            let ordered = forecast::ordered(now, node.current_config);
             self.annotate(seaworthy::annotation::ORDERED, node.ordered, Some(&ordered));
         }
         self.annotate(annotation::DESIRED_CONFIG, node.desired_config, Some(target.config));

@@ -338,7 +338,7 @@ fn row_105_a_chosen_node_gets_its_order_in_one_patch_and_a_waiting_one_the_taint
     fleet[0].spec.as_mut().unwrap().taints = Some(vec![taint("UpdateInProgress", "PreferNoSchedule")]);
     let key = annotation::DESIRED_CONFIG.as_str();
     let patches = patches(&pool, &fleet);
-    let ordered = json!({key: "1", "seaworthy.dev/ordered": format!("{NOW} 0")});
+    let ordered = json!({key: "1", "seaworthy.dev/ordered": format!("{} 0", NOW.as_second())});
     assert_eq!(patches["n0"], json!({"metadata": {"annotations": ordered}, "spec": {"taints": []}}));
     let tainted = json!([{"key": "UpdateInProgress", "effect": "PreferNoSchedule"}]);
     assert_eq!(patches["n1"], json!({"spec": {"taints": tainted}}));

@@ -25,7 +25,7 @@ pub mod annotation {
     pub const FENCED: Annotation = Annotation("seaworthy.dev/fenced");
     /// On a pool: where its nodes' kubelet reads its configuration, if not at the usual place; written by users.
     pub const KUBELET_CONFIG_PATH: Annotation = Annotation("seaworthy.dev/kubelet-config-path");
-    /// On a Node: when it was given its order, and what it ran then; written by the roll-out controller together with the order,
+    /// On a Node: when it was given its order, in seconds since 1970, and the beginning of the digest of what it ran then; written by the roll-out controller together with the order,
     /// so that it is known how long updates take.
     pub const ORDERED: Annotation = Annotation("seaworthy.dev/ordered");
     /// On a Node: it is given no new configuration; the text says why. Written by users.

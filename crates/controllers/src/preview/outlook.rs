@@ -11,7 +11,7 @@ use seaworthy_ignition::Severity;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::{Ailment, NodeView, PoolView};
-use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, past};
+use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, mark, past};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::pin;
 use seaworthy_plan::promise::Promise;
@@ -271,7 +271,10 @@ fn history(world: &World, nodes: &[&NodeView<'_>], progress: &BTreeMap<&str, &Ma
     let mut known: BTreeMap<(String, String), Option<Level>> = BTreeMap::new();
     let mut level = |from: &str, to: &str| {
         let of_change = || {
-            let (old, new) = (world.machine_config(from)?, world.machine_config(to)?);
+            let is_it = |found: &&Arc<MachineConfig>| {
+                is_rendered(found) && found.metadata.name.as_deref().map(mark) == Some(from)
+            };
+            let (old, new) = (world.machine_configs.iter().find(is_it)?, world.machine_config(to)?);
             Some(least_disruption(&old.spec, &new.spec, Some(&policies)).level)
         };
         *known.entry((from.to_owned(), to.to_owned())).or_insert_with(of_change)

@@ -10,6 +10,7 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use serde_json::json;
 
 use crate::fleet::{Fleet, condition, file, has_reached, progress, target};
+use crate::preview::foreseen;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
@@ -41,6 +42,12 @@ async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
             "currentHealthy": 1 + count, "desiredHealthy": 1, "expectedPods": 1 + count}})
     };
     budgets.patch_status("db", &PatchParams::default(), &Patch::Merge(&allow(0))).await.unwrap();
+    // What the drain would wait for is foreseen: no wave is promised to that node, nor to those behind it.
+    let foresight = foreseen(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await;
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    let forecast = &worker.outlook.forecast;
+    assert_eq!((&forecast.blocked, &forecast.behind), (&vec!["w0".to_owned()], &vec!["w1".to_owned()]));
+    assert_eq!((forecast.waves.as_slice(), forecast.seconds), (&[][..], 0));
     // Somebody has cordoned the other node, for reasons of their own.
     fleet.patch::<Node>("w1", json!({"spec": {"unschedulable": true}})).await;
 

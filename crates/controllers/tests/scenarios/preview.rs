@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, condition, file, has_reached, target};
 
-async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
+pub async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
     foreseen_after(fleet, |world| {
         let now = k8s_openapi::jiff::Timestamp::now();
         let applied = world.apply(manifest, &Admission::of_changes(), now).unwrap();
