@@ -1,4 +1,5 @@
 //! Code of this very process.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 

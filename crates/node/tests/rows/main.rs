@@ -43,6 +43,10 @@ use seaworthy_plan::disruption::{Action, Level, least_disruption};
 use serde_json::{Value, json};
 use support::{Node, config, file, files, order, source, spec};
 
+fn target(value: Value) -> Target {
+    Target::parse("rendered", &spec(value), None).unwrap()
+}
+
 /// What differs, and how much of a disruption that is.
 fn differs(old: Value, new: Value) -> (Vec<String>, Level) {
     let found = least_disruption(&spec(old), &spec(new), None);
