@@ -440,9 +440,7 @@ mod tests {
     }
 
     fn controller_config(metadata: Value) -> ControllerConfig {
-        let mut object = ControllerConfig::default();
-        object.metadata = serde_json::from_value(metadata).unwrap();
-        object
+        ControllerConfig { metadata: serde_json::from_value(metadata).unwrap(), ..ControllerConfig::default() }
     }
 
     fn reason(

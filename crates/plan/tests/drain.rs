@@ -249,7 +249,7 @@ fn drain_that_is_blocked_is_told_once_for_all_that_is_in_the_way() {
             events.collect::<Vec<_>>()
         };
         let event = (true, "DrainBlocked", "The node cannot be drained: PDB shop/db (pod p)".to_owned());
-        assert_eq!(told(None), [event.clone()]);
+        assert_eq!(told(None), std::slice::from_ref(&event));
         assert_eq!(told(Some("PDB shop/db (pod p)")), []);
         assert_eq!(told(Some("PDB shop/web (pod q)")), [event], "something else is in the way now");
     }

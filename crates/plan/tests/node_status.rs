@@ -319,7 +319,10 @@ fn a_node_that_was_quick_has_the_time_of_its_last_update() {
         conditions.iter().find(|found| found.type_ == type_).unwrap().last_transition_time.0
     };
     assert_eq!((time(&before, "Updated"), time(&after, "Updated")), (NOW, NOW + later));
+    assert_eq!(time(&after, "UpdateComplete"), NOW + later);
     assert_eq!(time(&after, "NodeDegraded"), NOW, "the others have not changed");
     let again = Given { old: Some(&after), later: later * 2, ..Given::default() };
-    assert_eq!(time(&made(&node("w1", "1/1R"), &again), "Updated"), NOW + later);
+    let again = made(&node("w1", "1/1R"), &again);
+    assert_eq!(time(&again, "Updated"), NOW + later);
+    assert_eq!(time(&again, "UpdateComplete"), NOW + later, "it stays until the next one is done");
 }
