@@ -74,7 +74,7 @@ Examples:
   kubectl get mc,mcp,machineconfignode,kubeletconfig,ctrcfg,controllerconfig,no -o json > all.json
   kubectl get machineconfigurations.operator.openshift.io -o json > policies.json
   kubectl get po,pdb -A -o json > pods.json
-  seaworthy plan --server-less -f all.json -f policies.json -f pods.json -f 50-worker-time.yaml -o json";
+  seaworthy plan --server-less -f all.json -f policies.json -f pods.json -f 50-worker-time.yaml";
 
 pub(super) const CONTROLLERS_EXAMPLES: &str = "\
 Examples:
@@ -203,7 +203,8 @@ Examples:
 
 pub(super) const MANIFESTS_EXAMPLES: &str = "\
 Examples:
-  seaworthy manifests --image registry.example.com/seaworthy:1 | kubectl apply --server-side --force-conflicts -f -
+  seaworthy manifests --image registry.example.com/seaworthy:1 |
+    kubectl apply --server-side --force-conflicts -f -
   seaworthy manifests --apiserver-url https://api.example.com:6443 --node-kubeconfig /etc/kubernetes/kubelet.conf
   # what may the controllers do?
   seaworthy manifests --only controllers -o json | jq '.items[] | select(.kind == \"ClusterRole\")'";
