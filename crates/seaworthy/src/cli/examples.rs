@@ -86,6 +86,7 @@ Examples:
 
 pub(super) const STATUS_EXAMPLES: &str = "\
 Examples:
+  seaworthy rollout status
   seaworthy rollout status worker
   seaworthy rollout status worker -w
   seaworthy rollout status worker -o json";

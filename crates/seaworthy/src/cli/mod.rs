@@ -21,7 +21,7 @@ pub use self::format::{DefinitionFormat, LogFormat, ObjectFormat, ReportFormat};
 pub use self::ignition::{Ignition, Stub};
 pub use self::input::{Cluster, Input, Remote};
 pub use self::machine::{Daemon, Server, TlsVersion, Up};
-pub use self::rollout::{Controllers, Plan, PoolOf, Rollout};
+pub use self::rollout::{Controllers, Plan, PoolOf, PoolsOf, Rollout};
 
 /// Keeps the machines of a Kubernetes fleet seaworthy: renders, explains, compares and checks what is on every node.
 #[derive(Debug, Parser)]

@@ -78,16 +78,25 @@ pub struct PoolOf {
     pub cluster: Cluster,
 }
 
+/// A pool of a cluster, or all of them.
+#[derive(Debug, Args)]
+pub struct PoolsOf {
+    /// The pool [default: all]
+    pub pool: Option<String>,
+    #[command(flatten)]
+    pub cluster: Cluster,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Rollout {
     /// Show how far a pool is, how long it will take, and why nodes wait
     ///
-    /// Exit code: 0 when every node runs the pool's target; 1 when not, or when the pool or a node has failed; 2 when the
-    /// command line or the cluster cannot be understood.
+    /// Without a pool, all of them are shown. Exit code: 0 when every node runs its pool's target; 1 when not, or when a pool or
+    /// a node has failed; 2 when the command line or the cluster cannot be understood.
     #[command(after_help = STATUS_EXAMPLES)]
     Status {
         #[command(flatten)]
-        of: PoolOf,
+        of: PoolsOf,
         /// Stay until every node runs the pool's target
         #[arg(short = 'w', long)]
         watch: bool,

@@ -21,13 +21,15 @@ use serde_json::json;
 use super::super::outlook::{
     self as shown, client, each, no_pool, runtime, to_json, waiting_json, write_waiting, write_without_pool,
 };
-use crate::cli::{PoolOf, ReportFormat, Rollout};
+use crate::cli::{PoolOf, PoolsOf, ReportFormat, Rollout};
 use crate::failure::{Failure, OK, WRONG};
 use crate::table::Table;
 use crate::{output, paint};
 
 /// How often a watched pool is looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a server that is away is waited for by whoever watches.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How wide the bar is.
 const BAR: usize = 30;
 
@@ -60,28 +62,13 @@ fn pool_of(world: &World, name: &str) -> Result<Arc<MachineConfigPool>, Failure>
     world.pool(name).cloned().ok_or_else(|| no_pool(name, &known()))
 }
 
-async fn status(of: &PoolOf, watch: bool, format: ReportFormat) -> Result<u8, Failure> {
-    let (client, mut world, mut pool) = read(of).await?;
+async fn status(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, Failure> {
+    let client = client(&of.cluster).await?;
+    let mut world = World::read(&client, false).await.map_err(Failure::unreadable)?;
     let is_live = watch && std::io::stdout().is_terminal() && format == ReportFormat::Text;
     let mut last = String::new();
     loop {
-        let Some(found) = outlook(&world, &of.pool, Timestamp::now()) else {
-            return Err(no_pool(&of.pool, &[]));
-        };
-        let is_done = is_done(&pool, &found);
-        let strays = strays(&world);
-        let mut text = Vec::new();
-        match format {
-            ReportFormat::Text => write_status(&mut text, &of.pool, &pool, &found, &strays)?,
-            ReportFormat::Json => {
-                let mut value = to_json(&of.pool, &found);
-                value["withoutPool"] = strays.nodes.iter().map(waiting_json).collect();
-                // A value always has a JSON form.
-                let value = serde_json::to_string_pretty(&value).unwrap_or_default();
-                writeln!(text, "{value}")?;
-            }
-        }
-        let text = String::from_utf8_lossy(&text).into_owned();
+        let (text, is_done) = standing(&world, of.pool.as_deref(), format)?;
         if text != last {
             let mut out = output::painted();
             if is_live && !last.is_empty() {
@@ -97,9 +84,65 @@ async fn status(of: &PoolOf, watch: bool, format: ReportFormat) -> Result<u8, Fa
         if !watch || is_done {
             return Ok(if is_done { OK } else { WRONG });
         }
+        world = read_again(&client).await?;
+    }
+}
+
+/// What is said of one pool, or of all; and whether every node runs its pool's target.
+fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result<(String, bool), Failure> {
+    let pools: Vec<Arc<MachineConfigPool>> = match wanted {
+        Some(name) => vec![pool_of(world, name)?],
+        None if world.pools.is_empty() => return Err(Failure::unreadable("the cluster has no MachineConfigPool")),
+        None => world.pools.clone(),
+    };
+    let (strays, nothing) = (strays(world), Strays::default());
+    let (mut text, mut values, mut is_all_done) = (Vec::new(), Vec::new(), true);
+    for (nth, pool) in pools.iter().enumerate() {
+        let name = pool.metadata.name.as_deref().unwrap_or_default();
+        let Some(found) = outlook(world, name, Timestamp::now()) else { return Err(no_pool(name, &[])) };
+        is_all_done &= is_done(pool, &found);
+        match format {
+            ReportFormat::Text => {
+                if nth > 0 {
+                    writeln!(text)?;
+                }
+                // Nodes without a pool are told of once.
+                let strays = if nth + 1 == pools.len() { &strays } else { &nothing };
+                write_status(&mut text, name, pool, &found, strays)?;
+            }
+            ReportFormat::Json => {
+                let mut value = to_json(name, &found);
+                value["withoutPool"] = strays.nodes.iter().map(waiting_json).collect();
+                values.push(value);
+            }
+        }
+    }
+    if format == ReportFormat::Json {
+        let value = match (wanted, values.pop()) {
+            (Some(_), Some(only)) => only,
+            (_, last) => values.into_iter().chain(last).collect(),
+        };
+        // A value always has a JSON form.
+        writeln!(text, "{}", serde_json::to_string_pretty(&value).unwrap_or_default())?;
+    }
+    Ok((String::from_utf8_lossy(&text).into_owned(), is_all_done))
+}
+
+/// Looks again after a moment. A server that is away for a while, as when it is started anew, is waited for.
+async fn read_again(client: &Client) -> Result<World, Failure> {
+    let mut is_told = false;
+    let begun = tokio::time::Instant::now();
+    loop {
         tokio::time::sleep(LOOK).await;
-        world = World::read(&client, false).await.map_err(Failure::unreadable)?;
-        pool = pool_of(&world, &of.pool)?;
+        match World::read(client, false).await {
+            Ok(world) => return Ok(world),
+            Err(error) if begun.elapsed() > PATIENCE => return Err(Failure::unreadable(error)),
+            Err(error) if !is_told => {
+                paint::note(&format!("{error}; it is tried again for {} min", PATIENCE.as_secs() / 60));
+                is_told = true;
+            }
+            Err(_) => {}
+        }
     }
 }
 
