@@ -369,7 +369,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
             (Some(list), _) => signed(list),
             (None, Some(sources)) => {
                 let of = super::super::contents::counted(sources.len(), "MachineConfig");
-                if nth == 0 { format!("the first one, of {of}") } else { format!("not on record, of {of}") }
+                if nth == 0 { format!("the first on record, of {of}") } else { format!("not on record, of {of}") }
             }
             (None, None) => "not on record".to_owned(),
         };
