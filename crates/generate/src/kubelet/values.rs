@@ -71,7 +71,9 @@ pub(super) fn refused(overlay: &Map<String, Value>) -> Vec<String> {
         }
     }
     for setting in THRESHOLDS {
-        for (signal, amount) in overlay.get(setting).and_then(Value::as_object).into_iter().flatten() {
+        let amounts = overlay.get(setting).and_then(Value::as_object).into_iter().flatten();
+        // Null takes away what the base has.
+        for (signal, amount) in amounts.filter(|(_, amount)| !amount.is_null()) {
             if !SIGNALS.contains(&signal.as_str()) {
                 wrong.push(format!("{setting}: found {signal:?}; accepted are {}", SIGNALS.join(", ")));
             } else if let Some(why) = amount.as_str().and_then(wrong_amount) {
@@ -125,7 +127,7 @@ mod tests {
         let document = json!({
             "cpuManagerPolicy": "static", "topologyManagerScope": "", "maxPods": 500, "readOnlyPort": 0, "oomScoreAdj": -999,
             "evictionHard": {"memory.available": "500Mi", "nodefs.inodesFree": "5%", "imagefs.available": "0%"},
-            "evictionMinimumReclaim": {"memory.available": "0"},
+            "evictionMinimumReclaim": {"memory.available": "0", "gone": null},
             "containerLogMaxFiles": 0, "podsPerCore": 10,
         });
         assert_eq!(of(document), Vec::<String>::new());

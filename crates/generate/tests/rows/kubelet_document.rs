@@ -159,11 +159,11 @@ const SLICE: &str = "/system.slice";
 #[case::zero(json!({"maxPods": 5, "podPidsLimit": 1}), json!({"maxPods": 0}), json!({"maxPods": 0, "podPidsLimit": 1}))]
 #[case::empty_list(json!({"tlsCipherSuites": ["x"]}), json!({"tlsCipherSuites": []}), json!({"tlsCipherSuites": []}))]
 #[case::false_in_any_spelling(json!({"protectKernelDefaults": true}), json!({"protectKernelDefaults": false}), json!({"protectKernelDefaults": false}))]
-#[case::null_takes_away(json!({"maxPods": 5, "evictionHard": {"a": "1", "b": "2"}}), json!({"maxPods": null, "evictionHard": {"a": null}}), json!({"maxPods": null, "evictionHard": {"b": "2"}}))]
+#[case::null_takes_away(json!({"maxPods": 5, "evictionHard": {"memory.available": "1", "nodefs.available": "2"}}), json!({"maxPods": null, "evictionHard": {"memory.available": null}}), json!({"maxPods": null, "evictionHard": {"nodefs.available": "2"}}))]
 #[case::maps_merge_and_lists_replace(
-    json!({"evictionHard": {"a": "1"}, "allowedUnsafeSysctls": ["x", "y"]}),
-    json!({"evictionHard": {"b": "2"}, "allowedUnsafeSysctls": ["z"]}),
-    json!({"evictionHard": {"a": "1", "b": "2"}, "allowedUnsafeSysctls": ["z"]})
+    json!({"evictionHard": {"memory.available": "1"}, "allowedUnsafeSysctls": ["x", "y"]}),
+    json!({"evictionHard": {"nodefs.available": "2"}, "allowedUnsafeSysctls": ["z"]}),
+    json!({"evictionHard": {"memory.available": "1", "nodefs.available": "2"}, "allowedUnsafeSysctls": ["z"]})
 )]
 #[case::spelling_is_kept(json!({"syncFrequency": "8h"}), json!({"fileCheckFrequency": "90s"}), json!({"syncFrequency": "8h", "fileCheckFrequency": "90s"}))]
 #[case::head(json!({}), json!({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}), json!({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}))]
