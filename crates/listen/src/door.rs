@@ -129,19 +129,24 @@ impl Door {
             let (acceptor, watcher, serve) = (TlsAcceptor::from(tls()), graceful.watcher(), serve.clone());
             let guest = place.guest();
             let (arrived, mut ending) = (Arc::clone(&guest), ending.clone());
-            let task = tokio::spawn(async move {
-                let _held = (slot, place);
+            // Boxed, so that a connection that waits does not hold the room that its handshake took.
+            let shaking = Box::pin(async move {
                 let shaken = tokio::select! {
                     shaken = tokio::time::timeout(limits.handshake, acceptor.accept(stream)) => shaken,
                     // Whoever has asked for nothing yet loses nothing, and is not waited for.
-                    _ = ending.changed() => return,
+                    _ = ending.changed() => return None,
                 };
-                drop(ending);
                 match shaken {
-                    Ok(Ok(stream)) => serve(Arrival { stream, peer, watcher, guest: arrived }).await,
+                    Ok(Ok(stream)) => return Some(Box::new(stream)),
                     Ok(Err(error)) => debug!(%error, "a handshake failed"),
                     Err(_) => debug!("a handshake took too long"),
                 }
+                None
+            });
+            let task = tokio::spawn(async move {
+                let _held = (slot, place);
+                let Some(stream) = shaking.await else { return };
+                Box::pin(serve(Arrival { stream: *stream, peer, watcher, guest: arrived })).await;
             });
             places.seat(&guest, task.abort_handle());
         }

@@ -14,13 +14,13 @@ use nix::sys::mman::{MmapAdvise, madvise};
 
 pub use mapping::Mapping;
 
-/// Gives back all pages of code. What is needed comes again by itself.
+/// Gives back all pages of code and of the constants beside it. What is needed comes again by itself.
 ///
 /// # Errors
 ///
 /// If the kernel does not say what is mapped, or does not take it back. Nothing is lost by that but memory.
 pub fn give_back_code() -> io::Result<()> {
-    for mapping in Mapping::of_this_process()?.iter().filter(|mapping| mapping.is_code()) {
+    for mapping in Mapping::of_this_process()?.iter().filter(|mapping| mapping.is_as_the_file_has_it()) {
         give_back(mapping)?;
     }
     Ok(())

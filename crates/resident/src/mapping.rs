@@ -12,6 +12,8 @@ pub struct Mapping {
     pub length: usize,
     /// What may be done with it, as in `r-xp`.
     pub permissions: String,
+    /// Where in its file it begins.
+    pub offset: u64,
     /// The number of its file; 0 where there is none.
     pub inode: u64,
 }
@@ -32,15 +34,22 @@ impl Mapping {
         let (start, end) = words.next()?.split_once('-')?;
         let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
         let permissions = words.next()?.to_owned();
-        // Past the offset and the device.
-        let inode = words.nth(2)?.parse().ok()?;
-        Some(Mapping { start, length: end.checked_sub(start)?, permissions, inode })
+        let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+        // Past the device.
+        let inode = words.nth(1)?.parse().ok()?;
+        Some(Mapping { start, length: end.checked_sub(start)?, permissions, offset, inode })
     }
 
-    /// Whether it is code out of a file, which nobody in the process can have changed. What is merely readable is none: constants that
-    /// hold addresses are adapted at the start and protected then, and the file has them otherwise.
-    pub fn is_code(&self) -> bool {
-        self.permissions == "r-xp" && self.inode != 0
+    /// Whether it is code out of a file, or the constants with which the file begins: nobody in the process can have changed those.
+    /// What is merely readable further on is another matter: constants that hold addresses are adapted at the start and
+    /// protected then, and the file has them otherwise.
+    pub fn is_as_the_file_has_it(&self) -> bool {
+        let is_untouched = match self.permissions.as_str() {
+            "r-xp" => true,
+            "r--p" => self.offset == 0,
+            _ => false,
+        };
+        is_untouched && self.inode != 0
     }
 }
 
@@ -56,19 +65,22 @@ mod tests {
         assert_eq!(mapping.start, 0x55f0_c0e2_f000);
         assert_eq!(mapping.length, 0x29f_8000);
         assert_eq!((mapping.permissions.as_str(), mapping.inode), ("r-xp", 5_646_377));
-        assert!(mapping.is_code());
+        assert_eq!(mapping.offset, 0xdac_000);
+        assert!(mapping.is_as_the_file_has_it());
     }
 
     #[test]
-    fn only_code_of_a_file_counts() {
+    fn only_what_nobody_can_have_changed_counts() {
         for other in [
             CODE.replace("r-xp", "r--p"),
             CODE.replace("r-xp", "rwxp"),
             CODE.replace("r-xp", "r-xs"),
             "7ffd4e5f9000-7ffd4e5fb000 r-xp 00000000 00:00 0     [vdso]".to_owned(),
         ] {
-            assert!(!Mapping::parse(&other).unwrap().is_code(), "{other}");
+            assert!(!Mapping::parse(&other).unwrap().is_as_the_file_has_it(), "{other}");
         }
+        let first = CODE.replace("r-xp", "r--p").replace("00dac000", "00000000");
+        assert!(Mapping::parse(&first).unwrap().is_as_the_file_has_it());
     }
 
     #[test]

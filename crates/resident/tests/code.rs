@@ -10,7 +10,7 @@ fn resident() -> u64 {
     let mut sum = 0;
     for line in text.lines() {
         if let Some(mapping) = seaworthy_resident::Mapping::parse(line) {
-            is_code = mapping.is_code();
+            is_code = mapping.is_as_the_file_has_it();
         } else if is_code && let Some(size) = line.strip_prefix("Rss:") {
             sum += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
         }
