@@ -1,6 +1,7 @@
 //! Answers from a folder, before there is a cluster: for the first machines of its control plane.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub enum BootstrapError {
 }
 
 /// What the folder holds for one pool.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, Hash)]
 struct Texts {
     pool: Part,
     /// Not looked for where the pool does not say which it is.
@@ -66,7 +67,7 @@ struct Texts {
 }
 
 /// A file, and what is in it if it is there.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, Hash)]
 struct Part {
     path: PathBuf,
     text: Option<String>,
@@ -106,17 +107,18 @@ impl Folder {
         let mut before = None;
         loop {
             looks.tick().await;
-            let (folder, former) = (self.clone(), before.take());
+            let (folder, former) = (self.clone(), before);
             let look = move || {
                 let texts = folder.texts()?;
-                let fresh = (former.as_ref() != Some(&texts)).then(|| pools(&texts));
-                Ok::<_, BootstrapError>((texts, fresh))
+                let print = fingerprint(&texts);
+                let fresh = (former != Some(print)).then(|| pools(&texts));
+                Ok::<_, BootstrapError>((print, fresh))
             };
             let looked = tokio::task::spawn_blocking(look).await;
             shelf.tried(matches!(looked, Ok(Ok(_))));
             match looked {
-                Ok(Ok((texts, fresh))) => {
-                    before = Some(texts);
+                Ok(Ok((print, fresh))) => {
+                    before = Some(print);
                     fresh.into_iter().for_each(|pools| shelf.put(pools));
                 }
                 Ok(Err(error)) => warn!(%error, "what was served before still is"),
@@ -158,6 +160,13 @@ impl Folder {
             registries.map(|(name, path)| Ok((name.clone(), std::fs::read(path).map_err(failed(path))?))).collect();
         Ok((kubeconfig, registries?))
     }
+}
+
+/// Tells whether anything has changed: to keep the texts for that would be to have all of them twice.
+fn fingerprint(all: &BTreeMap<String, Texts>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    all.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn pools(all: &BTreeMap<String, Texts>) -> Pools {

@@ -36,6 +36,8 @@ pub fn run(options: &Server) -> Result<u8, Failure> {
     allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        // What encoded the answers ends soon after it has, and its memory with it.
+        .thread_keep_alive(Duration::from_millis(200))
         .build()
         .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
     runtime.block_on(serve(options))
