@@ -37,39 +37,6 @@ pub struct Application {
 }
 
 impl World {
-    /// Deletes the object that a manifest names, in thought. What was made from it goes when the controllers decide.
-    ///
-    /// # Errors
-    ///
-    /// If the API would refuse it, or there is no such object; then nothing is changed.
-    pub fn delete(&mut self, manifest: &Value, admission: &Admission) -> Result<Applied, Vec<Objection>> {
-        let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
-        let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-        match (group, text("kind")) {
-            ("machineconfiguration.openshift.io", "MachineConfigPool") => remove(&mut self.pools, manifest, admission),
-            ("machineconfiguration.openshift.io", "MachineConfig") => {
-                remove(&mut self.machine_configs, manifest, admission)
-            }
-            ("machineconfiguration.openshift.io", "KubeletConfig") => {
-                remove(&mut self.kubelet_configs, manifest, admission)
-            }
-            ("machineconfiguration.openshift.io", "ContainerRuntimeConfig") => {
-                remove(&mut self.container_runtime_configs, manifest, admission)
-            }
-            ("machineconfiguration.openshift.io", "ControllerConfig") => {
-                remove(&mut self.controller_configs, manifest, admission)
-            }
-            ("machineconfiguration.openshift.io", "MachineConfigNode") => {
-                remove(&mut self.progress, manifest, admission)
-            }
-            ("operator.openshift.io", "MachineConfiguration") => remove(&mut self.policies, manifest, admission),
-            ("", "Node") => remove(&mut self.nodes, manifest, admission),
-            ("", "Pod") => remove(self.pods.get_or_insert_default(), manifest, admission),
-            ("policy", "PodDisruptionBudget") => remove(&mut self.budgets, manifest, admission),
-            _ => Ok(Applied::Ignored),
-        }
-    }
-
     /// Applies a manifest, in thought.
     ///
     /// # Errors
@@ -81,31 +48,66 @@ impl World {
         admission: &Admission,
         now: Timestamp,
     ) -> Result<Application, Vec<Objection>> {
-        let now = (admission, now);
+        self.change(manifest, admission, Wish::Apply(now))
+    }
+
+    /// Deletes the object that a manifest names, in thought. What was made from it goes when the controllers decide.
+    ///
+    /// # Errors
+    ///
+    /// If the API would refuse it, or there is no such object; then nothing is changed.
+    pub fn delete(&mut self, manifest: &Value, admission: &Admission) -> Result<Application, Vec<Objection>> {
+        self.change(manifest, admission, Wish::Delete)
+    }
+
+    fn change(&mut self, manifest: &Value, admission: &Admission, wish: Wish) -> Result<Application, Vec<Objection>> {
+        let by = (admission, wish);
         let text = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or_default();
         let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
         match (group, text("kind")) {
-            ("machineconfiguration.openshift.io", "MachineConfigPool") => merge(&mut self.pools, manifest, now),
-            ("machineconfiguration.openshift.io", "MachineConfig") => merge(&mut self.machine_configs, manifest, now),
-            ("machineconfiguration.openshift.io", "KubeletConfig") => merge(&mut self.kubelet_configs, manifest, now),
+            ("machineconfiguration.openshift.io", "MachineConfigPool") => among(&mut self.pools, manifest, by),
+            ("machineconfiguration.openshift.io", "MachineConfig") => among(&mut self.machine_configs, manifest, by),
+            ("machineconfiguration.openshift.io", "KubeletConfig") => among(&mut self.kubelet_configs, manifest, by),
             ("machineconfiguration.openshift.io", "ContainerRuntimeConfig") => {
-                merge(&mut self.container_runtime_configs, manifest, now)
+                among(&mut self.container_runtime_configs, manifest, by)
             }
             ("machineconfiguration.openshift.io", "ControllerConfig") => {
-                merge(&mut self.controller_configs, manifest, now)
+                among(&mut self.controller_configs, manifest, by)
             }
-            ("machineconfiguration.openshift.io", "MachineConfigNode") => merge(&mut self.progress, manifest, now),
-            ("operator.openshift.io", "MachineConfiguration") => merge(&mut self.policies, manifest, now),
-            ("", "Node") => merge(&mut self.nodes, manifest, now),
-            ("", "Pod") => merge(self.pods.get_or_insert_default(), manifest, now),
-            ("policy", "PodDisruptionBudget") => merge(&mut self.budgets, manifest, now),
+            ("machineconfiguration.openshift.io", "MachineConfigNode") => among(&mut self.progress, manifest, by),
+            ("operator.openshift.io", "MachineConfiguration") => among(&mut self.policies, manifest, by),
+            ("", "Node") => among(&mut self.nodes, manifest, by),
+            ("", "Pod") => among(self.pods.get_or_insert_default(), manifest, by),
+            ("policy", "PodDisruptionBudget") => among(&mut self.budgets, manifest, by),
             _ => Ok(Application { outcome: Applied::Ignored, dropped: Vec::new() }),
         }
     }
 }
 
+/// What somebody wants done with a manifest.
+#[derive(Clone, Copy)]
+enum Wish {
+    Apply(Timestamp),
+    Delete,
+}
+
+/// Does it among the objects of its kind.
+fn among<K>(
+    objects: &mut Vec<Arc<K>>,
+    manifest: &Value,
+    (admission, wish): (&Admission, Wish),
+) -> Result<Application, Vec<Objection>>
+where
+    K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned,
+{
+    match wish {
+        Wish::Apply(now) => merge(objects, manifest, (admission, now)),
+        Wish::Delete => remove(objects, manifest, admission),
+    }
+}
+
 /// Takes away the object that a manifest names.
-fn remove<K>(objects: &mut Vec<Arc<K>>, manifest: &Value, admission: &Admission) -> Result<Applied, Vec<Objection>>
+fn remove<K>(objects: &mut Vec<Arc<K>>, manifest: &Value, admission: &Admission) -> Result<Application, Vec<Objection>>
 where
     K: Resource<DynamicType = ()> + Serialize,
 {
@@ -120,7 +122,7 @@ where
         return Err(vec![objection]);
     }
     objects.remove(at);
-    Ok(Applied::Deleted)
+    Ok(Application { outcome: Applied::Deleted, dropped: Vec::new() })
 }
 
 /// Where the object is that a manifest names.

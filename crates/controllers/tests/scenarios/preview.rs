@@ -91,7 +91,8 @@ async fn settings_are_foreseen_as_they_are_made() {
 
     // And as they are taken back.
     let foresight = foreseen_after(&fleet, |world| {
-        assert_eq!(world.delete(&manifest, &Admission::of_changes()), Ok(Applied::Deleted));
+        let deleted = world.delete(&manifest, &Admission::of_changes()).unwrap();
+        assert_eq!(deleted.outcome, Applied::Deleted);
     });
     let foresight = foresight.await;
     let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();

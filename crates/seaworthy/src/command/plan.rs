@@ -9,7 +9,7 @@ use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_controllers::making::Remote;
 use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_controllers::preview::{
-    Admission, Application, Applied, Effect, Foresight, Means, Objection, PoolForesight, Problem, foresee,
+    Admission, Applied, Effect, Foresight, Means, Objection, PoolForesight, Problem, foresee,
 };
 use seaworthy_controllers::snapshots::ClusterSnapshots;
 use seaworthy_controllers::world::World;
@@ -122,7 +122,7 @@ async fn foreseen<'t>(options: &Plan, given: Vec<Given<'t>>) -> Result<Report<'t
     let (mut objections, mut ignored) = (Vec::new(), BTreeMap::<String, usize>::new());
     for Given { json, .. } in &given {
         let outcome = match options.delete {
-            true => after.delete(json, &admission).map(|outcome| Application { outcome, dropped: Vec::new() }),
+            true => after.delete(json, &admission),
             false => after.apply(json, &admission, now),
         };
         match outcome {

@@ -92,7 +92,12 @@ async fn status(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, F
 fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result<(String, bool), Failure> {
     let pools: Vec<Arc<MachineConfigPool>> = match wanted {
         Some(name) => vec![pool_of(world, name)?],
-        None if world.pools.is_empty() => return Err(Failure::unreadable("the cluster has no MachineConfigPool")),
+        None if world.pools.is_empty() => {
+            return Err(Failure::unreadable(
+                "the cluster has no MachineConfigPool; a ControllerConfig makes the pools master and worker \
+                 (examples/controller-config.yaml), a MachineConfigPool any other",
+            ));
+        }
         None => world.pools.clone(),
     };
     let (strays, nothing) = (strays(world), Strays::default());
