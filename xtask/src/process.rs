@@ -1,11 +1,13 @@
 //! Processes beside this one: bound to it, and ended in good order.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -24,6 +26,57 @@ pub fn bound_to_this_process(program: &Path) -> Command {
     }
 }
 
+/// Hears what a process prints, line by line; false if it printed nothing for so long. Bytes, because it may print anything.
+pub fn hear(child: &mut Child, silence: Duration, mut line: impl FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    let piped = child.stdout.take().context("its output is not piped")?;
+    // Read on a thread: a pipe cannot be waited for with patience.
+    let (sender, lines) = mpsc::sync_channel(64);
+    thread::spawn(move || {
+        for read in BufReader::new(piped).split(b'\n') {
+            if sender.send(read).is_err() {
+                return;
+            }
+        }
+    });
+    loop {
+        match lines.recv_timeout(silence) {
+            Ok(read) => {
+                let mut read = read?;
+                read.push(b'\n');
+                line(&read)?;
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ok(true),
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
+        }
+    }
+}
+
+/// Kills a process and all that it has started, and waits for it.
+pub fn end_with_descendants(child: &mut Child) -> Result<()> {
+    for id in with_descendants(child.id()) {
+        // One that has ended meanwhile is what is wanted.
+        let _ = kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGKILL);
+    }
+    child.wait()?;
+    Ok(())
+}
+
+/// A process and those below it, parents first.
+fn with_descendants(id: u32) -> Vec<u32> {
+    let mut all = vec![id];
+    let mut next = 0;
+    while let Some(parent) = all.get(next) {
+        // One list for each thread that has started any.
+        let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+        let children: Vec<u32> =
+            lists.flat_map(|list| list.split_whitespace().map(str::parse).collect::<Vec<_>>()).flatten().collect();
+        all.extend(children);
+        next += 1;
+    }
+    all
+}
+
 /// Asks a process to end, and kills it if it does not in this time.
 pub fn end(child: &mut Child, patience: Duration) -> Result<()> {
     if child.try_wait()?.is_some() {
@@ -38,4 +91,47 @@ pub fn end(child: &mut Child, patience: Duration) -> Result<()> {
         thread::sleep(Duration::from_millis(10));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    use super::{end_with_descendants, hear, with_descendants};
+
+    fn shell(script: &str) -> Child {
+        Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn heard(child: &mut Child, silence: Duration) -> (bool, Vec<String>) {
+        let mut lines = Vec::new();
+        let has_ended = hear(child, silence, |line| {
+            lines.push(String::from_utf8_lossy(line).into_owned());
+            Ok(())
+        });
+        (has_ended.unwrap(), lines)
+    }
+
+    #[test]
+    fn what_is_printed_is_heard_to_the_end() {
+        let mut child = shell("echo a; echo; printf b");
+        assert_eq!(heard(&mut child, Duration::from_secs(60)), (true, vec!["a\n".into(), "\n".into(), "b\n".into()]));
+        assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn whoever_is_silent_is_told_and_ended_with_what_it_started() {
+        let mut child = shell("sleep 100000 & echo a; wait");
+        assert_eq!(heard(&mut child, Duration::from_secs(1)), (false, vec!["a\n".into()]));
+        let all = with_descendants(child.id());
+        assert_eq!(all.len(), 2, "the shell and what it started");
+        end_with_descendants(&mut child).unwrap();
+        // Its parent is gone, so nobody waits for it but the first process.
+        let state = |id: u32| std::fs::read_to_string(format!("/proc/{id}/stat")).ok();
+        let runs = |id: u32| state(id).is_some_and(|stat| !stat.contains(") Z "));
+        while all.iter().any(|id| runs(*id)) {
+            std::thread::yield_now();
+        }
+    }
 }

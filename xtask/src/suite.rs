@@ -3,18 +3,22 @@
 //! To add a suite that `cargo test` cannot express, write a function and give it a row in [`STEPS`]. A suite that
 //! only needs a program is an ordinary cargo test: name the program in `needs` of `unit`.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use crate::skips::FILE_VARIABLE;
 use crate::step::{Outcome, Run, Step};
-use crate::test_result::{TestResult, ignored_test};
+use crate::test_result::{TestResult, ended_test, ignored_test, slow_test};
 use crate::tool::{DBUS_DAEMON, IGNITION_VALIDATE, SYSTEMCTL, UNSHARE, VALGRIND};
 use crate::workspace::{Workspace, shown};
-use crate::{bench, kube, layering, lint};
+use crate::{bench, kube, layering, lint, process};
+
+/// Longer than any build takes, in which nothing is printed, and longer than a test's own patience.
+const SILENCE: Duration = Duration::from_secs(25 * 60);
 
 /// Everything that `cargo xtask test` runs, cheapest first. Cargo's tests stand at the end, because the last lines
 /// of a run are the ones that get read.
@@ -97,31 +101,37 @@ fn doc(run: &mut Run<'_>) -> Result<Outcome> {
     cargo_test(run, command)
 }
 
-/// Shows cargo's output as it comes, and adds up its result lines on the way.
+/// Shows cargo's output as it comes, and adds up its result lines on the way. A test that hangs is ended, and named: whoever
+/// ends this run from outside would not know which it was.
 pub fn cargo_test(run: &mut Run<'_>, mut command: Command) -> Result<Outcome> {
     run.tools.tell(&mut command);
     command.env(FILE_VARIABLE, run.skips.file());
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", shown(&command)))?;
-    let piped = child.stdout.take().context("cargo has no stdout")?;
     let mut sum = TestResult::default();
+    let mut slow = Vec::new();
     let mut out = std::io::stdout().lock();
-    let mut lines = BufReader::new(piped);
-    let mut line = Vec::new();
-    // Bytes, because a test may print anything.
-    while lines.read_until(b'\n', &mut line)? > 0 {
-        out.write_all(&line)?;
-        let text = String::from_utf8_lossy(&line);
+    let has_ended = process::hear(&mut child, SILENCE, |line| {
+        out.write_all(line)?;
+        let text = String::from_utf8_lossy(line);
         if let Some(result) = TestResult::parse(&text) {
             sum.add(result);
         } else if let Some((name, reason)) = ignored_test(&text) {
             run.skips.add(&format!("test {name}"), reason);
+        } else if let Some(name) = slow_test(&text) {
+            slow.push(name.to_owned());
+        } else if let Some(name) = ended_test(&text) {
+            slow.retain(|slow| slow != name);
         }
-        line.clear();
-    }
+        Ok(())
+    })?;
     drop(out);
-    let status = child.wait()?;
     run.tests.add(sum);
+    if !has_ended {
+        process::end_with_descendants(&mut child)?;
+        return Ok(Outcome::Failed(format!("nothing was printed for {SILENCE:?}; not ended: {}", slow.join(", "))));
+    }
+    let status = child.wait()?;
     Ok(match (status.success(), sum.failed) {
         (true, _) => Outcome::Passed,
         (false, 0) => Outcome::Failed(format!("cargo ended with {status}")),

@@ -62,9 +62,28 @@ pub fn ignored_test(line: &str) -> Option<(&str, &str)> {
     Some((name, verdict.strip_prefix(", ").unwrap_or("marked to be ignored")))
 }
 
+/// A test of which the harness says that it takes long.
+pub fn slow_test(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("test ")?.split_once(" has been running for over ").map(|(name, _)| name)
+}
+
+/// A test that has ended, however.
+pub fn ended_test(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("test ")?.rsplit_once(" ... ").map(|(name, _)| name)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{TestResult, ignored_test};
+    use super::{TestResult, ended_test, ignored_test, slow_test};
+
+    #[test]
+    fn slow_tests_and_ended_ones_are_told_apart() {
+        let slow = "test a::b has been running for over 60 seconds";
+        assert_eq!((slow_test(slow), ended_test(slow)), (Some("a::b"), None));
+        for ended in ["test a::b ... ok", "test a::b ... FAILED"] {
+            assert_eq!((slow_test(ended), ended_test(ended)), (None, Some("a::b")));
+        }
+    }
 
     #[test]
     fn result_lines_add_up() {

@@ -25,7 +25,7 @@ use seaworthy_host::Host as _;
 use seaworthy_node::places;
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
-use support::{World, file, is_degraded, pace, said};
+use support::{PATIENCE, World, file, is_degraded, pace, said};
 
 fn boot_id(node: &Node) -> String {
     node.status.clone().unwrap().node_info.unwrap().boot_id
@@ -180,13 +180,16 @@ async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
         let running = all.items.iter().filter(is_running).filter(|pod| pod.metadata.deletion_timestamp.is_none());
         running.map(|pod| pod.metadata.name.clone().unwrap()).collect::<Vec<String>>()
     };
-    let first = loop {
-        let names = names().await;
-        if names.len() == 3 {
-            break names;
+    let all = async {
+        loop {
+            let names = names().await;
+            if names.len() == 3 {
+                return names;
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
     };
+    let first = tokio::time::timeout(PATIENCE, all).await.expect("not all pods run");
     world.apply("50-motd", file("/etc/motd", "hello")).await;
     let mut fewest = usize::MAX;
     let mut settled = std::pin::pin!(world.settled(3));

@@ -7,7 +7,7 @@ use kube::{Api, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool};
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, condition, file, has_reached, is_true, progress, target};
+use crate::fleet::{Fleet, PATIENCE, condition, file, has_reached, is_true, progress, target};
 
 /// Definitions that take anything.
 async fn loosen(fleet: &Fleet) {
@@ -27,13 +27,16 @@ async fn write<K: Resource<DynamicType = ()>>(fleet: &Fleet, object: Value) {
     let api: Api<DynamicObject> = Api::all_with(fleet.client.clone(), &ApiResource::erase::<K>(&()));
     let object: DynamicObject = serde_json::from_value(object).unwrap();
     // A definition comes into force a moment after it was written.
-    loop {
-        match api.create(&PostParams::default(), &object).await {
-            Ok(_) => return,
-            Err(kube::Error::Api(status)) if status.code == 422 => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
+    let written = async {
+        loop {
+            match api.create(&PostParams::default(), &object).await {
+                Ok(_) => return,
+                Err(kube::Error::Api(status)) if status.code == 422 => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
         }
-    }
+    };
+    tokio::time::timeout(PATIENCE, written).await.expect("the definition is still as it was");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,12 +1,12 @@
 //! What the platform keeps of its own.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use serde_json::json;
 
-use crate::fleet::{Fleet, condition, controller_config, file, is_true, target};
+use crate::fleet::{Fleet, PROTECTION, condition, controller_config, file, is_true, target};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_config() {
@@ -16,19 +16,8 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
     let edit = json!({"spec": {"kernelArguments": ["edited"]}});
 
     // Denied, with what to do instead. The policy comes into force a moment after it was written.
-    let denied = |name: &str| {
-        let (theirs, edit, name) = (theirs.clone(), edit.clone(), name.to_owned());
-        async move {
-            loop {
-                let params = PatchParams { dry_run: true, ..PatchParams::default() };
-                match theirs.patch(&name, &params, &Patch::Merge(&edit)).await {
-                    Err(kube::Error::Api(status)) if status.code == 403 => return status.message,
-                    Err(error) => panic!("{error}"),
-                    Ok(_) => tokio::task::yield_now().await,
-                }
-            }
-        }
-    };
+    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+    let denied = async |name: &str| fleet.denied(async || theirs.patch(name, &dry, &Patch::Merge(&edit)).await).await;
     let message = denied("00-worker").await;
     assert!(
         message.contains("MachineConfig 00-worker") && message.contains("create a MachineConfig of your own"),
@@ -39,7 +28,6 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
     let refused = theirs.delete("01-worker-container-runtime", &Default::default()).await.unwrap_err();
     assert!(refused.to_string().contains("is kept by Seaworthy"), "{refused}");
     // Nor can the protection be taken off first: what tells that it is ours, for whom and whose stays.
-    let dry = PatchParams { dry_run: true, ..PatchParams::default() };
     let stranger = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b", "controller": true});
     for name in ["00-worker", before.as_str()] {
         let (mark, role) = (
@@ -77,33 +65,18 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
     theirs.create(&Default::default(), &own).await.unwrap();
 
     // Without the policy the write is made, and undone. Then the policy is back too, so it is taken away each time.
-    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(fleet.client.clone());
-    let protected = "seaworthy-protection";
+    let edits = PatchParams::apply("kubectl-edit");
     for name in ["00-worker", before.as_str()] {
         let spec = fleet.get::<MachineConfig>(name).await.spec;
-        let edited = loop {
-            let _ = bindings.delete(protected, &Default::default()).await;
-            match theirs.patch(name, &PatchParams::apply("kubectl-edit"), &Patch::Merge(&edit)).await {
-                Ok(edited) => break edited,
-                Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
-                Err(error) => panic!("{error}"),
-            }
-        };
-        fleet.until(protected, |found: Option<&ValidatingAdmissionPolicyBinding>| found.is_some()).await;
+        let edited = fleet.unprotected(async || theirs.patch(name, &edits, &Patch::Merge(&edit)).await).await;
+        fleet.until(PROTECTION, |found: Option<&ValidatingAdmissionPolicyBinding>| found.is_some()).await;
         assert_eq!(edited.spec.kernel_arguments, Some(vec!["edited".to_owned()]));
         fleet.until(name, |found: Option<&MachineConfig>| found.is_some_and(|found| found.spec == spec)).await;
         let told = fleet.told("PutBack", name).await;
         assert!(told.starts_with("edited by kubectl-edit, and put back: it is "), "{told}");
     }
     let kubelet: MachineConfig = fleet.get("01-worker-kubelet").await;
-    loop {
-        let _ = bindings.delete(protected, &Default::default()).await;
-        match theirs.delete("01-worker-kubelet", &Default::default()).await {
-            Ok(_) => break,
-            Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
-        }
-    }
+    fleet.unprotected(async || theirs.delete("01-worker-kubelet", &Default::default()).await).await;
     let is_back = |found: Option<&MachineConfig>| {
         found.is_some_and(|found| found.uid() != kubelet.uid() && found.spec == kubelet.spec)
     };
@@ -152,12 +125,13 @@ async fn controller_config_is_not_deleted_and_where_it_is_nodes_keep_their_base(
     let name = "machine-config-controller";
     let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
     let theirs: Api<ControllerConfig> = Api::all(fleet.cluster.client_as("alice", &["system:masters"]));
-    let message = fleet.denied(&theirs, name).await;
+    let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let message = fleet.denied(async || theirs.delete(name, &dry).await).await;
     assert!(message.contains("kubectl edit controllerconfig machine-config-controller"), "{message}");
     assert!(message.contains("To uninstall"), "{message}");
 
     // Without the policy it goes, and the base with it. No pool is rendered without.
-    fleet.delete_unprotected(&theirs, name).await;
+    fleet.unprotected(async || theirs.delete(name, &DeleteParams::default()).await).await;
     for pool in ["master", "worker"] {
         let is_told = |pool: &MachineConfigPool| {
             condition(pool, "RenderDegraded").and_then(|found| found.reason.as_deref())

@@ -27,7 +27,10 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 /// How long anything may take before a test gives up. Nothing waits for it to pass.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The policy that keeps others from what is ours.
+pub const PROTECTION: &str = "seaworthy-protection";
 
 /// A cluster, the plane, and nodes.
 pub struct Fleet {
@@ -175,35 +178,34 @@ impl Fleet {
         tokio::time::timeout(PATIENCE, told).await.unwrap()
     }
 
-    /// What the policy says to somebody who deletes this. It comes into force a moment after it was written.
-    pub async fn denied<K>(&self, api: &Api<K>, name: &str) -> String
-    where
-        K: Clone + Debug + DeserializeOwned,
-    {
-        let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
-        loop {
-            match api.delete(name, &params).await {
-                Err(kube::Error::Api(status)) if status.code == 403 => return status.message,
-                Err(error) => panic!("{error}"),
-                Ok(_) => tokio::task::yield_now().await,
+    /// What the policy says to somebody who tries this without effect. It comes into force a moment after it was written.
+    pub async fn denied<T>(&self, mut attempt: impl AsyncFnMut() -> kube::Result<T>) -> String {
+        let denied = async {
+            loop {
+                match attempt().await {
+                    Err(kube::Error::Api(status)) if status.code == 403 => return status.message,
+                    Err(error) => panic!("{error}"),
+                    Ok(_) => tokio::task::yield_now().await,
+                }
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, denied).await.expect("nothing denies it")
     }
 
-    /// Deletes what the policy protects. It comes back by itself, so it is taken away each time.
-    pub async fn delete_unprotected<K>(&self, api: &Api<K>, name: &str)
-    where
-        K: Clone + Debug + DeserializeOwned,
-    {
+    /// Does what the policy forbids. It comes back by itself, so it is taken away each time.
+    pub async fn unprotected<T>(&self, mut attempt: impl AsyncFnMut() -> kube::Result<T>) -> T {
         let bindings = self.api::<ValidatingAdmissionPolicyBinding>();
-        loop {
-            let _ = bindings.delete("seaworthy-protection", &DeleteParams::default()).await;
-            match api.delete(name, &DeleteParams::default()).await {
-                Ok(_) => return,
-                Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
-                Err(error) => panic!("{error}"),
+        let done = async {
+            loop {
+                let _ = bindings.delete(PROTECTION, &DeleteParams::default()).await;
+                match attempt().await {
+                    Ok(done) => return done,
+                    Err(kube::Error::Api(status)) if status.code == 403 => tokio::task::yield_now().await,
+                    Err(error) => panic!("{error}"),
+                }
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, done).await.expect("the policy is always there")
     }
 
     /// The names of all MachineConfigs.

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
@@ -175,9 +175,10 @@ async fn built_in_pool_that_is_deleted_comes_back_as_it_was_and_no_node_moves() 
     let (ordered, rendered) = (orders().await, fleet.machine_configs().await);
 
     let theirs: Api<MachineConfigPool> = Api::all(fleet.cluster.client_as("alice", &["system:masters"]));
-    let message = fleet.denied(&theirs, "worker").await;
+    let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let message = fleet.denied(async || theirs.delete("worker", &dry).await).await;
     assert!(message.contains("is built in") && message.contains("seaworthy rollout pause worker"), "{message}");
-    fleet.delete_unprotected(&theirs, "worker").await;
+    fleet.unprotected(async || theirs.delete("worker", &DeleteParams::default()).await).await;
     let is_back = |pool: &MachineConfigPool| pool.uid() != before.uid() && is_true(pool, "Updated");
     let after = fleet.pool_is("worker", is_back).await;
     assert_eq!((&after.spec, after.labels()), (&before.spec, before.labels()));

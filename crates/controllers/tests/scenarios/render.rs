@@ -1,6 +1,5 @@
 //! From MachineConfigs to a pool's target.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::Api;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use serde_json::json;
@@ -96,12 +95,7 @@ async fn what_nodes_cannot_take_over_and_what_is_too_large_is_refused_by_name_an
     let theirs: Api<MachineConfig> = Api::all(fleet.acting());
     let refused = theirs.delete(&last, &Default::default()).await.unwrap_err().to_string();
     assert!(refused.contains("is in use: pool worker targets it"), "{refused}");
-    let bindings: Api<ValidatingAdmissionPolicyBinding> = fleet.api();
-    bindings.delete("seaworthy-protection", &Default::default()).await.unwrap();
-    while let Err(error) = theirs.delete(&last, &Default::default()).await {
-        assert!(error.to_string().contains("is in use"), "{error}");
-        tokio::task::yield_now().await;
-    }
+    fleet.unprotected(async || theirs.delete(&last, &Default::default()).await).await;
     let found: MachineConfig = fleet.get(&last).await;
     assert!(found.metadata.deletion_timestamp.is_some(), "a finalizer keeps what nodes run");
     let told = fleet.told("DeletionHeld", &last).await;

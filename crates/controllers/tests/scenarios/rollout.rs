@@ -13,7 +13,7 @@ use seaworthy_plan::forecast::past;
 use seaworthy_plan::revision::{previous, revisions};
 use serde_json::json;
 
-use crate::fleet::{Fleet, file, has_reached, is_true, target};
+use crate::fleet::{Fleet, PATIENCE, file, has_reached, is_true, target};
 
 fn runs(node: &Node, config: &str) -> bool {
     annotation::CURRENT_CONFIG.of(&node.metadata) == Some(config)
@@ -139,9 +139,12 @@ async fn history_is_in_the_order_of_targets_and_knows_how_long_updates_took() {
         }
     };
     // One of them is told of after the pool, so it is waited for.
-    while samples(&with_a).await < 2 {
-        tokio::task::yield_now().await;
-    }
+    let both = async {
+        while samples(&with_a).await < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, both).await.expect("how long both took is never known");
 
     // A way back that nobody is on yet takes nothing from what is known of the way there.
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;

@@ -1,17 +1,12 @@
 //! What people are told: every configuration that was reached, every mistake by name, and nothing of what is gone.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, condition, file, has_reached, is_true, progress, target};
-
-/// How long anything may take before a test gives up. Nothing waits for it to pass.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::fleet::{Fleet, PATIENCE, condition, file, has_reached, is_true, progress, target};
 
 /// Waits until the page of metrics is as `is` says.
 async fn shown(fleet: &Fleet, is: impl Fn(&str) -> bool) {
