@@ -1,5 +1,6 @@
 //! Carries out the changes that `plan` asks for.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::BoxFuture;
@@ -96,7 +97,11 @@ pub async fn perform(applier: &Applier, events: &Events, caches: &Caches, change
         match (object, change) {
             (None, Change::Emit { event }) => told.push(event),
             (None, _) => {}
-            (Some(object), change) => objects.entry(object).or_default().push(change),
+            // With room for one: nearly every object is changed once, and there may be thousands.
+            (Some(object), change) => match objects.entry(object) {
+                Entry::Vacant(entry) => drop(entry.insert(vec![change])),
+                Entry::Occupied(mut entry) => entry.get_mut().push(change),
+            },
         }
     }
     let mut performed = stream::iter(objects)

@@ -5,6 +5,7 @@
 //! costs nothing, and to need one again costs a fault that finds it in the page cache.
 
 mod mapping;
+mod small_pages;
 
 use std::ffi::c_void;
 use std::io;
@@ -13,6 +14,7 @@ use std::ptr::NonNull;
 use nix::sys::mman::{MmapAdvise, madvise};
 
 pub use mapping::Mapping;
+pub use small_pages::take_small_pages;
 
 /// Gives back all pages of code and of the constants beside it. What is needed comes again by itself.
 ///

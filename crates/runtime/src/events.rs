@@ -48,32 +48,56 @@ pub struct Events {
 /// What was told: of which object, the reason, what else it is about, and the sentence.
 type Said = [String; 4];
 
+/// How much is remembered at most; whatever is beyond is told anew.
+const REMEMBERED: usize = 4096;
+/// From how much on it is worth while to look for what is to be forgotten.
+const WORTH_A_LOOK: usize = 64;
+
 /// What was told lately, when last, and the recorder that counts it.
-struct Told<R>(BTreeMap<Said, (Instant, R)>);
+struct Told<R> {
+    told: BTreeMap<Said, (Instant, R)>,
+    /// How many there may be before the old ones are looked for: twice what was left the last time, so that to look costs each of them
+    /// the same, however many there are.
+    room: usize,
+}
 
 impl<R> Default for Told<R> {
     fn default() -> Self {
-        Told(BTreeMap::new())
+        Told { told: BTreeMap::new(), room: WORTH_A_LOOK }
     }
 }
 
 impl<R: Clone> Told<R> {
     /// The recorder to tell it with, if it was not told a moment ago; from now on it was.
     fn claim(&mut self, said: &Said, recorder: impl FnOnce() -> R) -> Option<R> {
-        self.0.retain(|_, (since, _)| since.elapsed() < SERIES);
-        if let Some((since, recorder)) = self.0.get_mut(said) {
+        if let Some((since, recorder)) = self.told.get_mut(said).filter(|(since, _)| since.elapsed() < SERIES) {
             let is_soon = since.elapsed() < REPEAT;
             *since = if is_soon { *since } else { Instant::now() };
             return (!is_soon).then(|| recorder.clone());
         }
+        if self.told.len() >= self.room {
+            self.forget();
+        }
         let recorder = recorder();
-        self.0.insert(said.clone(), (Instant::now(), recorder.clone()));
+        self.told.insert(said.clone(), (Instant::now(), recorder.clone()));
         Some(recorder)
+    }
+
+    /// Forgets what was told long ago, and if that is too little, the older half.
+    fn forget(&mut self) {
+        self.told.retain(|_, (since, _)| since.elapsed() < SERIES);
+        if self.told.len() >= REMEMBERED {
+            let mut times: Vec<Instant> = self.told.values().map(|(since, _)| *since).collect();
+            let (_, median, _) = times.select_nth_unstable(self.told.len() / 2);
+            let median = *median;
+            self.told.retain(|_, (since, _)| *since > median);
+        }
+        self.room = (2 * self.told.len()).clamp(WORTH_A_LOOK, REMEMBERED);
     }
 
     /// It was not told after all.
     fn release(&mut self, said: &Said) {
-        self.0.remove(said);
+        self.told.remove(said);
     }
 }
 
@@ -212,7 +236,25 @@ mod tests {
         assert_eq!(told.claim(&said("a", "w1"), || 5), Some(1), "the same once more is counted with the first");
         tokio::time::advance(SERIES - REPEAT).await;
         assert_eq!(told.claim(&said("a", "w2"), || 6), Some(6));
-        assert_eq!(told.0.len(), 2, "what was told long ago is forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_told_long_ago_is_forgotten_and_never_is_too_much_remembered() {
+        let mut told = Told::default();
+        for nth in 0..3 * WORTH_A_LOOK {
+            told.claim(&said("a", &nth.to_string()), || 1);
+        }
+        assert_eq!(told.told.len(), 3 * WORTH_A_LOOK, "all of that is lately");
+        tokio::time::advance(SERIES).await;
+        let many = 2 * REMEMBERED;
+        for nth in 0..many {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            told.claim(&said("b", &nth.to_string()), || 1);
+            assert!(told.told.len() <= REMEMBERED);
+        }
+        assert!(told.told.keys().all(|said| said[2] == "b"), "the older ones go first");
+        assert_eq!(told.claim(&said("b", &(many - 1).to_string()), || 2), None, "the last is remembered");
+        assert_eq!(told.claim(&said("b", "0"), || 2), Some(2), "the first is told anew");
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,11 +9,6 @@ const FIRST: Duration = Duration::from_secs(1);
 /// How often at most. What the process needs all the time comes again at once, some dozens of pages from the page cache.
 const OFTEN: Duration = Duration::from_secs(5);
 
-/// Takes no huge pages, of which most would be resident for nothing. Where the kernel does not know it, nothing is lost.
-pub fn take_small_pages() {
-    let _ = nix::sys::prctl::set_thp_disable(true);
-}
-
 /// Keeps this process small for as long as it is waited for.
 pub async fn stay_small() {
     let mut pause = FIRST;

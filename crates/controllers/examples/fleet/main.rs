@@ -38,6 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(900);
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Failed> {
+    // As the product does.
+    seaworthy_resident::take_small_pages();
     let mut args = std::env::args().skip(1);
     let nodes: usize = args.next().ok_or("how many nodes?")?.parse()?;
     let takes: u64 = args.next().map_or(Ok(0), |text| text.parse())?;

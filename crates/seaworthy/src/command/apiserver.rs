@@ -10,7 +10,9 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use seaworthy_apiserver::{Folder, Listening, Machine, Pki, Place, Server, Settings, StaticTokens, World as _};
+use seaworthy_resident::take_small_pages;
 
+use crate::at_rest;
 use crate::cli::Apiserver;
 use crate::failure::{Failure, OK};
 use crate::paint;
@@ -20,6 +22,7 @@ const ADMIN: (&str, &str) = ("seaworthy-admin", "system:masters");
 
 /// Serves until it is told to stop.
 pub fn run(options: &Apiserver) -> Result<u8, Failure> {
+    take_small_pages();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -28,6 +31,7 @@ pub fn run(options: &Apiserver) -> Result<u8, Failure> {
 }
 
 async fn serve(options: &Apiserver) -> Result<u8, Failure> {
+    tokio::spawn(at_rest::stay_small());
     let world = Arc::new(Machine);
     let now = world.now();
     let tokens = match &options.token_auth_file {

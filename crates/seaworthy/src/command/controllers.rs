@@ -6,18 +6,22 @@ use seaworthy_controllers::plane::{Options, Part};
 use seaworthy_controllers::process::{self, Settings};
 use seaworthy_controllers::{cluster, context};
 use seaworthy_fetch::Policy;
+use seaworthy_resident::take_small_pages;
 
 use super::apiserver::stopped;
 use super::templates;
+use crate::at_rest;
 use crate::cli::{Controllers, LogFormat};
 use crate::failure::{Failure, OK};
 
 /// Runs until it is told to stop.
 pub fn run(options: &Controllers) -> Result<u8, Failure> {
+    take_small_pages();
     let templates = templates::read(options.templates.as_deref())?;
     log(options.log_format);
     let runtime = super::outlook::runtime()?;
     let result = runtime.block_on(async {
+        tokio::spawn(at_rest::stay_small());
         let client = cluster::connect(options.cluster.kubeconfig.as_deref(), options.cluster.context.as_deref());
         let client = client.await.map_err(Failure::unreadable)?;
         let plane = Options {

@@ -11,6 +11,7 @@ use seaworthy_host::{FolderHost, Host, LinuxHost};
 use seaworthy_node::difference::differences;
 use seaworthy_node::first_boot::{FirstBoot, first_boot};
 use seaworthy_node::{Agent, Daemon as Follower, Rhythm, Settings, places, recovery};
+use seaworthy_resident::take_small_pages;
 
 use super::apiserver::stopped;
 use crate::at_rest;
@@ -27,7 +28,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// Follows orders until it is told to stop.
 pub fn run(options: &Daemon) -> Result<u8, Failure> {
     super::controllers::log(options.log_format);
-    at_rest::take_small_pages();
+    take_small_pages();
     let host = open(&options.root)?;
     if options.diff {
         return show_differences(&host);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use seaworthy_listen::{probes, tls};
+use seaworthy_resident::take_small_pages;
 use seaworthy_serve::access::{Keys, Tokens, read_tokens};
 use seaworthy_serve::bootstrap::Folder;
 use seaworthy_serve::certificates::Files;
@@ -32,7 +33,7 @@ const AT_ONCE: f64 = 10.0;
 pub fn run(options: &Server) -> Result<u8, Failure> {
     super::controllers::log(options.log_format);
     // A thousand connections are many small things, of which each touches little of what it asks for.
-    at_rest::take_small_pages();
+    take_small_pages();
     allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

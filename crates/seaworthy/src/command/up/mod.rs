@@ -11,9 +11,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use seaworthy_fleet::Fleet;
+use seaworthy_resident::take_small_pages;
 
 use super::apiserver::stopped;
 use super::contents::counted;
+use crate::at_rest;
 use crate::cli::Up;
 use crate::failure::{Failure, OK};
 use crate::{output, paint};
@@ -30,6 +32,7 @@ const MOST_DEMOS: u32 = 1000;
 
 /// Runs until it is told to stop, or until its story is told.
 pub fn run(options: &Up) -> Result<u8, Failure> {
+    take_small_pages();
     if options.demo && options.nodes.is_some_and(|nodes| nodes < FEWEST) {
         return Err(Failure::unreadable(format!(
             "--demo --nodes {}: the story needs two workers beside a master; give {FEWEST} and more, or leave --nodes away",
@@ -90,6 +93,7 @@ impl Drop for Data {
 }
 
 async fn up(options: &Up, data: &Path) -> Result<u8, Failure> {
+    tokio::spawn(at_rest::stay_small());
     // Before anything is there: whoever ends it now means an orderly end too.
     let mut stopped = std::pin::pin!(stopped());
     let places = Places::of(options, data);
