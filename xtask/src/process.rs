@@ -26,7 +26,11 @@ pub fn bound_to_this_process(program: &Path) -> Command {
     }
 }
 
-/// Hears what a process prints, line by line; false if it printed nothing for so long. Bytes, because it may print anything.
+/// How often it is looked whether a process that prints nothing has ended: what it started may still hold its output open.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Hears what a process prints, line by line, until it has ended; false if it printed nothing for so long. Bytes, because it may
+/// print anything.
 pub fn hear(child: &mut Child, silence: Duration, mut line: impl FnMut(&[u8]) -> Result<()>) -> Result<bool> {
     let piped = child.stdout.take().context("its output is not piped")?;
     // Read on a thread: a pipe cannot be waited for with patience.
@@ -38,15 +42,19 @@ pub fn hear(child: &mut Child, silence: Duration, mut line: impl FnMut(&[u8]) ->
             }
         }
     });
+    let mut heard = Instant::now();
     loop {
-        match lines.recv_timeout(silence) {
+        match lines.recv_timeout(silence.min(LOOK)) {
             Ok(read) => {
                 let mut read = read?;
                 read.push(b'\n');
                 line(&read)?;
+                heard = Instant::now();
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(true),
-            Err(RecvTimeoutError::Timeout) => return Ok(false),
+            Err(RecvTimeoutError::Timeout) if child.try_wait()?.is_some() => return Ok(true),
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() >= silence => return Ok(false),
+            Err(RecvTimeoutError::Timeout) => {}
         }
     }
 }
@@ -96,7 +104,7 @@ pub fn end(child: &mut Child, patience: Duration) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use std::process::{Child, Command, Stdio};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::{end_with_descendants, hear, with_descendants};
 
@@ -130,8 +138,19 @@ mod tests {
         // Its parent is gone, so nobody waits for it but the first process.
         let state = |id: u32| std::fs::read_to_string(format!("/proc/{id}/stat")).ok();
         let runs = |id: u32| state(id).is_some_and(|stat| !stat.contains(") Z "));
+        let deadline = Instant::now() + Duration::from_secs(60);
         while all.iter().any(|id| runs(*id)) {
+            assert!(Instant::now() < deadline, "one of {all:?} still runs");
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn process_that_has_ended_is_not_waited_for_because_of_what_it_left() {
+        let mut child = shell("sleep 100000 & echo $!");
+        let (has_ended, lines) = heard(&mut child, Duration::from_secs(1));
+        assert!(has_ended, "the shell has");
+        let left = lines[0].trim().parse().unwrap();
+        super::kill(super::Pid::from_raw(left), super::Signal::SIGKILL).unwrap();
     }
 }

@@ -12,7 +12,7 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::meta::{LabelSelector, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason, annotation, label};
 use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, SOURCES};
-use seaworthy_fetch::{Digest, Environment, Fetcher, Policy, Run, SnapshotKey, Snapshots};
+use seaworthy_fetch::{Digest, Environment, FetchError, Fetcher, Policy, Run, SnapshotKey, Snapshots};
 use seaworthy_generate::base::{ROLES, failure as base_failure, is_complete, names};
 use seaworthy_ignition::Node;
 use seaworthy_plan::reconcilable::{self, Side, Source, irreconcilable};
@@ -342,7 +342,7 @@ impl Remote {
                         .filter(|asked| asked.keys.contains(&key))
                         .for_each(|asked| asked.has_failed = true);
                 }
-                resolver.answer(key, outcome.content.map_err(Unavailable::from));
+                resolver.answer(key, outcome.content.map_err(unavailable));
             }
         }
     }
@@ -417,6 +417,16 @@ pub(crate) fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
 /// The name of what a pool targets.
 pub fn targeted(pool: &MachineConfigPool) -> Option<&str> {
     pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// Why content could not be had, with what those who run the controllers can do about it.
+fn unavailable(error: FetchError) -> Unavailable {
+    let advice = error
+        .allow_pattern()
+        .map(|pattern| format!("; if content may come from there, start the controllers with --allow-host {pattern}"));
+    let mut unavailable = Unavailable::from(error);
+    unavailable.message.extend(advice);
+    unavailable
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 mod page;
 mod program;
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -290,6 +290,64 @@ spec: {policyName: no-tokens, validationActions: [Deny]}
 }
 
 #[test]
+fn controllers_beside_it_stand_by() {
+    if !has_kubectl() {
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
+    }
+    let program = Program::new();
+    let up = Up::start(&program, &["--nodes", "0", "--data", "data"]);
+    let lease = "kubectl -n seaworthy-system get lease -o jsonpath='{.items[*].spec.holderIdentity}'";
+    up.must(&format!("until test -n \"$({lease})\"; do sleep 0.1; done"));
+    let holder = up.must(lease);
+    let said = up.must(
+        "seaworthy controllers 2> log & until grep 'asking for the lease' log; do sleep 0.1; done; kill $!; wait $!",
+    );
+    assert!(said.contains("while another process holds it, this one stands by"), "{said}");
+    assert_eq!(up.must(lease), holder);
+    up.stop();
+}
+
+#[test]
+fn remote_content_comes_from_a_host_that_is_allowed_and_from_no_other_beside_this_machine() {
+    if !has_kubectl() {
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello");
+        }
+    });
+    let program = Program::new();
+    program.file(
+        "remote.yaml",
+        format!(
+            "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\n\
+             metadata: {{name: 50-remote, labels: {{machineconfiguration.openshift.io/role: worker}}}}\n\
+             spec: {{config: {{ignition: {{version: 3.5.0}}, storage: {{files: [{{path: /etc/motd, \
+             contents: {{source: \"http://{address}/motd\"}}}}]}}}}}}\n"
+        ),
+    );
+    let degraded = |is: &str| format!("kubectl wait mcp/worker --for=condition=RenderDegraded={is} --timeout=60s");
+    let up = Up::start(&program, &["--nodes", "0", "--data", "data"]);
+    up.must("kubectl apply -f remote.yaml");
+    up.must(&degraded("True"));
+    let why = r#"kubectl get mcp worker -o jsonpath='{.status.conditions[?(@.type=="RenderDegraded")].message}'"#;
+    let why = up.must(why);
+    assert!(why.contains("50-remote") && why.contains("--allow-host"), "{why}");
+    up.stop();
+
+    let up = Up::start(&program, &["--nodes", "0", "--data", "data", "--allow-host", &address]);
+    up.must(&degraded("False"));
+    let rendered = "kubectl get mc $(kubectl get mcp worker -o jsonpath='{.spec.configuration.name}') -o yaml";
+    assert!(up.must(rendered).contains("data:,hello"));
+    up.stop();
+}
+
+#[test]
 fn end_of_the_terminal_is_an_orderly_end_unless_it_is_to_be_outlived() {
     let program = Program::new();
     let mut up = Up::start(&program, &["--nodes", "2", "--data", "data"]);
@@ -308,9 +366,9 @@ fn end_of_the_terminal_is_an_orderly_end_unless_it_is_to_be_outlived() {
     assert_eq!(up.said("simulated machines"), "1 master, 1 worker");
     up.signal("-HUP");
     up.signal("-INT");
+    assert_eq!(up.ended(), Some(0));
     let mut said = String::new();
     up.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!(up.ended(), Some(0));
     assert!(said.contains("--nodes 1: the folder has 2 machines; all are started"), "{said}");
 }
 
