@@ -23,6 +23,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{
 use serde::Serialize;
 
 use crate::envelope::{self, brought_to, name_of};
+use crate::kubelet::{self, KUBELET_CONF};
 use crate::write::Write;
 
 pub use pools::built_in_pools;
@@ -151,7 +152,11 @@ pub fn machine_configs(
         };
         for (folder, number, ending) in templates::PARTS {
             match templates.part(role, folder, &variables) {
-                Ok((files, units)) => {
+                Ok((mut files, units)) => {
+                    // As a KubeletConfig's controller writes it, so that a KubeletConfig changes what it says and not every line.
+                    for file in files.iter_mut().filter(|file| file.path == KUBELET_CONF) {
+                        file.content = kubelet::as_written(&file.content);
+                    }
                     let name = format!("{number}-{role}{ending}");
                     let owner = envelope::owner("ControllerConfig", &controller_config.metadata);
                     let config = envelope::config(&files, &units);

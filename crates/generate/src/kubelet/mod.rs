@@ -32,6 +32,12 @@ pub use validate::is_control_plane;
 /// Where the kubelet reads its configuration.
 pub const KUBELET_CONF: &str = "/etc/kubernetes/kubelet.conf";
 
+/// A configuration file as it is written here: keys in order, without remarks. One that cannot be read stays as it is; whoever puts
+/// settings upon it says why not.
+pub fn as_written(content: &[u8]) -> Vec<u8> {
+    document::read(content).map_or_else(|_| content.to_vec(), |document| document::write(document).into_bytes())
+}
+
 /// How the MachineConfigs are called.
 pub const SCHEME: Scheme = Scheme { word: "kubelet", noun: "kubelet config", legacy: &[] };
 

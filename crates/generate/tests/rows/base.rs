@@ -17,7 +17,7 @@ use seaworthy_generate::{Write, container_runtime};
 use seaworthy_ignition::{Node, Version, translate_down};
 use serde_json::{Value, json};
 
-use crate::support::{BUILD, Cluster, controller_config, file_of};
+use crate::support::{BUILD, Cluster, built_in, controller_config, file_of};
 
 fn full() -> ControllerConfig {
     controller_config(json!({
@@ -148,6 +148,19 @@ fn the_kubelet_has_the_values_of_the_page() {
     assert_eq!(worker["authentication"]["x509"]["clientCAFile"], "/etc/kubernetes/kubelet-ca.crt");
     let master = document("master");
     assert_eq!((master.get("systemReservedCgroup"), master.get("enforceNodeAllocatable")), (None, None));
+}
+
+#[test]
+fn a_kubelet_config_changes_no_line_of_the_base_but_its_own() {
+    let mut cluster = Cluster::<KubeletConfig>::new();
+    let base = made(&full())["01-worker-kubelet"].clone();
+    cluster.put(base.clone());
+    cluster.create("a", built_in("worker"), json!({"kubeletConfig": {"maxPods": 11}}));
+    cluster.settle();
+    let (before, after) = (file(&base, KUBELET_CONF), cluster.rendered("worker", KUBELET_CONF).unwrap());
+    let differing: Vec<_> = before.lines().zip(after.lines()).filter(|(before, after)| before != after).collect();
+    assert_eq!(differing, [("maxPods: 250", "maxPods: 11")]);
+    assert_eq!(before.lines().count(), after.lines().count());
 }
 
 #[test]
