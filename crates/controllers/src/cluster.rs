@@ -6,9 +6,12 @@ use std::time::{Duration, SystemTime};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 pub use kube::Client;
 use kube::api::ListParams;
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Config, ResourceExt as _};
 use seaworthy_api::{machineconfiguration, operator};
+use tower::BoxError;
+use tower::util::MapErrLayer;
 
 /// How long a server may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,7 +42,23 @@ pub async fn connect(file: Option<&Path>, context: Option<&str>) -> Result<Clien
         },
     };
     config.connect_timeout = Some(PATIENCE);
-    Client::try_from(config).map_err(|error| Blocked(format!("the kubeconfig cannot be used: {}", said(&error))))
+    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let named = MapErrLayer::new(move |error: BoxError| {
+        // What the client itself says, of credentials for instance, is whole.
+        if error.is::<kube::Error>() { error } else { Unreached { server: server.clone(), error }.into() }
+    });
+    let builder = ClientBuilder::try_from(config);
+    let builder = builder.map_err(|error| Blocked(format!("the kubeconfig cannot be used: {}", said(&error))))?;
+    Ok(builder.with_layer(&named).build())
+}
+
+/// A call that came to nobody, and to whom it was: the errors of a connection name no server.
+#[derive(Debug, thiserror::Error)]
+#[error("{server}")]
+struct Unreached {
+    server: String,
+    #[source]
+    error: BoxError,
 }
 
 /// Why no kubeconfig was found where it is looked for. A file that is there and no kubeconfig is another matter than none.
@@ -105,7 +124,10 @@ pub fn blocked(doing: &str, error: &kube::Error) -> Blocked {
         other => format!(
             "cannot {doing}: the server cannot be reached: {}; is it running, and is it the right one? `kubectl config view \
              --minify` shows where the context leads",
-            said(other)
+            match other {
+                kube::Error::Service(error) => said(&**error),
+                other => said(other),
+            }
         ),
     })
 }
@@ -156,5 +178,23 @@ mod tests {
         let file = std::fs::File::options().write(true).open(&certificate).unwrap();
         file.set_modified(SystemTime::now() + Duration::from_secs(1)).unwrap();
         assert_ne!(written(&config), before);
+    }
+
+    #[tokio::test]
+    async fn server_that_is_not_there_is_named() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("https://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kubeconfig");
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: \"{server}\"}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let client = connect(Some(&file), None).await.unwrap();
+        let blocked = missing_definitions(&client).await.unwrap_err().to_string();
+        assert!(blocked.contains(&format!("cannot be reached: {server}")), "{blocked}");
+        assert!(blocked.contains("refused") && blocked.contains("is it running"), "{blocked}");
     }
 }
