@@ -126,13 +126,11 @@ impl DrainController {
         (controller, queue)
     }
 
-    /// Takes down what was found, and has the node's pool look again if that is new.
-    fn note(&self, node: &str, found: Option<seaworthy_plan::eviction::Evictions>) {
-        if self.drains.note(node, found) {
-            let progress = self.context.caches.machine_config_nodes.named(node);
-            let pool = progress.map(|progress| progress.spec.pool.name.clone());
-            self.rollout.mark(pool.map_or(Subject::Unassigned, Subject::Pool));
-        }
+    /// Has the pool of a node look again.
+    fn mark_pool(&self, node: &str) {
+        let progress = self.context.caches.machine_config_nodes.named(node);
+        let pool = progress.map(|progress| progress.spec.pool.name.clone());
+        self.rollout.mark(pool.map_or(Subject::Unassigned, Subject::Pool));
     }
 }
 
@@ -146,7 +144,9 @@ impl Controller for DrainController {
         let label = NodeLabel { node: name.clone() };
         let idle = || {
             self.context.metrics.drain_error.remove(&label);
-            self.note(name, None);
+            if self.drains.forget(name) {
+                self.mark_pool(name);
+            }
             Ok(Next::change())
         };
         let Some(node) = caches.nodes.named(name) else { return idle() };
@@ -179,7 +179,13 @@ impl Controller for DrainController {
         let decision = drain::decide(&inputs).map_err(DrainError::Wish)?;
         let is_leaving = decision.progress == Progress::Draining && !found.is_drained() && found.is_feasible();
         let is_over = matches!(decision.progress, Progress::Idle | Progress::Done);
-        self.note(name, (!is_over).then(|| found.clone()));
+        let is_new = match is_over {
+            true => self.drains.forget(name),
+            false => self.drains.note(name, decision.hindrance.as_deref()),
+        };
+        if is_new {
+            self.mark_pool(name);
+        }
         if decision.is_alarming {
             self.context.metrics.drain_error.get_or_create(&label).set(1);
         } else {

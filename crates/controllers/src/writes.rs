@@ -6,6 +6,7 @@ use kube::ResourceExt as _;
 use kube::core::ObjectMeta;
 use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_api::vocabulary::machineconfiguration::annotation;
+use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_generate::Write;
 use seaworthy_runtime::applier::Written;
 use seaworthy_runtime::{Applier, Cache, Events, WriteError};
@@ -52,8 +53,11 @@ where
                     caches.pools.wrote(applier.patch(&*pool, patch).await?);
                 }
             }
-            Write::HoldPool { name, finalizers } => {
+            Write::HoldPool { name } => {
                 if let Some(pool) = caches.pools.named(&name) {
+                    // A list is patched whole, so it is that of the revision which is patched, not the one that was decided on.
+                    let mut finalizers = pool.finalizers().to_vec();
+                    finalizers.push(BUILT_IN.into());
                     let patch = json!({"metadata": {"finalizers": finalizers}});
                     caches.pools.wrote(applier.patch(&*pool, patch).await?);
                 }
