@@ -284,7 +284,8 @@ mod tests {
         was.spec.paused = Some(true);
         let was = read(&write(&worth_keeping(&was), "here")).unwrap();
         assert_eq!((was.uid().as_deref(), &was.metadata.resource_version), (Some("a"), &None));
-        let remaking = Remaking { namespace: "here".to_owned(), saved: Mutex::new([("worker".to_owned(), was)].into()) };
+        let remaking =
+            Remaking { namespace: "here".to_owned(), saved: Mutex::new([("worker".to_owned(), was)].into()) };
         let bare = |name: &str| {
             let bare = pool(name, json!({"labels": {"built-in": ""}, "finalizers": [BUILT_IN.as_str()]}));
             Write::CreatePool((*bare).clone())

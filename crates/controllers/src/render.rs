@@ -395,3 +395,60 @@ fn configuration(name: &str, sources: &[String]) -> PoolConfiguration {
         ..PoolConfiguration::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::Api;
+    use kube::api::PostParams;
+    use seaworthy_api::machineconfiguration::ControllerConfig;
+    use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
+    use seaworthy_testkit::{Embedded, controller_config};
+
+    use super::*;
+    use crate::install::install;
+    use crate::plane::NAMESPACE;
+
+    #[tokio::test(start_paused = true)]
+    async fn pool_that_cannot_be_made_again_is_named_after_a_while_and_not_before() {
+        let cluster = Embedded::start().await;
+        let client = cluster.client();
+        install(&client, NAMESPACE).await.unwrap();
+        let context = Context::new(client.clone());
+        let caches = &context.caches;
+        let mut made: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
+        made.status = Some(Default::default());
+        caches.controller_configs.wrote(made);
+        let pools: Api<MachineConfigPool> = Api::all(client.clone());
+        let infra = json!({"metadata": {"name": "infra"}, "spec": {}});
+        let infra = pools.create(&PostParams::default(), &serde_json::from_value(infra).unwrap()).await.unwrap();
+        caches.pools.wrote(infra);
+        let snapshots = Arc::new(ClusterSnapshots::load(&client, NAMESPACE).await.unwrap());
+        let (controller, _) = RenderController::new(&context, snapshots, Policy::default());
+        let look = async || {
+            let next = controller.reconcile(&"infra".to_owned()).await.unwrap();
+            let conditions =
+                pools.get("infra").await.unwrap().status.unwrap_or_default().conditions.unwrap_or_default();
+            (
+                next.recheck,
+                conditions.into_iter().find_map(|found| found.message.filter(|said| said.contains("missing"))),
+            )
+        };
+        assert_eq!(look().await, (Some(PATIENCE), None));
+        tokio::time::advance(PATIENCE).await;
+        let (recheck, said) = look().await;
+        assert_eq!(recheck, None, "the pool's return is looked at");
+        let said = said.unwrap();
+        assert!(said.contains("MachineConfigPool master is missing and is being made again; that takes"), "{said}");
+
+        // A pool that did not wait in between has its time again.
+        let pin = |to: Option<&str>| json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): to}}});
+        let edit = async |patch: serde_json::Value| {
+            let patch = kube::api::Patch::Merge(patch);
+            caches.pools.wrote(pools.patch("infra", &Default::default(), &patch).await.unwrap());
+        };
+        edit(pin(Some("rendered-infra-none"))).await;
+        look().await;
+        edit(pin(None)).await;
+        assert_eq!(look().await.0, Some(PATIENCE));
+    }
+}

@@ -78,7 +78,8 @@ pub fn of<'a>(pool: &'a MachineConfigPool, find: impl FnOnce(&str) -> Option<&'a
 pub fn is_of_pool(object: &MachineConfig, pool: &MachineConfigPool) -> bool {
     let Some(made_for) = object.metadata.name.as_deref().and_then(pool_in) else { return false };
     let owners = object.metadata.owner_references.iter().flatten();
-    let mut owners = owners.filter(|owner| owner.kind == "MachineConfigPool").map(|owner| owner.name.as_str()).peekable();
+    let mut owners =
+        owners.filter(|owner| owner.kind == "MachineConfigPool").map(|owner| owner.name.as_str()).peekable();
     let is_its = |name: &str| Some(name) == pool.metadata.name.as_deref();
     if owners.peek().is_none() { is_its(made_for) } else { owners.any(is_its) }
 }
