@@ -7,12 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::ListParams;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
-use seaworthy_api::meta::{Condition, ConditionStatus};
+use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
 use seaworthy_api::vocabulary::machineconfiguration::node::{DESIRED_DRAIN, LAST_APPLIED_DRAIN};
@@ -169,11 +170,8 @@ impl Controller for DrainController {
             node: &view,
             evictions: &found,
             // A drain that is over, or was of an earlier order, says nothing about this one.
-            since: progress
-                .as_deref()
-                .and_then(drained)
-                .filter(|condition| condition.status == ConditionStatus::Unknown)
-                .map(|condition| condition.last_transition_time.0),
+            since: since(progress.as_deref(), NodeCondition::Drained, ConditionStatus::Unknown),
+            begun: since(progress.as_deref(), NodeCondition::Cordoned, ConditionStatus::True),
             now: self.context.now(),
         };
         let decision = drain::decide(&inputs).map_err(DrainError::Wish)?;
@@ -216,10 +214,11 @@ impl DrainController {
     }
 }
 
-/// Since when a drain is as it is.
-fn drained(progress: &MachineConfigNode) -> Option<&Condition> {
-    let conditions = progress.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|condition| condition.type_ == NodeCondition::Drained.as_str())
+/// Since when a step is as it is, if it is so.
+fn since(progress: Option<&MachineConfigNode>, step: NodeCondition, status: ConditionStatus) -> Option<Timestamp> {
+    let conditions = progress?.status.as_ref()?.conditions.as_ref()?;
+    let condition = conditions.iter().find(|condition| condition.type_ == step.as_str())?;
+    (condition.status == status).then_some(condition.last_transition_time.0)
 }
 
 /// What the drain looks at of a node.

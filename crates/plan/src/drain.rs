@@ -75,6 +75,8 @@ pub struct Inputs<'a> {
     pub evictions: &'a Evictions,
     /// Since when the wish is not fulfilled, as its MachineConfigNode has it: the time of the condition `Drained`.
     pub since: Option<Timestamp>,
+    /// Since when the node takes no new pods, as its MachineConfigNode has it; `None` where that is too new to be told.
+    pub begun: Option<Timestamp>,
     /// The time.
     pub now: Timestamp,
 }
@@ -143,10 +145,11 @@ fn uncordon(node: &NodeView<'_>, text: &str) -> Decision {
     Decision::new(Progress::Done, changes)
 }
 
-/// What is in the way of a drain that has lasted so long. In the middle of one that goes well, a budget allows nothing until
-/// those who left run elsewhere, and pods take their time to end: that is not in the way until it takes too long.
-fn hindrance(inputs: &Inputs<'_>, lasts: SignedDuration) -> Option<String> {
-    let is_under_way = inputs.node.is_unschedulable && lasts < LONG;
+/// What is in the way of a drain. In the middle of one that goes well, a budget allows nothing until those who left run
+/// elsewhere, and pods take their time to end: that is not in the way until it takes too long.
+fn hindrance(inputs: &Inputs<'_>) -> Option<String> {
+    let is_new = inputs.begun.is_none_or(|begun| inputs.now.duration_since(begun) < LONG);
+    let is_under_way = inputs.node.is_unschedulable && is_new;
     let said = inputs.evictions.said_of(|blocker| match blocker {
         Blocker::Leaving { due, .. } => inputs.now.duration_since(due.0) >= OVERDUE,
         Blocker::Budget { is_final: false, .. } => !is_under_way,
@@ -165,7 +168,7 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
         return Decision::new(Progress::Done, changes);
     }
     let retry = if lasts > LONG { SLOW_RETRY } else { RETRY };
-    let (is_alarming, hindrance) = (lasts >= ALARM, hindrance(inputs, lasts));
+    let (is_alarming, hindrance) = (lasts >= ALARM, hindrance(inputs));
     let mut changes = Vec::new();
     if is_alarming {
         // The same words every time, so that it is one event.

@@ -180,7 +180,8 @@ fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision
 fn decide_told(node: &Node, evictions: &Evictions, lasts: SignedDuration, told: Option<&str>) -> Decision {
     let mut view = NodeView::of(node, None);
     view.drain_blocked = told;
-    drain::decide(&drain::Inputs { node: &view, evictions, since: Some(NOW - lasts), now: NOW }).unwrap()
+    let since = Some(NOW - lasts);
+    drain::decide(&drain::Inputs { node: &view, evictions, since, begun: since, now: NOW }).unwrap()
 }
 
 fn patch(decision: &Decision) -> Option<&Value> {
@@ -272,7 +273,12 @@ fn drain_that_goes_well_warns_of_nothing_although_its_budget_is_used_up_for_a_wh
     let found = sorted(&[ending("p0"), pod("p1", json!({}))], &[allowing(0)], Rules::default());
     let decision = decide_told(&node, &found, drain::LONG - SignedDuration::from_secs(1), None);
     assert_eq!((decision.progress, decision.changes, decision.hindrance), (Progress::Draining, Vec::new(), None));
-    // What was foreseen to take too long is told, and in the same words whoever is still ending.
+    // Nor where it could not begin for long before.
+    let (view, since) = (NodeView::of(&node, None), Some(NOW - drain::ALARM));
+    let inputs = drain::Inputs { node: &view, evictions: &found, since, begun: None, now: NOW };
+    assert_eq!(drain::decide(&inputs).unwrap().hindrance, None);
+    assert_eq!(drain::decide(&drain::Inputs { begun: Some(NOW), ..inputs }).unwrap().hindrance, None);
+    // What takes too long is told, and in the same words whoever is still ending.
     for pods in [vec![ending("p0"), pod("p1", json!({}))], vec![pod("p1", json!({}))]] {
         let decision = decide_told(&node, &sorted(&pods, &[allowing(0)], Rules::default()), drain::LONG, None);
         assert_eq!(decision.hindrance.as_deref(), Some("PDB shop/db (pod p1)"));
@@ -295,7 +301,8 @@ fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
     assert_eq!(warnings(&decision), [(true, "DrainBlocked", format!("The node cannot be drained: {said}"))]);
     let view = NodeView { drain_blocked: Some(&said), ..NodeView::of(&node, None) };
     let earlier = NOW - SignedDuration::from_secs(1);
-    let decision = drain::decide(&drain::Inputs { node: &view, evictions: &found, since: None, now: earlier }).unwrap();
+    let inputs = drain::Inputs { node: &view, evictions: &found, since: None, begun: None, now: earlier };
+    let decision = drain::decide(&inputs).unwrap();
     assert_eq!(decision.hindrance, None, "it may still be ending");
 }
 
