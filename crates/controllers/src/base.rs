@@ -12,7 +12,7 @@ use seaworthy_runtime::{Applier, Controller, Events, Gravity, Next, Queue, Write
 
 use crate::context::Context;
 use crate::edits::tell_made_again;
-use crate::remaking::Remaking;
+use crate::remaking::{self, Remaking};
 use crate::world::put;
 use crate::writes::{carry_out, is_rendered, sources};
 
@@ -27,7 +27,7 @@ pub struct BaseController {
 
 impl BaseController {
     /// The controller and the queue that the caches feed. There is one thing to look at, so the key says nothing.
-    pub fn new(context: &Context, templates: Arc<Templates>) -> (Self, Arc<Queue<()>>) {
+    pub fn new(context: &Context, templates: Arc<Templates>, remaking: Remaking) -> (Self, Arc<Queue<()>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
         let mark = Arc::clone(&queue);
@@ -46,7 +46,6 @@ impl BaseController {
             }
         });
         let (applier, events) = (context.applier(Self::NAME), context.events(Self::NAME));
-        let remaking = Remaking::default();
         (BaseController { context: context.clone(), applier, events, templates, remaking }, queue)
     }
 }
@@ -110,10 +109,15 @@ impl Controller for BaseController {
         });
         let made: Vec<String> = made.collect();
         let doing = (&self.applier, &self.events);
-        let writes = self.remaking.as_they_were(decision.writes);
-        carry_out(doing, caches, &caches.controller_configs, &controller_config, writes).await?;
-        self.remaking.tell(&self.events, caches).await;
-        self.remaking.adopt(&self.applier, caches).await?;
+        let (writes, remade) = self.remaking.as_they_were(decision.writes);
+        let carried_out = carry_out(doing, caches, &caches.controller_configs, &controller_config, writes).await;
+        // What a pool is pinned to has to be its own, so that comes before what may take its time.
+        let adopted = self.remaking.adopt(&self.applier, caches).await;
+        for pool in remade.iter().filter_map(|name| caches.pools.named(name)) {
+            remaking::tell(&self.events, &pool).await;
+        }
+        carried_out.and(adopted)?;
+        self.remaking.settle(&self.applier, caches).await?;
         for name in made {
             if let Some(made) = caches.machine_configs.named(&name) {
                 tell_made_again(&self.events, &made).await;

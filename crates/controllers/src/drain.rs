@@ -7,12 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::ListParams;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
-use seaworthy_api::meta::{Condition, ConditionStatus};
+use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
 use seaworthy_api::vocabulary::machineconfiguration::node::{DESIRED_DRAIN, LAST_APPLIED_DRAIN};
@@ -126,13 +127,11 @@ impl DrainController {
         (controller, queue)
     }
 
-    /// Takes down what was found, and has the node's pool look again if that is new.
-    fn note(&self, node: &str, found: Option<seaworthy_plan::eviction::Evictions>) {
-        if self.drains.note(node, found) {
-            let progress = self.context.caches.machine_config_nodes.named(node);
-            let pool = progress.map(|progress| progress.spec.pool.name.clone());
-            self.rollout.mark(pool.map_or(Subject::Unassigned, Subject::Pool));
-        }
+    /// Has the pool of a node look again.
+    fn mark_pool(&self, node: &str) {
+        let progress = self.context.caches.machine_config_nodes.named(node);
+        let pool = progress.map(|progress| progress.spec.pool.name.clone());
+        self.rollout.mark(pool.map_or(Subject::Unassigned, Subject::Pool));
     }
 }
 
@@ -146,7 +145,9 @@ impl Controller for DrainController {
         let label = NodeLabel { node: name.clone() };
         let idle = || {
             self.context.metrics.drain_error.remove(&label);
-            self.note(name, None);
+            if self.drains.forget(name) {
+                self.mark_pool(name);
+            }
             Ok(Next::change())
         };
         let Some(node) = caches.nodes.named(name) else { return idle() };
@@ -169,17 +170,20 @@ impl Controller for DrainController {
             node: &view,
             evictions: &found,
             // A drain that is over, or was of an earlier order, says nothing about this one.
-            since: progress
-                .as_deref()
-                .and_then(drained)
-                .filter(|condition| condition.status == ConditionStatus::Unknown)
-                .map(|condition| condition.last_transition_time.0),
+            since: since(progress.as_deref(), NodeCondition::Drained, ConditionStatus::Unknown),
+            begun: since(progress.as_deref(), NodeCondition::Cordoned, ConditionStatus::True),
             now: self.context.now(),
         };
         let decision = drain::decide(&inputs).map_err(DrainError::Wish)?;
         let is_leaving = decision.progress == Progress::Draining && !found.is_drained() && found.is_feasible();
         let is_over = matches!(decision.progress, Progress::Idle | Progress::Done);
-        self.note(name, (!is_over).then(|| found.clone()));
+        let is_new = match is_over {
+            true => self.drains.forget(name),
+            false => self.drains.note(name, decision.hindrance.as_deref()),
+        };
+        if is_new {
+            self.mark_pool(name);
+        }
         if decision.is_alarming {
             self.context.metrics.drain_error.get_or_create(&label).set(1);
         } else {
@@ -210,10 +214,11 @@ impl DrainController {
     }
 }
 
-/// Since when a drain is as it is.
-fn drained(progress: &MachineConfigNode) -> Option<&Condition> {
-    let conditions = progress.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|condition| condition.type_ == NodeCondition::Drained.as_str())
+/// Since when a step is as it is, if it is so.
+fn since(progress: Option<&MachineConfigNode>, step: NodeCondition, status: ConditionStatus) -> Option<Timestamp> {
+    let conditions = progress?.status.as_ref()?.conditions.as_ref()?;
+    let condition = conditions.iter().find(|condition| condition.type_ == step.as_str())?;
+    (condition.status == status).then_some(condition.last_transition_time.0)
 }
 
 /// What the drain looks at of a node.

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use seaworthy_plan::eviction::Evictions;
-
-/// What keeps the pods of nodes that are being drained. It can be worked out anew at any time.
+/// The nodes that are being drained, and what is in the way. It can be worked out anew at any time.
 #[derive(Clone, Default)]
 pub struct Drains {
-    under_way: Arc<Mutex<BTreeMap<String, Arc<Evictions>>>>,
+    under_way: Arc<Mutex<BTreeMap<String, Option<Arc<str>>>>>,
 }
 
 impl Drains {
-    /// What becomes of the pods of all nodes that are being drained, by node.
-    pub fn all(&self) -> BTreeMap<String, Arc<Evictions>> {
-        self.lock().clone()
+    /// What is in the way of drains, by node.
+    pub fn hindrances(&self) -> BTreeMap<String, Arc<str>> {
+        let found = |(node, said): (&String, &Option<Arc<str>>)| Some((node.clone(), Arc::clone(said.as_ref()?)));
+        self.lock().iter().filter_map(found).collect()
     }
 
     /// The nodes that are being drained.
@@ -22,20 +21,23 @@ impl Drains {
         self.lock().keys().cloned().collect()
     }
 
-    /// Takes down what was found; `None` when the drain is over. Says whether that is new.
-    pub fn note(&self, node: &str, found: Option<Evictions>) -> bool {
+    /// Takes down that a drain is under way, and what is in its way. Says whether that is new.
+    pub fn note(&self, node: &str, hindrance: Option<&str>) -> bool {
         let mut under_way = self.lock();
-        match found {
-            None => under_way.remove(node).is_some(),
-            Some(found) => {
-                let is_new = under_way.get(node).is_none_or(|old| **old != found);
-                under_way.insert(node.to_owned(), Arc::new(found));
-                is_new
-            }
+        let known = under_way.entry(node.to_owned()).or_default();
+        let is_new = known.as_deref() != hindrance;
+        if is_new {
+            *known = hindrance.map(Arc::from);
         }
+        is_new
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<Evictions>>> {
+    /// Takes down that a drain is over. Says whether something was in its way.
+    pub fn forget(&self, node: &str) -> bool {
+        self.lock().remove(node).flatten().is_some()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Option<Arc<str>>>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

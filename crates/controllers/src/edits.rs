@@ -29,17 +29,13 @@ pub fn editor(object: &MachineConfig) -> Option<&str> {
 /// Says that an edit was put back: in the log, and on the object.
 pub async fn tell_put_back(events: &Events, edited: &MachineConfig) {
     let by = editor(edited).unwrap_or("somebody");
-    let (name, instead) = (edited.name_any(), instead(edited));
-    tracing::warn!(machine_config = name, by, "edited by hand and put back; {instead}");
-    let message = format!("edited by {by}, and put back: {instead}");
+    let message = format!("edited by {by}, and put back: {}", instead(edited));
     events.tell(edited, Gravity::Warning, MachineConfigEvent::PutBack.as_str(), message).await;
 }
 
 /// Says that something was deleted and made again: in the log, and on the new object.
 pub async fn tell_made_again(events: &Events, made: &MachineConfig) {
-    let (name, instead) = (made.name_any(), instead(made));
-    tracing::warn!(machine_config = name, "deleted by hand and made again; {instead}");
-    let message = format!("deleted, and made again: {instead}");
+    let message = format!("deleted, and made again: {}", instead(made));
     events.tell(made, Gravity::Warning, MachineConfigEvent::PutBack.as_str(), message).await;
 }
 

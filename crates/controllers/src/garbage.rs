@@ -105,11 +105,6 @@ impl Controller for GarbageController {
         for (name, users) in &decision.held {
             let Some(found) = caches.machine_configs.named(name) else { continue };
             if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(found.uid().unwrap_or_default()) {
-                tracing::warn!(
-                    machine_config = name,
-                    users,
-                    "deleted by somebody while it is needed; it stays meanwhile"
-                );
                 let message = format!("deleted, but it stays as long as it is needed: {users}");
                 self.events.tell(&*found, Gravity::Warning, MachineConfigEvent::DeletionHeld.as_str(), message).await;
             }

@@ -18,6 +18,7 @@ use crate::drain::DrainController;
 use crate::drains::Drains;
 use crate::garbage::GarbageController;
 use crate::protection::ProtectionController;
+use crate::remaking::Remaking;
 use crate::render::RenderController;
 use crate::rollout::RolloutController;
 use crate::settings::SettingsController;
@@ -124,7 +125,8 @@ pub async fn run(context: Context, options: Options) -> Result<(), kube::Error> 
         if has(Part::Base) {
             let (controller, queue) = ProtectionController::new(&context);
             running.push(work(&context, controller, queue));
-            let (controller, queue) = BaseController::new(&context, Arc::new(options.templates));
+            let remaking = Remaking::load(&context.client, &options.namespace).await?;
+            let (controller, queue) = BaseController::new(&context, Arc::new(options.templates), remaking);
             running.push(work(&context, controller, queue));
         }
         if has(Part::Kubelet) {

@@ -66,9 +66,10 @@ impl RenderController {
             if seen(&delta.before) != seen(&delta.after) {
                 mark_sides(&mark, delta);
             }
-            // Custom pools take the workers' stream over.
+            // Everybody waits for a built-in pool that is missing, and custom pools take the workers' stream over.
             let stream = |side: &Option<Arc<MachineConfigPool>>| side.as_ref()?.spec.os_image_stream.clone();
-            if delta.sides().any(|side| side.name_any() == WORKER) && stream(&delta.before) != stream(&delta.after) {
+            let is_worker = delta.sides().any(|side| side.name_any() == WORKER);
+            if remaking::comes_or_goes(delta) || (is_worker && stream(&delta.before) != stream(&delta.after)) {
                 mark_every_pool();
             }
         });
@@ -238,10 +239,24 @@ impl RenderController {
         Ok(())
     }
 
-    /// How long the pool has waited.
-    fn waited(&self, pool: &str) -> Duration {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.entry(pool.to_owned()).or_insert_with(Instant::now).elapsed()
+    /// Waits for what has to be made first, and says so if that takes long.
+    async fn wait(&self, pool: &MachineConfigPool, for_: Unready) -> Result<Next, WriteError> {
+        let Unready { what, will_pass } = for_;
+        let waited = self.waiting().entry(pool.name_any()).or_insert_with(Instant::now).elapsed();
+        if will_pass && waited < PATIENCE {
+            return Ok(Next::after(PATIENCE - waited));
+        }
+        let message = if will_pass { format!("{what}; that takes longer than {} s", PATIENCE.as_secs()) } else { what };
+        self.report(pool, Err(&Failure { reason: RenderReason::InputsNotReady, message })).await?;
+        Ok(Next::change())
+    }
+
+    fn waits_no_more(&self, pool: &str) {
+        self.waiting().remove(pool);
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -262,7 +277,7 @@ impl RenderController {
     async fn look(&self, name: &str) -> Result<Next, WriteError> {
         let caches = &self.context.caches;
         let Some(pool) = caches.pools.named(name).filter(|pool| pool.metadata.deletion_timestamp.is_none()) else {
-            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+            self.waits_no_more(name);
             self.context.metrics.image_override.remove(&PoolLabel { pool: name.to_owned() });
             return Ok(Next::change());
         };
@@ -274,20 +289,26 @@ impl RenderController {
         let pinned = pin::name(&pool).and_then(|name| caches.machine_configs.named(name));
         match pin::of(&pool, |_| pinned.as_deref()) {
             Pin::Free => {}
-            Pin::To(object) => return self.hold(&pool, object).await,
+            Pin::To(object) => {
+                self.waits_no_more(name);
+                return self.hold(&pool, object).await;
+            }
             Pin::Unusable(unusable) => {
+                self.waits_no_more(name);
                 let reason = RenderReason::PinnedConfigurationUnusable;
                 self.report(&pool, Err(&Failure { reason, message: unusable.to_string() })).await?;
                 return Ok(Next::change());
             }
         }
-        let inputs = making::inputs(&pool, sources(caches));
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
-        if remaking::missing(controller_config.as_deref(), &caches.pools.all()).is_some() {
-            return Ok(Next::after(REST));
+        if let Some(role) = remaking::missing(controller_config.as_deref(), &caches.pools.all()) {
+            let what = format!("MachineConfigPool {role} is missing and is being made again");
+            return self.wait(&pool, Unready { what, will_pass: true }).await;
         }
+        let inputs = making::inputs(&pool, sources(caches));
         let find = |name: &str| caches.machine_configs.named(name);
         if let Some(lost) = making::lost_base(&pool, controller_config.as_deref(), &caches.pools.all(), find) {
+            self.waits_no_more(name);
             self.report(&pool, Err(&lost)).await?;
             return Ok(Next::change());
         }
@@ -300,17 +321,10 @@ impl RenderController {
             &self.context.build,
             |name| caches.machine_configs.named(name).is_some(),
         );
-        if let Some(Unready { what, will_pass }) = unready {
-            let waited = self.waited(name);
-            if will_pass && waited < PATIENCE {
-                return Ok(Next::after(PATIENCE - waited));
-            }
-            let message =
-                if will_pass { format!("{what}; that takes longer than {} s", PATIENCE.as_secs()) } else { what };
-            self.report(&pool, Err(&Failure { reason: RenderReason::InputsNotReady, message })).await?;
-            return Ok(Next::change());
+        if let Some(unready) = unready {
+            return self.wait(&pool, unready).await;
         }
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.waits_no_more(name);
         match self.make(&pool, &inputs).await {
             Ok(made) => {
                 let is_overridden = i64::from(made.is_image_overridden);
@@ -379,5 +393,62 @@ fn configuration(name: &str, sources: &[String]) -> PoolConfiguration {
         name: Some(name.to_owned()),
         source: Some(sources.iter().map(source).collect()),
         ..PoolConfiguration::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Api;
+    use kube::api::PostParams;
+    use seaworthy_api::machineconfiguration::ControllerConfig;
+    use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
+    use seaworthy_testkit::{Embedded, controller_config};
+
+    use super::*;
+    use crate::install::install;
+    use crate::plane::NAMESPACE;
+
+    #[tokio::test(start_paused = true)]
+    async fn pool_that_cannot_be_made_again_is_named_after_a_while_and_not_before() {
+        let cluster = Embedded::start().await;
+        let client = cluster.client();
+        install(&client, NAMESPACE).await.unwrap();
+        let context = Context::new(client.clone());
+        let caches = &context.caches;
+        let mut made: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
+        made.status = Some(Default::default());
+        caches.controller_configs.wrote(made);
+        let pools: Api<MachineConfigPool> = Api::all(client.clone());
+        let infra = json!({"metadata": {"name": "infra"}, "spec": {}});
+        let infra = pools.create(&PostParams::default(), &serde_json::from_value(infra).unwrap()).await.unwrap();
+        caches.pools.wrote(infra);
+        let snapshots = Arc::new(ClusterSnapshots::load(&client, NAMESPACE).await.unwrap());
+        let (controller, _) = RenderController::new(&context, snapshots, Policy::default());
+        let look = async || {
+            let next = controller.reconcile(&"infra".to_owned()).await.unwrap();
+            let conditions =
+                pools.get("infra").await.unwrap().status.unwrap_or_default().conditions.unwrap_or_default();
+            (
+                next.recheck,
+                conditions.into_iter().find_map(|found| found.message.filter(|said| said.contains("missing"))),
+            )
+        };
+        assert_eq!(look().await, (Some(PATIENCE), None));
+        tokio::time::advance(PATIENCE).await;
+        let (recheck, said) = look().await;
+        assert_eq!(recheck, None, "the pool's return is looked at");
+        let said = said.unwrap();
+        assert!(said.contains("MachineConfigPool master is missing and is being made again; that takes"), "{said}");
+
+        // A pool that did not wait in between has its time again.
+        let pin = |to: Option<&str>| json!({"metadata": {"annotations": {PINNED_CONFIGURATION.as_str(): to}}});
+        let edit = async |patch: serde_json::Value| {
+            let patch = kube::api::Patch::Merge(patch);
+            caches.pools.wrote(pools.patch("infra", &Default::default(), &patch).await.unwrap());
+        };
+        edit(pin(Some("rendered-infra-none"))).await;
+        look().await;
+        edit(pin(None)).await;
+        assert_eq!(look().await.0, Some(PATIENCE));
     }
 }

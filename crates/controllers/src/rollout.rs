@@ -37,6 +37,7 @@ use crate::gauges::Gauges;
 use crate::machine::Machine;
 use crate::orders::Orders;
 use crate::perform::{or_anew, perform, perform_in_order, tell, tell_all};
+use crate::remaking;
 use crate::writes::is_rendered;
 
 /// How long a node that was given an order has before its MachineConfigNode says that it is on its way: one that needs no
@@ -124,16 +125,17 @@ impl RolloutController {
                 |side: &Option<Arc<MachineConfigPool>>| side.as_ref().map(|side| side.spec.node_selector.clone());
             // Also one that is gone: what was told of it goes.
             delta.sides().for_each(|side| mark.mark(Subject::Pool(Key::of(&**side).name)));
-            if selector(&delta.before) == selector(&delta.after) {
+            if selector(&delta.before) == selector(&delta.after) && !remaking::comes_or_goes(delta) {
                 return;
             }
-            // Nodes change hands.
+            // Nodes change hands, or waited for a pool.
             pools.all().iter().for_each(|pool| mark.mark(Subject::Pool(pool.name_any())));
             mark.mark(Subject::Unassigned);
         });
         let (mark, pools) = (Arc::clone(&queue), Arc::clone(&caches.pools));
         caches.controller_configs.listen(move |_| {
             pools.all().iter().for_each(|pool| mark.mark(Subject::Pool(pool.name_any())));
+            mark.mark(Subject::Unassigned);
         });
         let controller = RolloutController {
             context: context.clone(),
@@ -204,6 +206,10 @@ impl RolloutController {
                 (moment, promised, of_partner)
             }
         };
+        // The nodes of a pool that is missing for a moment would belong to another meanwhile. Its return is looked at.
+        if remaking::missing(controller_config.as_deref(), &moment.pools).is_some() {
+            return Ok(Next::change());
+        }
         let Some(object) = moment.pools.iter().find(|pool| pool.name_any() == name) else {
             self.forget_pool(name);
             return Ok(Next::change());
@@ -244,12 +250,12 @@ impl RolloutController {
             .as_ref()
             .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
             .unwrap_or_default();
-        let (unanswered, evictions) = (self.unanswered(), self.drains.all());
+        let (unanswered, hindrances) = (self.unanswered(), self.drains.hindrances());
         let mut decision = pool::desired(&pool::Inputs {
             pool: PoolView::of(object),
             nodes,
             progress: &progress,
-            evictions: &evictions,
+            hindrances: &hindrances,
             unanswered: &unanswered,
             holds: &[],
             operator_nodes: &operator_nodes,
@@ -315,6 +321,10 @@ impl RolloutController {
     /// The nodes without a pool have a MachineConfigNode too, which says why nothing moves them.
     async fn unassigned(&self) -> Result<Next, WriteError> {
         let moment = self.moment();
+        let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
+        if remaking::missing(controller_config.as_deref(), &moment.pools).is_some() {
+            return Ok(Next::change());
+        }
         let progress = progress(&moment);
         let views = views(moment.nodes.iter(), &progress);
         let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
@@ -333,7 +343,7 @@ impl RolloutController {
                 target: None,
                 is_chosen: false,
                 waiting: reason.as_ref(),
-                evictions: None,
+                hindrance: None,
                 old,
                 now,
             };

@@ -137,7 +137,7 @@ impl<K: Kind> SettingsController<K> {
         let mark = mark_all.clone();
         caches.pools.listen(move |delta| {
             let labels = |side: &Option<Arc<_>>| side.as_ref().map(concerns_selectors);
-            if labels(&delta.before) != labels(&delta.after) {
+            if labels(&delta.before) != labels(&delta.after) || remaking::comes_or_goes(delta) {
                 mark();
             }
         });

@@ -6,6 +6,7 @@ use kube::ResourceExt as _;
 use kube::core::ObjectMeta;
 use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_api::vocabulary::machineconfiguration::annotation;
+use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_generate::Write;
 use seaworthy_runtime::applier::Written;
 use seaworthy_runtime::{Applier, Cache, Events, WriteError};
@@ -52,8 +53,11 @@ where
                     caches.pools.wrote(applier.patch(&*pool, patch).await?);
                 }
             }
-            Write::HoldPool { name, finalizers } => {
+            Write::HoldPool { name } => {
                 if let Some(pool) = caches.pools.named(&name) {
+                    // A list is patched whole, so it is that of the revision which is patched, not the one that was decided on.
+                    let mut finalizers = pool.finalizers().to_vec();
+                    finalizers.push(BUILT_IN.into());
                     let patch = json!({"metadata": {"finalizers": finalizers}});
                     caches.pools.wrote(applier.patch(&*pool, patch).await?);
                 }
@@ -111,4 +115,36 @@ pub fn sources(caches: &Caches) -> Vec<Arc<MachineConfig>> {
 pub fn is_rendered(machine_config: &MachineConfig) -> bool {
     let name = machine_config.metadata.name.as_deref().unwrap_or_default();
     name.starts_with(seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Api;
+    use kube::api::{Patch, PostParams};
+    use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfigPool};
+    use seaworthy_testkit::{Embedded, controller_config};
+
+    use super::*;
+    use crate::context::Context;
+    use crate::install::install;
+    use crate::plane::NAMESPACE;
+
+    #[tokio::test(start_paused = true)]
+    async fn finalizer_that_somebody_added_since_the_decision_stays() {
+        let cluster = Embedded::start().await;
+        install(&cluster.client(), NAMESPACE).await.unwrap();
+        let context = Context::new(cluster.client());
+        let (applier, events) = (context.applier("seaworthy-test"), context.events("seaworthy-test"));
+        let pools: Api<MachineConfigPool> = Api::all(cluster.client());
+        let worker = serde_json::from_value(json!({"metadata": {"name": "worker"}, "spec": {}})).unwrap();
+        pools.create(&PostParams::default(), &worker).await.unwrap();
+        let writes = vec![Write::HoldPool { name: "worker".to_owned() }];
+        let theirs = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/theirs"]}}));
+        context.caches.pools.wrote(pools.patch("worker", &Default::default(), &theirs).await.unwrap());
+        let about: Arc<ControllerConfig> = Arc::new(serde_json::from_value(controller_config()).unwrap());
+        let caches = &context.caches;
+        carry_out((&applier, &events), caches, &caches.controller_configs, &about, writes).await.unwrap();
+        let found = pools.get("worker").await.unwrap();
+        assert_eq!(found.finalizers(), ["example.com/theirs", BUILT_IN.as_str()]);
+    }
 }

@@ -28,12 +28,10 @@ pub enum Write {
         /// The labels.
         labels: BTreeMap<String, String>,
     },
-    /// Set all finalizers of a pool, at the revision that it was read with.
+    /// Put the finalizer of built-in pools on a pool, beside those that it has then.
     HoldPool {
         /// The pool.
         name: String,
-        /// The finalizers.
-        finalizers: Vec<String>,
     },
     /// Replace the status of the object that the decision is about.
     Status(SettingsStatus),

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use crate::change::{Change, Event, Reference};
 use crate::duration;
-use crate::eviction::{Evictions, ObjectName};
+use crate::eviction::{Blocker, Evictions, ObjectName};
 use crate::fleet::NodeView;
+use crate::sentence::shorten;
 
 /// How long one attempt to evict a pod may take.
 pub const ATTEMPT: SignedDuration = SignedDuration::from_secs(90);
@@ -23,6 +24,10 @@ pub const RETRY: SignedDuration = SignedDuration::from_mins(1);
 pub const SLOW_RETRY: SignedDuration = SignedDuration::from_mins(5);
 /// After that long, tries become rarer.
 pub const LONG: SignedDuration = SignedDuration::from_mins(10);
+/// How long a pod that should be gone may still be there before it is said to be in the way.
+pub const OVERDUE: SignedDuration = SignedDuration::from_mins(1);
+/// How long what is said to be in the way may be.
+const LONGEST: usize = 16 << 10;
 /// After that long somebody is told.
 pub const ALARM: SignedDuration = SignedDuration::from_hours(1);
 
@@ -70,6 +75,8 @@ pub struct Inputs<'a> {
     pub evictions: &'a Evictions,
     /// Since when the wish is not fulfilled, as its MachineConfigNode has it: the time of the condition `Drained`.
     pub since: Option<Timestamp>,
+    /// Since when the node takes no new pods, as its MachineConfigNode has it; `None` where that is too new to be told.
+    pub begun: Option<Timestamp>,
     /// The time.
     pub now: Timestamp,
 }
@@ -98,13 +105,21 @@ pub struct Decision {
     pub recheck: Option<SignedDuration>,
     /// Whether it takes so long that the metric for it is raised.
     pub is_alarming: bool,
+    /// What is in the way, for people, where waiting alone does not help. The same words as long as it is the same.
+    pub hindrance: Option<String>,
+}
+
+impl Decision {
+    fn new(progress: Progress, changes: Vec<Change>) -> Self {
+        Self { progress, changes, recheck: None, is_alarming: false, hindrance: None }
+    }
 }
 
 /// Decides about a node.
 pub fn decide(inputs: &Inputs<'_>) -> Result<Decision, UnknownWish> {
     let node = inputs.node;
     let Some((wish, text)) = wish(node)?.zip(node.desired_drain) else {
-        return Ok(Decision { progress: Progress::Idle, changes: Vec::new(), recheck: None, is_alarming: false });
+        return Ok(Decision::new(Progress::Idle, Vec::new()));
     };
     Ok(match wish {
         Wish::Uncordon => uncordon(node, text),
@@ -127,7 +142,20 @@ fn uncordon(node: &NodeView<'_>, text: &str) -> Decision {
     }
     patch["metadata"] = json!({ "annotations": annotations });
     changes.insert(0, Change::Patch { object: Reference::node(node), patch });
-    Decision { progress: Progress::Done, changes, recheck: None, is_alarming: false }
+    Decision::new(Progress::Done, changes)
+}
+
+/// What is in the way of a drain. In the middle of one that goes well, a budget allows nothing until those who left run
+/// elsewhere, and pods take their time to end: that is not in the way until it takes too long.
+fn hindrance(inputs: &Inputs<'_>) -> Option<String> {
+    let is_new = inputs.begun.is_none_or(|begun| inputs.now.duration_since(begun) < LONG);
+    let is_under_way = inputs.node.is_unschedulable && is_new;
+    let said = inputs.evictions.said_of(|blocker| match blocker {
+        Blocker::Leaving { due, .. } => inputs.now.duration_since(due.0) >= OVERDUE,
+        Blocker::Budget { is_final: false, .. } => !is_under_way,
+        _ => true,
+    });
+    (!said.is_empty()).then(|| shorten(&said, LONGEST).into_owned())
 }
 
 fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
@@ -137,37 +165,38 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
     if node.is_unschedulable && evictions.is_drained() {
         let patch = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): text}}});
         let changes = vec![Change::Patch { object: object(), patch }];
-        return Decision { progress: Progress::Done, changes, recheck: None, is_alarming: false };
+        return Decision::new(Progress::Done, changes);
     }
     let retry = if lasts > LONG { SLOW_RETRY } else { RETRY };
+    let (is_alarming, hindrance) = (lasts >= ALARM, hindrance(inputs));
     let mut changes = Vec::new();
-    if lasts >= ALARM {
+    if is_alarming {
         // The same words every time, so that it is one event.
         let limit = duration::short(ALARM.as_secs());
-        let message = format!("The node could not be drained for over {limit}: {}", evictions.said());
+        let what = hindrance.as_deref().unwrap_or("its pods are still leaving");
+        let message = format!("The node could not be drained for over {limit}: {what}");
         changes.push(emit(node, true, NodeEvent::DrainFailed, message));
     }
-    let is_alarming = lasts >= ALARM;
     // Once: what is in the way stands in the MachineConfigNode from then on, and is tried again often.
-    let said = evictions.said();
-    if !evictions.is_feasible() && node.drain_blocked != Some(said.as_str()) {
-        let message = format!("The node cannot be drained: {said}");
+    if let Some(hindrance) = hindrance.as_deref().filter(|said| node.drain_blocked != Some(said)) {
+        let message = format!("The node cannot be drained: {hindrance}");
         changes.push(emit(node, true, NodeEvent::DrainBlocked, message));
     }
-    // A cordon that did not empty the node only takes room from others.
-    if !node.is_unschedulable && !evictions.is_feasible() {
-        return Decision { progress: Progress::Blocked, changes, recheck: Some(retry), is_alarming };
-    }
-    if !node.is_unschedulable {
+    let progress = if !node.is_unschedulable && !evictions.is_feasible() {
+        // A cordon that did not empty the node only takes room from others.
+        Progress::Blocked
+    } else if !node.is_unschedulable {
         // Evictions follow in the next decision, on a node that is known to take no new pods.
         let annotations = json!({ seaworthy::annotation::CORDONED_FOR.as_str(): text });
         let patch = json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}});
         changes.push(Change::Patch { object: object(), patch });
         changes.push(emit(node, false, NodeEvent::Cordon, "The node takes no new pods".to_owned()));
-        return Decision { progress: Progress::Draining, changes, recheck: Some(retry), is_alarming };
-    }
-    changes.extend(evictions.evict.iter().map(|pod| Change::Evict { pod: reference(pod) }));
-    Decision { progress: Progress::Draining, changes, recheck: Some(retry), is_alarming }
+        Progress::Draining
+    } else {
+        changes.extend(evictions.evict.iter().map(|pod| Change::Evict { pod: reference(pod) }));
+        Progress::Draining
+    };
+    Decision { progress, changes, recheck: Some(retry), is_alarming, hindrance }
 }
 
 fn reference(pod: &ObjectName) -> Reference {

@@ -9,7 +9,7 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as KubeSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as KubeSelector, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use seaworthy_api::meta::{LabelSelector, LabelSelectorRequirement, Selection};
 use seaworthy_api::unknown::Unknown;
@@ -86,6 +86,8 @@ pub enum Blocker {
     Leaving {
         /// The pod.
         pod: ObjectName,
+        /// When it should be gone.
+        due: Time,
     },
 }
 
@@ -103,7 +105,7 @@ impl fmt::Display for Blocker {
             }
             Blocker::Unmanaged { pod } => write!(f, "pod {pod}, which nothing would start again"),
             Blocker::LocalData { pod } => write!(f, "pod {pod}, whose emptyDir data would be lost"),
-            Blocker::Leaving { pod } => write!(f, "pod {pod}, which is still ending"),
+            Blocker::Leaving { pod, due } => write!(f, "pod {pod}, which should be gone since {}", due.0),
         }
     }
 }
@@ -132,9 +134,15 @@ impl Evictions {
         self.blockers.iter().all(|blocker| matches!(blocker, Blocker::Leaving { .. }))
     }
 
-    /// What is in the way, in one line.
+    /// What keeps a drain from beginning, in one line: without the pods that leave already.
     pub fn said(&self) -> String {
-        let said: Vec<String> = self.blockers.iter().map(ToString::to_string).collect();
+        self.said_of(|blocker| !matches!(blocker, Blocker::Leaving { .. }))
+    }
+
+    /// The same of certain blockers.
+    pub(crate) fn said_of(&self, is_meant: impl Fn(&Blocker) -> bool) -> String {
+        let said: Vec<String> =
+            self.blockers.iter().filter(|blocker| is_meant(blocker)).map(ToString::to_string).collect();
         said.join("; ")
     }
 }
@@ -188,8 +196,9 @@ pub fn evictions(pods: &[&Pod], budgets: &Budgets<'_>, rules: Rules) -> Eviction
             found.stay.push(name);
             continue;
         }
-        if pod.metadata.deletion_timestamp.is_some() {
-            found.blockers.push(Blocker::Leaving { pod: name });
+        // The time of a pod's deletion is the one that it was given to end until.
+        if let Some(due) = pod.metadata.deletion_timestamp.clone() {
+            found.blockers.push(Blocker::Leaving { pod: name, due });
             continue;
         }
         if !is_over && controller.is_none() && !rules.evicts_unmanaged {

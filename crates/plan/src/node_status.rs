@@ -25,7 +25,6 @@ use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, NodeCondition
 use serde_json::{Value, json};
 
 use crate::change::Change;
-use crate::eviction::Evictions;
 use crate::fleet::{NodeView, Target};
 use crate::name::{is_image_name, is_object_name};
 use crate::sentence::shorten;
@@ -68,8 +67,8 @@ pub struct Inputs<'a> {
     pub is_chosen: bool,
     /// Why it does not move; `None` when it is chosen or runs its target.
     pub waiting: Option<&'a Reason>,
-    /// What becomes of its pods, while it is drained.
-    pub evictions: Option<&'a Evictions>,
+    /// What is in the way of its drain.
+    pub hindrance: Option<&'a str>,
     /// The object as it is.
     pub old: Option<&'a MachineConfigNode>,
     /// The time.
@@ -437,8 +436,8 @@ impl<'a> Steps<'a> {
     }
 
     fn draining(&self) -> Said<'a> {
-        match self.inputs.evictions.filter(|evictions| !evictions.is_feasible()) {
-            Some(evictions) => (Underway, WaitingReason::DrainBlocked.as_str(), evictions.said().into()),
+        match self.inputs.hindrance {
+            Some(hindrance) => (Underway, WaitingReason::DrainBlocked.as_str(), hindrance.into()),
             None => (Underway, NodeReason::InProgress.as_str(), "The pods are leaving".into()),
         }
     }

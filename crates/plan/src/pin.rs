@@ -73,12 +73,20 @@ pub fn of<'a>(pool: &'a MachineConfigPool, find: impl FnOnce(&str) -> Option<&'a
     }
 }
 
-/// Whether a MachineConfig is a rendered one of a pool.
+/// Whether a MachineConfig is a rendered one of a pool. One that no pool owns is for a moment without the pool in its name,
+/// which is made again.
 pub fn is_of_pool(object: &MachineConfig, pool: &MachineConfigPool) -> bool {
-    let is_rendered = object.metadata.name.as_deref().is_some_and(|name| name.starts_with(RENDERED_PREFIX));
-    let mut owners = object.metadata.owner_references.iter().flatten();
-    let is_owner = |name: &str| Some(name) == pool.metadata.name.as_deref();
-    is_rendered && owners.any(|owner| owner.kind == "MachineConfigPool" && is_owner(&owner.name))
+    let Some(made_for) = object.metadata.name.as_deref().and_then(pool_in) else { return false };
+    let owners = object.metadata.owner_references.iter().flatten();
+    let mut owners =
+        owners.filter(|owner| owner.kind == "MachineConfigPool").map(|owner| owner.name.as_str()).peekable();
+    let is_its = |name: &str| Some(name) == pool.metadata.name.as_deref();
+    if owners.peek().is_none() { is_its(made_for) } else { owners.any(is_its) }
+}
+
+/// The pool in the name of a rendered MachineConfig.
+pub fn pool_in(name: &str) -> Option<&str> {
+    Some(name.strip_prefix(RENDERED_PREFIX)?.rsplit_once('-')?.0)
 }
 
 #[cfg(test)]
@@ -106,6 +114,18 @@ mod tests {
         assert_eq!(of(&pool(None), |_| Some(&object)), Pin::Free);
         assert_eq!(of(&pool(Some("")), |_| Some(&object)), Pin::Free);
         assert_eq!(of(&pool(Some("rendered-worker-a")), |_| Some(&object)), Pin::To(&object));
+    }
+
+    #[test]
+    fn what_lost_its_pool_for_a_moment_belongs_to_the_pool_in_its_name() {
+        let mut orphan = rendered("rendered-worker-0123", "worker");
+        orphan.metadata.owner_references = None;
+        let pinned = pool(Some("rendered-worker-0123"));
+        assert_eq!(of(&pinned, |_| Some(&orphan)), Pin::To(&orphan));
+        orphan.metadata.name = Some("rendered-worker-edge-0123".to_owned());
+        assert!(!is_of_pool(&orphan, &pinned));
+        assert_eq!(pool_in("rendered-a-b-0123"), Some("a-b"));
+        assert_eq!(pool_in("99-worker"), None);
     }
 
     #[test]

@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::change::{Change, Event, Reference};
 use crate::custom_boot::Boots;
-use crate::eviction::Evictions;
 use crate::fleet::{NodeView, PoolView};
 use crate::hold::Hold;
 use crate::promise::Promise;
@@ -32,8 +31,8 @@ pub struct Inputs<'a> {
     pub nodes: &'a [&'a NodeView<'a>],
     /// The MachineConfigNodes by name.
     pub progress: &'a BTreeMap<&'a str, &'a MachineConfigNode>,
-    /// What becomes of the pods of nodes that are being drained, by node.
-    pub evictions: &'a BTreeMap<String, Arc<Evictions>>,
+    /// What is in the way of drains under way, by node.
+    pub hindrances: &'a BTreeMap<String, Arc<str>>,
     /// The nodes that were given an order a moment ago. While they are on their way without trouble, their
     /// MachineConfigNodes are told with the end, which often follows at once: one write instead of two.
     pub unanswered: &'a BTreeSet<String>,
@@ -146,7 +145,7 @@ fn tellings<'a>(inputs: &Inputs<'a>, report: &rollout::Decision<'_>) -> Vec<Tell
             target,
             is_chosen,
             waiting: None,
-            evictions: inputs.evictions.get(node.name).map(Arc::as_ref),
+            hindrance: inputs.hindrances.get(node.name).map(Arc::as_ref),
             old,
             now: inputs.now,
         };

@@ -1,13 +1,19 @@
 //! What a pool says beside how far it is: nodes that somebody has to do something about, and nodes that two pools want.
 //!
-//! Nothing here has a time or a count that changes with every node: it is part of a status, which is written when it changes.
+//! Nothing here has a time that passes or a count that changes with every node: it is part of a status, which is written when it
+//! changes.
+
+use std::borrow::Cow;
 
 use crate::fleet::{Ailment, NodeView, Target};
 use crate::membership::Membership;
+use crate::sentence::shorten;
 use crate::waiting::{Reason, Waiting};
 
 /// How many nodes are named one by one.
 const NAMED: usize = 3;
+/// How much is said of each. The rest stands in its MachineConfigNode.
+const LONGEST: usize = 1 << 10;
 
 /// What a pool says beside how far it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,5 +92,18 @@ pub fn dispute(node: &str, membership: &Membership<'_>) -> Option<String> {
 fn line(said: &[String]) -> String {
     let more = said.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("{}{more}", said[..said.len().min(NAMED)].join("; "))
+    let named: Vec<Cow<'_, str>> = said.iter().take(NAMED).map(|one| shorten(one, LONGEST)).collect();
+    format!("{}{more}", named.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_node_with_much_to_say_leaves_room_for_the_others() {
+        let long = "x".repeat(1 << 20);
+        let said = line(&["a".to_owned(), long, "c".to_owned(), "d".to_owned()]);
+        assert!(said.len() < 2 << 10 && said.ends_with("…; c; and 1 more"), "{} {said:.80}", said.len());
+    }
 }

@@ -156,7 +156,7 @@ fn a_pod_that_is_ending_is_waited_for_and_is_no_obstacle() {
     let ending = pod("p", json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
     let found = sorted(&[ending], &[], Rules::default());
     assert!(found.is_feasible() && !found.is_drained());
-    assert_eq!(found.said(), "pod shop/p, which is still ending");
+    assert_eq!(found.said(), "", "it keeps no drain from beginning");
 }
 
 // === What is done about a node ===
@@ -180,7 +180,8 @@ fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision
 fn decide_told(node: &Node, evictions: &Evictions, lasts: SignedDuration, told: Option<&str>) -> Decision {
     let mut view = NodeView::of(node, None);
     view.drain_blocked = told;
-    drain::decide(&drain::Inputs { node: &view, evictions, since: Some(NOW - lasts), now: NOW }).unwrap()
+    let since = Some(NOW - lasts);
+    drain::decide(&drain::Inputs { node: &view, evictions, since, begun: since, now: NOW }).unwrap()
 }
 
 fn patch(decision: &Decision) -> Option<&Value> {
@@ -236,19 +237,25 @@ fn nothing_is_cordoned_for_pods_that_cannot_leave() {
     assert_eq!((decision.progress, decision.changes), (Progress::Draining, Vec::new()));
 }
 
+fn warnings(decision: &Decision) -> Vec<(bool, &str, String)> {
+    let events = decision.changes.iter().filter_map(|change| match change {
+        Change::Emit { event } => Some((event.is_warning, event.reason, event.message.clone())),
+        _ => None,
+    });
+    events.collect()
+}
+
 #[test]
 fn drain_that_is_blocked_is_told_once_for_all_that_is_in_the_way() {
     let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
-    for node in [asks("drain-1"), cordoned(asks("drain-1"))] {
+    for (node, lasts) in [(asks("drain-1"), NO_TIME), (cordoned(asks("drain-1")), drain::LONG)] {
+        let decided = |told: Option<&str>| decide_told(&node, &blocked, lasts, told);
         let told = |told: Option<&str>| {
-            let decision = decide_told(&node, &blocked, NO_TIME, told);
-            let events = decision.changes.into_iter().filter_map(|change| match change {
-                Change::Emit { event } => Some((event.is_warning, event.reason, event.message)),
-                _ => None,
-            });
-            events.collect::<Vec<_>>()
+            let decision = decided(told);
+            assert_eq!(decision.hindrance.as_deref(), Some("PDB shop/db (pod p)"));
+            warnings(&decision).into_iter().map(|(is, reason, said)| (is, reason.to_owned(), said)).collect::<Vec<_>>()
         };
-        let event = (true, "DrainBlocked", "The node cannot be drained: PDB shop/db (pod p)".to_owned());
+        let event = (true, "DrainBlocked".to_owned(), "The node cannot be drained: PDB shop/db (pod p)".to_owned());
         assert_eq!(told(None), std::slice::from_ref(&event));
         assert_eq!(told(Some("PDB shop/db (pod p)")), []);
         assert_eq!(told(Some("PDB shop/web (pod q)")), [event], "something else is in the way now");
@@ -256,6 +263,47 @@ fn drain_that_is_blocked_is_told_once_for_all_that_is_in_the_way() {
     let free = sorted(&[pod("p", json!({}))], &[allowing(1)], Rules::default());
     let decision = decide_told(&cordoned(asks("drain-1")), &free, NO_TIME, None);
     assert!(!decision.changes.iter().any(|change| matches!(change, Change::Emit { .. })));
+}
+
+#[test]
+fn drain_that_goes_well_warns_of_nothing_although_its_budget_is_used_up_for_a_while() {
+    // One pod of two was evicted; until it runs elsewhere the budget allows nothing.
+    let ending = |name: &str| pod(name, json!({"metadata": {"deletionTimestamp": (NOW - NO_TIME).to_string()}}));
+    let node = cordoned(asks("drain-1"));
+    let found = sorted(&[ending("p0"), pod("p1", json!({}))], &[allowing(0)], Rules::default());
+    let decision = decide_told(&node, &found, drain::LONG - SignedDuration::from_secs(1), None);
+    assert_eq!((decision.progress, decision.changes, decision.hindrance), (Progress::Draining, Vec::new(), None));
+    // Nor where it could not begin for long before.
+    let (view, since) = (NodeView::of(&node, None), Some(NOW - drain::ALARM));
+    let inputs = drain::Inputs { node: &view, evictions: &found, since, begun: None, now: NOW };
+    assert_eq!(drain::decide(&inputs).unwrap().hindrance, None);
+    assert_eq!(drain::decide(&drain::Inputs { begun: Some(NOW), ..inputs }).unwrap().hindrance, None);
+    // What takes too long is told, and in the same words whoever is still ending.
+    for pods in [vec![ending("p0"), pod("p1", json!({}))], vec![pod("p1", json!({}))]] {
+        let decision = decide_told(&node, &sorted(&pods, &[allowing(0)], Rules::default()), drain::LONG, None);
+        assert_eq!(decision.hindrance.as_deref(), Some("PDB shop/db (pod p1)"));
+    }
+    // Nor is waited for what never changes by itself.
+    let never = budget("db", json!({"maxUnavailable": 0}), json!({"disruptionsAllowed": 0}));
+    let decision = decide_told(&node, &sorted(&[pod("p", json!({}))], &[never], Rules::default()), NO_TIME, None);
+    assert_eq!(warnings(&decision).len(), 1);
+}
+
+#[test]
+fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
+    let due = NOW - drain::OVERDUE;
+    let stuck = pod("p", json!({"metadata": {"deletionTimestamp": due.to_string()}}));
+    let found = sorted(&[stuck], &[], Rules::default());
+    let node = cordoned(asks("drain-1"));
+    let decision = decide_told(&node, &found, NO_TIME, None);
+    let said = format!("pod shop/p, which should be gone since {due}");
+    assert_eq!((decision.progress.clone(), decision.hindrance.as_deref()), (Progress::Draining, Some(said.as_str())));
+    assert_eq!(warnings(&decision), [(true, "DrainBlocked", format!("The node cannot be drained: {said}"))]);
+    let view = NodeView { drain_blocked: Some(&said), ..NodeView::of(&node, None) };
+    let earlier = NOW - SignedDuration::from_secs(1);
+    let inputs = drain::Inputs { node: &view, evictions: &found, since: None, begun: None, now: earlier };
+    let decision = drain::decide(&inputs).unwrap();
+    assert_eq!(decision.hindrance, None, "it may still be ending");
 }
 
 #[rstest]

@@ -301,13 +301,13 @@ impl Decider {
         let promised = self.read_anew(world, Promise::of(&pool));
         let views: Vec<NodeView<'_>> = self.nodes.values().map(|node| NodeView::of(node, None)).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let (progress, evictions, unanswered) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let (progress, hindrances, unanswered) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         let boots = Boots::default();
         let decision = desired(&pool::Inputs {
             pool: PoolView::of(&pool),
             nodes: &members,
             progress: &progress,
-            evictions: &evictions,
+            hindrances: &hindrances,
             unanswered: &unanswered,
             holds: &[],
             operator_nodes: &[],

@@ -4,13 +4,11 @@
 
 mod support;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::SignedDuration;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::change::Change;
-use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::{NodeView, Target};
 use seaworthy_plan::node_status::{Inputs, changes, desired, differs, is_told, orphans};
 use seaworthy_plan::waiting::Reason;
@@ -24,7 +22,7 @@ const TARGET: Target<'static> = Target { config: "1", image: None };
 struct Given<'a> {
     waiting: Option<&'a Reason>,
     is_chosen: bool,
-    evictions: Option<&'a Evictions>,
+    hindrance: Option<&'a str>,
     old: Option<&'a MachineConfigNode>,
     later: SignedDuration,
 }
@@ -37,7 +35,7 @@ fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
         target: Some(TARGET),
         is_chosen: given.is_chosen,
         waiting: given.waiting,
-        evictions: given.evictions,
+        hindrance: given.hindrance,
         old: given.old,
         now: NOW + given.later,
     };
@@ -92,7 +90,7 @@ fn what_is_not_known_yet_is_said_so() {
         target: None,
         is_chosen: false,
         waiting: None,
-        evictions: None,
+        hindrance: None,
         old: None,
         now: NOW,
     };
@@ -160,21 +158,10 @@ fn a_failed_node_says_what_its_daemon_says() {
 }
 
 #[test]
-fn the_live_list_of_blockers_is_in_the_step_and_comes_back_as_a_reason() {
-    let pod: Pod = serde_json::from_value(json!({
-        "metadata": {"name": "db-1", "namespace": "shop", "labels": {"app": "db"}},
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    }))
-    .unwrap();
-    let budget: PodDisruptionBudget = serde_json::from_value(json!({
-        "metadata": {"name": "db", "namespace": "shop"}, "spec": {"selector": {"matchLabels": {"app": "db"}}},
-        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
-    }))
-    .unwrap();
-    let found = evictions(&[&pod], &Budgets::new([&budget]), Rules::default());
+fn what_is_in_the_way_of_a_drain_is_in_the_step_and_comes_back_as_a_reason() {
     let mut node = node("w1", "0/1R");
     annotate(&mut node, annotation::DESIRED_DRAIN, "drain-1");
-    let object = made(&node, &Given { evictions: Some(&found), ..Given::default() });
+    let object = made(&node, &Given { hindrance: Some("PDB shop/db (pod db-1)"), ..Given::default() });
     assert_eq!(said(&object, "Drained"), ["Unknown", "DrainBlocked", "PDB shop/db (pod db-1)"]);
 
     let pool = support::pool("worker", "1", json!({}));

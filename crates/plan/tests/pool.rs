@@ -40,13 +40,13 @@ impl Cluster {
         let members: Vec<&NodeView<'_>> = views.iter().collect();
         let progress: BTreeMap<&str, &MachineConfigNode> =
             self.progress.iter().map(|(name, object)| (name.as_str(), object)).collect();
-        let (boots, promised, evictions) = (Boots::default(), Promise::of(&self.pool), BTreeMap::new());
+        let (boots, promised, hindrances) = (Boots::default(), Promise::of(&self.pool), BTreeMap::new());
         let unanswered = self.unanswered.clone();
         let decision = desired(&Inputs {
             pool: PoolView::of(&self.pool),
             nodes: &members,
             progress: &progress,
-            evictions: &evictions,
+            hindrances: &hindrances,
             unanswered: &unanswered,
             holds: &[],
             operator_nodes: &[],

@@ -297,7 +297,7 @@ proptest! {
                 target: PoolView::of(&pool).target(),
                 is_chosen: decision.chosen.contains(&view.name),
                 waiting: waiting.get(view.name).copied(),
-                evictions: None,
+                hindrance: None,
                 old,
                 now,
             });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use seaworthy_runtime::{Campaign, Leadership, Terms};
+use seaworthy_runtime::{Campaign, Leadership, Terms, leadership};
 use seaworthy_testkit::Cluster;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -58,6 +58,27 @@ async fn lease_that_was_given_back_is_taken_at_once() {
     assert!(!leads_first.holds());
     let (_second, leads_second) = stand(cluster.client(), "second");
     timeout(Duration::from_secs(3), leads_second.acquired()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_that_is_merely_held_keeps_candidates_waiting_until_it_lapses() {
+    let cluster = Cluster::start().await;
+    let client = cluster.client();
+    let of_holder = client.clone();
+    let held = tokio::spawn(async move { leadership::hold(of_holder, "default", LEASE, "alone").await });
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "default");
+    while leases.get_opt(LEASE).await.unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+    let (_second, leads_second) = stand(client.clone(), "second");
+    assert!(timeout(Duration::from_secs(300), leads_second.acquired()).await.is_err(), "it is renewed");
+    assert_eq!(holder(&client).await, "alone");
+
+    held.abort();
+    let takeover = tokio::time::Instant::now();
+    timeout(Duration::from_secs(300), leads_second.acquired()).await.unwrap();
+    assert!(takeover.elapsed() >= Duration::from_secs(30), "whoever held it may act for as long as it says");
+    assert_eq!(holder(&client).await, "second");
 }
 
 #[tokio::test(start_paused = true)]

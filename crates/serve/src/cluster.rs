@@ -196,12 +196,13 @@ impl Cluster {
             while tellings.try_join_next().is_some() {}
             shelf.put(made.iter().map(|(pool, made)| (pool.clone(), Arc::clone(&made.answers))).collect::<Pools>());
             for Refused { pool: name, refusal, is_final } in refusals {
-                warn!(pool = name, refusal, "nothing can be served");
-                if let Some(pool) = self.pools.named(&name).filter(|_| is_final) {
-                    // An API that takes its time must not hold up what machines get.
-                    let (events, reason) = (events.clone(), PoolEvent::ConfigNotServed.as_str());
-                    tellings.spawn(async move { events.tell(&*pool, Gravity::Warning, reason, refusal).await });
-                }
+                let Some(pool) = self.pools.named(&name).filter(|_| is_final) else {
+                    warn!(pool = name, refusal, "nothing can be served");
+                    continue;
+                };
+                // An API that takes its time must not hold up what machines get. Whoever tells it logs it, too.
+                let (events, reason) = (events.clone(), PoolEvent::ConfigNotServed.as_str());
+                tellings.spawn(async move { events.tell(&*pool, Gravity::Warning, reason, refusal).await });
             }
         }
     }

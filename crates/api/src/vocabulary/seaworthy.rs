@@ -66,6 +66,8 @@ pub const UNCONFIGURED: &str = "unconfigured";
 pub mod label {
     use super::Label;
 
+    /// On the Secrets that keep what a deleted built-in pool had, until it is made again.
+    pub const DELETED_POOL: Label = Label("seaworthy.dev/deleted-pool");
     /// On Nodes whose machine is simulated by `seaworthy up`.
     pub const SIMULATED: Label = Label("seaworthy.dev/simulated");
     /// On the Secrets that keep remote content.

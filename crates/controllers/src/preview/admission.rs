@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 use kube::{Api, Client};
 use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotation};
 use seaworthy_api::{machineconfiguration, operator};
-use seaworthy_deploy::policy::protection::NAME;
+use seaworthy_deploy::policy::protection::{NAME, foundation};
 use seaworthy_ignition::path::{Path, Step};
 use seaworthy_ignition::spelling;
 use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, apply_defaults, names};
@@ -173,7 +173,13 @@ impl Admission {
     /// What the API would say of a deletion.
     pub fn judge_deletion(&self, kind: &str, old: &Value) -> Option<Objection> {
         let name = old.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let message = self.protection(&Value::Null, Some(old), name).filter(|_| kind == "MachineConfig")?;
+        let labels = old.pointer("/metadata/labels").unwrap_or(&Value::Null);
+        let message = match kind {
+            "MachineConfig" => self.protection(&Value::Null, Some(old), name),
+            // Where no policy keeps it, nobody brings it back: the base goes with it.
+            "ControllerConfig" if !self.has_policy => None,
+            _ => foundation(kind, name, labels).filter(|_| self.protects),
+        }?;
         let effect = if self.has_policy { Effect::Refused } else { Effect::PutBack };
         Some(Objection { object: format!("{kind} {name}"), path: String::new(), message, effect })
     }
@@ -334,6 +340,38 @@ mod tests {
         assert!(!Admission::of_changes().judge(&mut partial.clone(), None).is_empty());
         let wrong = object("ControllerConfig", json!({"osImageURL": 5}));
         assert!(!Admission::of_state().judge(&mut wrong.clone(), None).is_empty());
+    }
+
+    #[test]
+    fn what_the_platform_stands_on_is_not_deleted_and_a_pool_comes_back() {
+        let named = |kind: &str, name: &str, labels: Value| {
+            let mut object = object(kind, json!({}));
+            object["metadata"] = json!({"name": name, "labels": labels});
+            object
+        };
+        let built_in = json!({"machineconfiguration.openshift.io/mco-built-in": ""});
+        let bare = Admission { has_policy: false, ..Admission::of_changes() };
+        let effect = |admission: &Admission, kind: &str, object: &Value| {
+            admission.judge_deletion(kind, object).map(|objection| objection.effect)
+        };
+        let config = named("ControllerConfig", "machine-config-controller", json!({}));
+        assert_eq!(effect(&Admission::of_changes(), "ControllerConfig", &config), Some(Effect::Refused));
+        assert_eq!(effect(&bare, "ControllerConfig", &config), None, "it goes");
+        for name in ["master", "worker"] {
+            let pool = named("MachineConfigPool", name, built_in.clone());
+            assert_eq!(effect(&Admission::of_changes(), "MachineConfigPool", &pool), Some(Effect::Refused));
+            assert_eq!(effect(&bare, "MachineConfigPool", &pool), Some(Effect::PutBack));
+            assert_eq!(effect(&Admission::of_state(), "MachineConfigPool", &pool), None);
+            let said = Admission::of_changes().judge_deletion("MachineConfigPool", &pool).unwrap().to_string();
+            let way_out = format!("seaworthy rollout pause {name}. To change it, edit it; the API refuses it");
+            assert!(
+                said.starts_with(&format!("MachineConfigPool {name}: it is built in")) && said.ends_with(&way_out),
+                "{said}"
+            );
+        }
+        for pool in [named("MachineConfigPool", "infra", built_in), named("MachineConfigPool", "worker", json!({}))] {
+            assert_eq!(effect(&Admission::of_changes(), "MachineConfigPool", &pool), None, "{pool}");
+        }
     }
 
     #[test]

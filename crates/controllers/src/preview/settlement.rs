@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig};
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorReason, annotation};
+use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_generate::base;
 use seaworthy_generate::{Deletion, Inputs, PoolOutcome, Report, Write};
 use seaworthy_ignition::Severity;
@@ -161,10 +162,10 @@ where
                     put(&mut world.pools, pool);
                 }
             }
-            Write::HoldPool { name, finalizers } => {
+            Write::HoldPool { name } => {
                 if let Some(pool) = world.pool(&name) {
                     let mut pool = (**pool).clone();
-                    pool.metadata.finalizers = Some(finalizers);
+                    pool.finalizers_mut().push(BUILT_IN.into());
                     put(&mut world.pools, pool);
                 }
             }

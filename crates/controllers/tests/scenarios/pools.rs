@@ -1,14 +1,24 @@
 //! Pools and who belongs to them, budgets, and what is told of those who wait.
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt as _};
-use seaworthy_api::machineconfiguration::{KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::machineconfiguration::{
+    ControllerConfig, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
+};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
+use seaworthy_controllers::Context;
+use seaworthy_controllers::drains::Drains;
+use seaworthy_controllers::machine::Machine;
+use seaworthy_controllers::plane::NAMESPACE;
+use seaworthy_controllers::rollout::{RolloutController, Subject};
+use seaworthy_runtime::Controller as _;
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, condition, counted, file, has_reached, is_true, progress, target};
+use crate::fleet::{Fleet, PATIENCE, condition, counted, file, has_reached, is_true, progress, target};
 
 fn custom(name: &str) -> Value {
     let roles = json!(["worker", name]);
@@ -200,4 +210,96 @@ async fn built_in_pool_that_is_deleted_comes_back_as_it_was_and_no_node_moves() 
     fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
     assert_eq!((orders().await, fleet.machine_configs().await), (ordered, rendered), "nobody was given anything else");
     assert_eq!(fleet.get::<MachineConfig>(generated).await.uid(), made.uid(), "it was not withdrawn");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_of_two_roles_stays_as_it_is_while_the_pool_of_the_first_is_missing() {
+    let mut fleet = Fleet::with_workers(1).await;
+    fleet.patch::<Node>("m0", json!({"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}})).await;
+    let is_told = |found: Option<&MachineConfigNode>| found.is_some_and(|found| found.spec.pool.name == "master");
+    fleet.until("m0", is_told).await;
+    fleet.stop().await;
+    // What the plane sees between the end of a pool and its return.
+    let context = Context::new(fleet.acting());
+    let caches = &context.caches;
+    let all = ListParams::default();
+    let pools = fleet.api::<MachineConfigPool>().list(&all).await.unwrap().items;
+    let (master, others): (Vec<_>, Vec<_>) = pools.into_iter().partition(|pool| pool.name_any() == "master");
+    others.into_iter().for_each(|pool| caches.pools.wrote(pool));
+    fleet.api::<Machine>().list(&all).await.unwrap().into_iter().for_each(|node| caches.nodes.wrote(node));
+    let told = fleet.api::<MachineConfigNode>().list(&all).await.unwrap();
+    told.into_iter().for_each(|found| caches.machine_config_nodes.wrote(found));
+    let made = fleet.api::<MachineConfig>().list(&all).await.unwrap();
+    made.into_iter().for_each(|found| caches.machine_configs.wrote(found));
+    caches.controller_configs.wrote(fleet.get::<ControllerConfig>("machine-config-controller").await);
+    let (controller, _) = RolloutController::new(&context, Drains::default(), None);
+    let look = async || {
+        for subject in [Subject::Pool("worker".to_owned()), Subject::Pool("master".to_owned()), Subject::Unassigned] {
+            controller.reconcile(&subject).await.unwrap();
+        }
+        let node: Node = fleet.get("m0").await;
+        let told: MachineConfigNode = fleet.get("m0").await;
+        (
+            annotation::DESIRED_CONFIG.of(&node.metadata).map(str::to_owned),
+            told.spec.pool.name,
+            told.metadata.generation,
+        )
+    };
+    let node: Node = fleet.get("m0").await;
+    let order = annotation::DESIRED_CONFIG.of(&node.metadata).map(str::to_owned);
+    assert!(order.as_ref().is_some_and(|order| order.starts_with("rendered-master-")), "{order:?}");
+    let before: MachineConfigNode = fleet.get("m0").await;
+    let expected = (order, "master".to_owned(), before.metadata.generation);
+    assert_eq!(look().await, expected);
+    master.into_iter().for_each(|pool| caches.pools.wrote(pool));
+    assert_eq!(look().await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_deleted_built_in_pool_had_outlives_the_plane() {
+    let mut fleet = Fleet::with_workers(1).await;
+    let before = delete_worker(&fleet).await;
+    fleet.restart().await;
+    fleet.patch::<MachineConfigPool>("worker", json!({"metadata": {"finalizers": null}})).await;
+    let after = fleet.pool_is("worker", |pool| pool.uid() != before.uid()).await;
+    assert_eq!((&after.spec, after.labels()), (&before.spec, before.labels()));
+    assert_eq!(after.finalizers(), [BUILT_IN.as_str()]);
+    assert!(fleet.told("Remade", "worker").await.contains("made again as it was"));
+    // What was saved is not used for the next deletion.
+    nothing_is_saved(&fleet).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn built_in_pool_that_somebody_makes_again_by_hand_is_theirs() {
+    let mut fleet = Fleet::with_workers(1).await;
+    delete_worker(&fleet).await;
+    fleet.stop().await;
+    fleet.patch::<MachineConfigPool>("worker", json!({"metadata": {"finalizers": null}})).await;
+    let own: MachineConfigPool = fleet.create(custom("worker")).await;
+    fleet.restart().await;
+    nothing_is_saved(&fleet).await;
+    let pool = fleet.pool_is("worker", |pool| target(pool).is_some() && is_true(pool, "Updated")).await;
+    assert_eq!((pool.uid(), pool.spec.paused), (own.uid(), own.spec.paused));
+    let told = fleet.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+    assert!(!told.iter().any(|event| event.reason.as_deref() == Some("Remade")), "it was made by somebody else");
+}
+
+/// Deletes the pool, which somebody else holds too, so that it is gone only when they let go; as it was before.
+async fn delete_worker(fleet: &Fleet) -> MachineConfigPool {
+    let settings = json!({
+        "metadata": {"labels": {"tier": "x"}, "finalizers": [BUILT_IN.as_str(), "example.com/theirs"]},
+        "spec": {"paused": true, "maxUnavailable": 3},
+    });
+    fleet.patch::<MachineConfigPool>("worker", settings).await;
+    let before = fleet.pool_is("worker", |pool| pool.finalizers().len() == 2).await;
+    let theirs: Api<MachineConfigPool> = Api::all(fleet.cluster.client_as("alice", &["system:masters"]));
+    fleet.unprotected(async || theirs.delete("worker", &DeleteParams::default()).await).await;
+    fleet.pool_is("worker", |pool| pool.finalizers() == ["example.com/theirs"]).await;
+    before
+}
+
+async fn nothing_is_saved(fleet: &Fleet) {
+    let secrets: Api<Secret> = Api::namespaced(fleet.client.clone(), NAMESPACE);
+    let gone = await_condition(secrets, "deleted-pool-worker", |found: Option<&Secret>| found.is_none());
+    tokio::time::timeout(PATIENCE, gone).await.unwrap().unwrap();
 }

@@ -115,6 +115,38 @@ async fn deletion_that_the_api_refuses_changes_nothing_in_thought_either() {
         assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
     }
     assert_eq!(world.machine_configs.len(), count);
+    // Nor is the platform taken from under it, pools of one's own are.
+    for (kind, name, why) in [
+        ("MachineConfigPool", "worker", "seaworthy rollout pause worker"),
+        ("ControllerConfig", "machine-config-controller", "kubectl edit controllerconfig machine-config-controller"),
+    ] {
+        let manifest =
+            json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": kind, "metadata": {"name": name}});
+        let refused = world.delete(&manifest, &Admission::of_changes_to(&fleet.client).await).unwrap_err();
+        assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
+    }
+    assert!(world.pool("worker").is_some() && world.controller_config().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policy_with_another_name_is_said_to_do_nothing() {
+    let fleet = Fleet::with_workers(1).await;
+    let policy = |name: &str| {
+        json!({
+            "apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration", "metadata": {"name": name},
+            "spec": {"managementState": "Managed", "nodeDisruptionPolicy": {"files": [
+                {"path": "/etc/motd", "actions": [{"type": "None"}]},
+            ]}},
+        })
+    };
+    let said = async |name: &str| {
+        let foresight = foreseen(&fleet, &policy(name)).await;
+        foresight.problems.into_iter().map(|problem| (problem.code, problem.message)).collect::<Vec<_>>()
+    };
+    let found = said("mine").await;
+    let [("misnamed", message)] = found.as_slice() else { panic!("{found:?}") };
+    assert!(message.starts_with("MachineConfiguration mine:") && message.contains("\"cluster\""), "{message}");
+    assert_eq!(said("cluster").await, []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

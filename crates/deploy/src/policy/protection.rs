@@ -48,17 +48,38 @@ fn is_foundation() -> String {
     )
 }
 
-/// Why not, and what to do instead.
-fn foundation() -> String {
-    let uninstall = format!(
-        "To uninstall, end the controllers first, then: kubectl delete validatingadmissionpolicybinding {NAME}"
-    );
+/// Why nobody deletes an object that the platform stands on, and what to do instead: for whoever looks ahead, in the words of the
+/// policy.
+pub fn foundation(kind: &str, name: &str, labels: &Value) -> Option<String> {
+    let said = match kind {
+        "ControllerConfig" if name == CONTROLLER_CONFIG => OF_CONTROLLER_CONFIG,
+        "MachineConfigPool" if [MASTER, WORKER].contains(&name) => {
+            labels.get(label::BUILT_IN.as_str())?;
+            OF_POOL
+        }
+        _ => return None,
+    };
+    Some(format!("it {}", said.replace("NAME", name)))
+}
+
+const OF_CONTROLLER_CONFIG: &str = "is what the base MachineConfigs (00-…, 01-…) of all nodes are made from, and they would go with \
+    it. To change it, edit it: kubectl edit controllerconfig NAME";
+const OF_POOL: &str = "is built in, and its nodes take their configuration from it. To keep its nodes as they are: seaworthy rollout \
+    pause NAME. To change it, edit it";
+
+/// The same as an expression, with the way out.
+fn foundation_message() -> String {
+    let said = |kind: &str, what: &str| {
+        let what = what.replace("NAME", "' + variables.name + '");
+        format!(
+            "'{kind} ' + variables.name + ' {what}. To uninstall, end the controllers first, then: kubectl delete \
+             validatingadmissionpolicybinding {NAME}'"
+        )
+    };
     format!(
-        "request.resource.resource == 'controllerconfigs' \
-         ? 'ControllerConfig ' + variables.name + ' is what the base MachineConfigs (00-…, 01-…) of all nodes are made from, \
-         and they would go with it. To change it, edit it: kubectl edit controllerconfig ' + variables.name + '. {uninstall}' \
-         : 'MachineConfigPool ' + variables.name + ' is built in, and its nodes take their configuration from it. To keep its \
-         nodes as they are: seaworthy rollout pause ' + variables.name + '. To change it, edit it. {uninstall}'"
+        "request.resource.resource == 'controllerconfigs' ? {} : {}",
+        said("ControllerConfig", OF_CONTROLLER_CONFIG),
+        said("MachineConfigPool", OF_POOL)
     )
 }
 
@@ -154,7 +175,7 @@ fn policy(user: &str) -> Value {
             ],
             "validations": [{
                 "expression": "!variables.isFoundation",
-                "messageExpression": foundation(),
+                "messageExpression": foundation_message(),
                 "reason": "Forbidden",
             }, {
                 "expression": "!variables.isNeeded",

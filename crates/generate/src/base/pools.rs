@@ -55,9 +55,7 @@ pub(super) fn writes(existing: &[Arc<MachineConfigPool>]) -> Vec<Write> {
         let metadata = &find(name_of(&wanted.metadata))?.metadata;
         // A finalizer cannot be added to what is being deleted.
         let is_held = BUILT_IN.is_on(metadata) || metadata.deletion_timestamp.is_some();
-        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
-        finalizers.push(BUILT_IN.into());
-        (!is_held).then(|| Write::HoldPool { name: name_of(&wanted.metadata).to_owned(), finalizers })
+        (!is_held).then(|| Write::HoldPool { name: name_of(&wanted.metadata).to_owned() })
     };
     let pools = built_in_pools();
     let held: Vec<Write> = pools.iter().filter_map(hold).collect();

@@ -85,9 +85,10 @@ impl World {
                     let found = self.pools.iter_mut().find(|pool| pool.metadata.name.as_ref() == Some(&name));
                     Arc::make_mut(found.unwrap()).metadata.labels.get_or_insert_default().extend(labels);
                 }
-                Write::HoldPool { name, finalizers } => {
+                Write::HoldPool { name } => {
                     let found = self.pools.iter_mut().find(|pool| pool.metadata.name.as_ref() == Some(&name));
-                    Arc::make_mut(found.unwrap()).metadata.finalizers = Some(finalizers);
+                    let finalizers = &mut Arc::make_mut(found.unwrap()).metadata.finalizers;
+                    finalizers.get_or_insert_default().push(BUILT_IN.into());
                 }
                 Write::ControllerConfigStatus(status) => self.controller_config.status = Some(status),
                 other => panic!("{other:?}"),

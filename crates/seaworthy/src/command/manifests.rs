@@ -12,16 +12,39 @@ pub fn run(options: &Manifests) -> Result<u8, Failure> {
             "--only server: the endpoint hands the API server's address to new machines; say it with --apiserver-url URL",
         ));
     }
-    let settings = Settings {
-        namespace: options.namespace.clone(),
-        image: options.image.clone(),
-        apiserver_url: options.apiserver_url.clone(),
-        node_kubeconfig: options.node_kubeconfig.clone(),
-        components: if options.only.is_empty() { Component::ALL.into() } else { options.only.clone() },
-    };
+    let settings = settings(options);
     output::objects(&objects(&settings), options.output)?;
     if settings.deployed().count() < settings.components.len() {
         paint::note("the Ignition endpoint is left out: it needs --apiserver-url URL");
     }
     Ok(OK)
+}
+
+fn settings(options: &Manifests) -> Settings {
+    Settings {
+        namespace: options.namespace.clone(),
+        image: options.image.clone(),
+        apiserver_url: options.apiserver_url.clone(),
+        node_kubeconfig: options.node_kubeconfig.clone(),
+        components: if options.only.is_empty() { Component::ALL.into() } else { options.only.clone() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn uninstalling_as_the_page_says_leaves_no_component_behind() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/install.md")).unwrap();
+        let section = page.split("## Uninstalling").nth(1).unwrap();
+        let line = section.lines().find(|line| line.contains("seaworthy manifests")).unwrap();
+        let (words, rest) = line.split_once(" | ").unwrap();
+        assert!(rest.starts_with("kubectl delete"), "{line}");
+        let Command::Manifests(options) = Cli::parse_from(words.split_whitespace()).command else { panic!("{words}") };
+        assert_eq!(settings(&options).deployed().collect::<Vec<_>>(), Component::ALL);
+    }
 }

@@ -9,11 +9,19 @@ use crate::program::{Outcome, Program};
 pub struct Fleet {
     pub program: Program,
     server: Child,
+    /// Where it listens.
+    address: String,
     controllers: Option<Child>,
 }
 
 pub fn has_kubectl() -> bool {
     std::path::Path::new("/usr/bin/kubectl").exists() || std::path::Path::new("/bin/kubectl").exists()
+}
+
+fn first_line(process: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    line
 }
 
 impl Fleet {
@@ -24,10 +32,23 @@ impl Fleet {
         let mut command = program.command(["apiserver", "--data", "data", "--listen", "127.0.0.1:0"]);
         command.args(["--kubeconfig-out", ".kube/config"]);
         let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("https://"), "{line:?}");
-        Fleet { program, server, controllers: None }
+        let line = first_line(&mut server);
+        let address = line.trim_end().strip_prefix("https://").unwrap_or_else(|| panic!("{line:?}")).to_owned();
+        Fleet { program, server, address, controllers: None }
+    }
+
+    /// Ends the server, as a power cut would.
+    pub fn end_server(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+
+    /// Starts the server anew on what it had kept, where it was.
+    pub fn start_server_again(&mut self) {
+        let mut command = self.program.command(["apiserver", "--data", "data", "--listen", &self.address]);
+        let mut server = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        assert_eq!(first_line(&mut server).trim_end(), format!("https://{}", self.address));
+        self.server = server;
     }
 
     /// A server with the controllers at work.

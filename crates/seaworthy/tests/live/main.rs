@@ -14,6 +14,7 @@ mod program;
 mod fleet;
 mod mistakes;
 mod process;
+mod watching;
 
 use std::path::Path;
 

@@ -11,8 +11,9 @@ use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_controllers::cluster::Client;
 use seaworthy_controllers::making::targeted;
 use seaworthy_controllers::pools::patch;
-use seaworthy_controllers::preview::{Outlook, Strays, outlook, strays};
+use seaworthy_controllers::preview::{Outlook, Problem, Strays, outlook, strays};
 use seaworthy_controllers::world::World;
+use seaworthy_ignition::Severity;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::pin;
 use seaworthy_plan::revision::{Revision, SourceChange, changes, previous, revisions};
@@ -100,24 +101,27 @@ fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result
         }
         None => world.pools.clone(),
     };
-    let (strays, nothing) = (strays(world), Strays::default());
+    let mut strays = strays(world);
+    // Nodes without a pool are told of once, behind the last; what is wrong with a pool is told with it.
+    let (without_pool, last) = (std::mem::take(&mut strays.nodes), pools.len() - 1);
     let (mut text, mut values, mut is_all_done) = (Vec::new(), Vec::new(), true);
     for (nth, pool) in pools.iter().enumerate() {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
         let Some(found) = outlook(world, name, Timestamp::now()) else { return Err(no_pool(name, &[])) };
-        is_all_done &= is_done(pool, &found);
+        is_all_done &= is_done(pool, &found) && !strays.problems.iter().any(|problem| is_fault_of(problem, name));
         match format {
             ReportFormat::Text => {
                 if nth > 0 {
                     writeln!(text)?;
                 }
-                // Nodes without a pool are told of once.
-                let strays = if nth + 1 == pools.len() { &strays } else { &nothing };
-                write_status(&mut text, name, pool, &found, strays)?;
+                if nth == last {
+                    strays.nodes.clone_from(&without_pool);
+                }
+                write_status(&mut text, name, pool, &found, &strays)?;
             }
             ReportFormat::Json => {
                 let mut value = to_json(name, &found);
-                value["withoutPool"] = strays.nodes.iter().map(waiting_json).collect();
+                value["withoutPool"] = without_pool.iter().map(waiting_json).collect();
                 values.push(value);
             }
         }
@@ -151,19 +155,25 @@ async fn read_again(client: &Client) -> Result<World, Failure> {
     }
 }
 
-/// The conditions of a pool that tell of a failure.
+/// The conditions of a pool that tell of a failure. `Degraded` is among them where it is not the sum of others.
 pub fn failures(pool: &MachineConfigPool) -> Vec<(String, String)> {
     let conditions = pool.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let failed = conditions.filter(|condition| {
         let type_ = condition.type_.as_deref().unwrap_or_default();
-        // "Degraded" is the sum of the others.
-        type_.ends_with("Degraded")
-            && type_ != "Degraded"
-            && condition.status.as_deref() == Some(ConditionStatus::True.as_str())
+        type_.ends_with("Degraded") && condition.status.as_deref() == Some(ConditionStatus::True.as_str())
     });
-    failed
+    let mut failed: Vec<(String, String)> = failed
         .map(|condition| (condition.type_.clone().unwrap_or_default(), condition.message.clone().unwrap_or_default()))
-        .collect()
+        .collect();
+    if failed.len() > 1 {
+        failed.retain(|(type_, _)| type_ != "Degraded");
+    }
+    failed
+}
+
+/// Whether a pool cannot have the nodes that it is meant for, as it is written.
+fn is_fault_of(problem: &Problem, pool: &str) -> bool {
+    problem.severity == Severity::Error && problem.object.as_ref().is_some_and(|(_, name)| name == pool)
 }
 
 /// Whether every node runs the pool's target and can be relied on, and nothing has failed: then the pool is `Updated`.
@@ -385,4 +395,74 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
         writeln!(out, "{line}")?;
     }
     Ok(OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn pool(name: &str, selector: Value, degraded: &[&str]) -> Arc<MachineConfigPool> {
+        let condition = |type_: &&str| json!({"type": type_, "status": "True", "message": format!("why {type_}")});
+        let conditions: Vec<Value> = degraded.iter().map(condition).collect();
+        let object = json!({
+            "metadata": {"name": name},
+            "spec": {"nodeSelector": selector, "configuration": {"name": format!("rendered-{name}-1")}},
+            "status": {"conditions": conditions},
+        });
+        Arc::new(serde_json::from_value(object).unwrap())
+    }
+
+    fn label(name: &str) -> Value {
+        json!({"matchLabels": {format!("node-role.kubernetes.io/{name}"): ""}})
+    }
+
+    #[test]
+    fn status_of_all_pools_tells_what_is_wrong_with_each_and_of_stray_nodes_once() {
+        let near = json!({"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]});
+        let stray = serde_json::from_value(json!({"metadata": {"name": "w9"}})).unwrap();
+        let mut world = World {
+            pools: vec![
+                pool("edge", near, &[]),
+                pool("master", label("master"), &[]),
+                pool("worker", label("worker"), &[]),
+            ],
+            nodes: vec![Arc::new(stray)],
+            ..World::default()
+        };
+        let (text, is_done) = standing(&world, None, ReportFormat::Text).unwrap();
+        let of_pools: Vec<&str> = text.split("\n\n").collect();
+        let [edge, master, worker] = of_pools.as_slice() else { panic!("{text}") };
+        assert!(edge.contains("MachineConfigPool edge: spec.nodeSelector") && edge.contains("Near"), "{text}");
+        assert!(!master.contains("MachineConfigPool edge") && !worker.contains("MachineConfigPool edge"), "{text}");
+        assert!(worker.contains("w9") && text.matches("w9").count() == 1, "{text}");
+        assert!(!is_done, "a pool that cannot have nodes has failed");
+        assert_eq!(standing(&world, Some("edge"), ReportFormat::Text).unwrap().1, is_done);
+        assert!(standing(&world, Some("worker"), ReportFormat::Text).unwrap().1);
+        let (text, _) = standing(&world, None, ReportFormat::Json).unwrap();
+        let told: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(told.as_array().unwrap().len(), 3);
+        assert_eq!(told[2]["withoutPool"][0]["node"], "w9");
+
+        world.pools.remove(0);
+        assert!(standing(&world, None, ReportFormat::Text).unwrap().1);
+        world.pools.clear();
+        assert!(standing(&world, None, ReportFormat::Text).is_err());
+    }
+
+    #[test]
+    fn pool_that_says_that_it_is_degraded_and_nothing_else_has_failed() {
+        let failures = |degraded: &[&str]| {
+            let failed = failures(&pool("worker", label("worker"), degraded));
+            failed.into_iter().map(|(type_, _)| type_).collect::<Vec<_>>()
+        };
+        assert_eq!(failures(&[]), [""; 0]);
+        assert_eq!(failures(&["Degraded"]), ["Degraded"]);
+        assert_eq!(failures(&["Degraded", "RenderDegraded"]), ["RenderDegraded"], "the sum is not told twice");
+        assert_eq!(failures(&["Degraded", "NodeDegraded", "RenderDegraded"]), ["NodeDegraded", "RenderDegraded"]);
+        let world = World { pools: vec![pool("worker", label("worker"), &["Degraded"])], ..World::default() };
+        let (text, is_done) = standing(&world, None, ReportFormat::Text).unwrap();
+        assert!(text.contains("\nDegraded: why Degraded\n") && !is_done, "{text}");
+    }
 }
