@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
@@ -112,6 +113,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let policies = policies(world);
     let mut known: BTreeMap<String, Option<Arc<Disruption>>> = BTreeMap::new();
     let budgets = Budgets::new(world.budgets.iter().map(|budget| &**budget));
+    let pods = world.pods.as_ref().map(|pods| by_node(pods));
     let of_node = |node: &&NodeView<'_>| {
         let from = node.current_config;
         let found = from.and_then(|from| {
@@ -122,12 +124,8 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
             known.entry(from.to_owned()).or_insert_with(of_change).clone()
         });
         let needs_drain = from != target && found.as_ref().is_none_or(|found| found.needs_drain());
-        let pods = world.pods.as_ref().filter(|_| needs_drain).map(|pods| {
-            let is_here = |pod: &&Arc<k8s_openapi::api::core::v1::Pod>| {
-                pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node.name)
-            };
-            let pods: Vec<_> = pods.iter().filter(is_here).map(|pod| &**pod).collect();
-            evictions(&pods, &budgets, Rules::default())
+        let pods = pods.as_ref().filter(|_| needs_drain).map(|pods| {
+            evictions(pods.get(node.name).map(Vec::as_slice).unwrap_or_default(), &budgets, Rules::default())
         });
         NodeOutlook { name: node.name.to_owned(), from: from.map(str::to_owned), disruption: found, evictions: pods }
     };
@@ -286,4 +284,15 @@ fn history(world: &World, nodes: &[&NodeView<'_>], progress: &BTreeMap<&str, &Ma
 fn policies(world: &World) -> NodeDisruptionPolicyClusterStatus {
     let object = crate::world::named(&world.policies, MACHINE_CONFIGURATION);
     policy::of_cluster(object.and_then(|object| object.spec.node_disruption_policy.as_ref()))
+}
+
+/// The pods of each node.
+fn by_node(pods: &[Arc<Pod>]) -> BTreeMap<&str, Vec<&Pod>> {
+    let mut of_nodes: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in pods {
+        if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+            of_nodes.entry(node).or_default().push(pod);
+        }
+    }
+    of_nodes
 }
