@@ -30,6 +30,7 @@ use crate::status::Failure;
 const LIMITS: Limits = Limits {
     connections: 8192,
     of_one_address: usize::MAX,
+    newcomer: Duration::from_secs(8),
     handshake: Duration::from_secs(10),
     farewell: Duration::from_secs(1),
 };

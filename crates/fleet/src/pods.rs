@@ -43,6 +43,7 @@ pub async fn run(client: Client, pace: Pace, clock: Clock, is_ours: impl Fn(&str
     let mut ends: JoinSet<(String, bool)> = JoinSet::new();
     // A node may come after its pods: the machines of a folder are switched on one by one.
     let mut look = tokio::time::interval(LOOK);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let attend = async |pod: &Pod, ending: &mut BTreeSet<String>, ends: &mut JoinSet<(String, bool)>| {
         if !pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).is_some_and(&is_ours) {
             return;

@@ -43,6 +43,9 @@ pub trait Host: Send + Sync {
     /// that takes.
     fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError>;
 
+    /// Whether the regular files at two paths have the same content, or are one. Neither is held in memory.
+    fn has_same_content(&self, path: &str, other: &str) -> Result<bool, HostError>;
+
     /// The names in a directory, sorted; none if there is no directory.
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError>;
 
@@ -163,6 +166,9 @@ impl<H: Host + ?Sized> Host for std::sync::Arc<H> {
     }
     fn has_content(&self, path: &str, bytes: &[u8]) -> Result<bool, HostError> {
         (**self).has_content(path, bytes)
+    }
+    fn has_same_content(&self, path: &str, other: &str) -> Result<bool, HostError> {
+        (**self).has_same_content(path, other)
     }
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
         (**self).names(directory)

@@ -82,6 +82,15 @@ fn the_length_and_the_content_of_a_file_are_told_without_handing_it_out() {
             }
         }
         assert!(!host.has_content("/etc/none", b"").unwrap());
+        host.keep("/etc/a", "/etc/second").unwrap();
+        host.copy("/etc/a", "/etc/copy").unwrap();
+        host.write("/etc/longer", &[&long[..], b"y"].concat(), own(0o644)).unwrap();
+        let mut other = long.clone();
+        other[150_000] ^= 1;
+        host.write("/etc/other", &other, own(0o644)).unwrap();
+        let same = ["a", "second", "copy", "longer", "other", "none"]
+            .map(|name| host.has_same_content("/etc/a", &format!("/etc/{name}")).unwrap());
+        assert_eq!(same, [true, true, true, false, false, false]);
         host.symlink("/etc/link", "/etc/a").unwrap();
         assert!(host.has_content("/etc/link", &long).is_err());
         let sizes = ["/etc", "/etc/link"].map(|path| host.entry(path).unwrap().unwrap().size);

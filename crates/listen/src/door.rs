@@ -25,6 +25,8 @@ pub struct Limits {
     /// Connections at a time from one address, or IPv6 network of 64 bits. One beyond them gets the place of its oldest
     /// stranger, or is closed.
     pub of_one_address: usize,
+    /// For how long a stranger keeps its place in any case. It is longer than all places together take to be served.
+    pub newcomer: Duration,
     /// How long a client may take to shake hands.
     pub handshake: Duration,
     /// How long connections under way are waited for when the server stops.
@@ -94,7 +96,7 @@ impl Door {
         F: Future<Output = ()> + Send,
     {
         let slots = Arc::new(Semaphore::new(limits.connections));
-        let places = Places::new(limits.of_one_address);
+        let places = Places::new(limits.of_one_address, limits.newcomer);
         let graceful = GracefulShutdown::new();
         let (open, ending) = watch::channel(());
         let mut stop = std::pin::pin!(stop);
@@ -116,13 +118,20 @@ impl Door {
                 debug!(%peer, "a connection was closed: its address has as many as one may have");
                 continue;
             };
-            if slots.available_permits() == 0 {
-                places.make_room();
-            }
-            let slot = tokio::select! {
-                slot = slots.clone().acquire_owned() => slot,
-                () = &mut stop => break,
+            // Where somebody of its own network leaves for it, nobody else has to.
+            let must_wait = slots.available_permits() == 0 && !place.has_replaced;
+            let mut left_alone = if must_wait { places.make_room() } else { None };
+            let mut coming = std::pin::pin!(slots.clone().acquire_owned());
+            let slot = loop {
+                tokio::select! {
+                    slot = &mut coming => break Some(slot),
+                    () = tokio::time::sleep(left_alone.unwrap_or_default()), if left_alone.is_some() => {
+                        left_alone = places.make_room();
+                    }
+                    () = &mut stop => break None,
+                }
             };
+            let Some(slot) = slot else { break };
             // Nobody closes the semaphore.
             let Ok(slot) = slot else { return };
             let _ = stream.set_nodelay(true);

@@ -1,7 +1,5 @@
 //! The daemon over a machine: takes an order, does what can be done now, and says how it stands.
 
-use std::collections::BTreeSet;
-
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{Attributes, Host, HostError};
 use seaworthy_ignition::Node;
@@ -14,7 +12,7 @@ use crate::decide::{Move, Standing, decide};
 use crate::disk::config_text;
 use crate::journal::{Journal, Phase};
 use crate::observed::{Observed, observe};
-use crate::order::{Again, Config, Order, Report};
+use crate::order::{Again, Config, Order, REPAIRED, Report};
 use crate::perform::perform;
 use crate::reboot::Awaited;
 use crate::repair::Repairs;
@@ -45,6 +43,8 @@ pub struct Agent<H> {
     pub(crate) repairs: Repairs,
     /// What the machine was found to be like the last time that it was compared with its configuration.
     seen: Option<Seen>,
+    /// What was put right and is not told yet.
+    untold: Vec<String>,
 }
 
 /// What differs, or why that cannot be said. Not by how much: a file that grows has been seen.
@@ -96,6 +96,7 @@ impl<H: Host> Agent<H> {
             waiting: None,
             repairs: Repairs::default(),
             seen: None,
+            untold: Vec::new(),
         }
     }
 
@@ -179,7 +180,7 @@ impl<H: Host> Agent<H> {
     }
 
     fn report(&mut self, order: &Order, may_begin: &mut dyn FnMut(State) -> bool, is_checking: bool) -> Report {
-        match self.attempt(order, may_begin, is_checking) {
+        let mut report = match self.attempt(order, may_begin, is_checking) {
             Ok(report) => report,
             Err(failure) => {
                 let on_disk = self.on_disk().ok().flatten();
@@ -194,7 +195,13 @@ impl<H: Host> Agent<H> {
                     again: failure.again,
                 }
             }
+        };
+        // What is followed by another attempt at once is perhaps heard by nobody.
+        if report.again != Again::Now {
+            let told = std::mem::take(&mut self.untold).into_iter().map(|note| (REPAIRED, note));
+            report.events.splice(0..0, told);
         }
+        report
     }
 
     fn attempt(
@@ -205,8 +212,10 @@ impl<H: Host> Agent<H> {
     ) -> Result<Report, Failure> {
         self.seen = None;
         self.heed_revert(order)?;
-        if let Resumed::Rebooting(why) = self.resume_any()? {
-            return Ok(rebooting(why));
+        match self.resume_any() {
+            Ok(Resumed::Settled) => {}
+            Ok(Resumed::Rebooting(why)) => return Ok(rebooting(why)),
+            Err(failure) => self.leave(order, failure)?,
         }
         let Some(disk) = self.current(order)? else { return Ok(rebooting("the first boot is completed".to_owned())) };
         let desired = match &order.desired {
@@ -218,11 +227,19 @@ impl<H: Host> Agent<H> {
         let to = if is_there { disk.clone() } else { target_of(&desired)? };
         self.forget_other_verdicts(&to.name)?;
 
+        let is_astray = self.is_astray(&disk)?;
         let (disruption, refusal) = if is_there && !is_forced {
             (Disruption::default(), None)
         } else {
-            (self.disruption(&disk, &to, order, is_forced)?, self.verdict()?.filter(|verdict| verdict.is_final))
+            let boot = match (is_forced, is_astray) {
+                (true, _) => Some(format!("{} is there", places::FORCE)),
+                (false, true) => Some(format!("what is booted is not {}", disk.name)),
+                (false, false) => None,
+            };
+            (self.disruption(&disk, &to, order, boot)?, self.verdict()?.filter(|verdict| verdict.is_final))
         };
+        // An order that is refused leads nowhere.
+        let is_leaving = is_astray && !is_there && refusal.is_none();
         let standing = Standing {
             disk: (&disk.name, disk.built_image.as_deref()),
             desired: (&to.name, to.built_image.as_deref()),
@@ -240,15 +257,11 @@ impl<H: Host> Agent<H> {
             again: Again::OnChange,
             events: Vec::new(),
         };
-        let repaired = if is_forced || (next == Move::Nothing && !is_checking) {
-            BTreeSet::new()
-        } else {
-            self.check_disk(&disk, order, is_there)?
-        };
-        if !repaired.is_empty() {
-            let all: Vec<String> = repaired.into_iter().collect();
-            let note = format!("what differed from {} was put right: {}", disk.name, all.join(", "));
-            report.events.push(("ConfigDriftRepaired", note));
+        if !is_forced && (next != Move::Nothing || is_checking) {
+            self.check_disk(&disk, order, is_there, is_leaving)?;
+            if is_astray && !is_leaving {
+                self.found()?;
+            }
         }
         if !is_there {
             self.refuse(&disk, &to, order)?;
@@ -257,11 +270,15 @@ impl<H: Host> Agent<H> {
             }
         }
         let now = (self.clock)();
+        let last = self.waiting.take();
+        // A failure that was that of another wait is over with it.
+        let has_failed =
+            working(order) != State::Working && last.as_ref().is_none_or(|waiting| waiting.failure(now).is_none());
         self.waiting = match &next {
-            Move::Ask(wish) => Some(Waiting::new(wish, now)),
+            Move::Ask(wish) => Some(Waiting::new(wish, now, has_failed)),
             Move::Wait(wish) => {
-                let known = self.waiting.take().filter(|waiting| waiting.is_for(wish));
-                Some(known.unwrap_or_else(|| Waiting::new(wish, now)))
+                let known = last.filter(|waiting| waiting.is_for(wish));
+                Some(known.unwrap_or_else(|| Waiting::new(wish, now, has_failed)))
             }
             _ => None,
         };
@@ -288,22 +305,30 @@ impl<H: Host> Agent<H> {
                 if !may_begin(working(order)) {
                     return Ok(Report { state: working(order), again: Again::Now, ..report });
                 }
-                return self.update(&disk, &to, report);
+                // Of what is not booted nothing is taken for there.
+                let from = if is_forced || is_leaving { self.as_booted(&disk)? } else { disk };
+                return self.update(&from, &to, report);
             }
         }
         Ok(report)
     }
 
-    /// What the update does to the node.
-    fn disruption(&self, from: &Target, to: &Target, order: &Order, is_forced: bool) -> Result<Disruption, Failure> {
+    /// What the update does to the node. `boot` is why it boots whatever it changes.
+    fn disruption(
+        &self,
+        from: &Target,
+        to: &Target,
+        order: &Order,
+        boot: Option<String>,
+    ) -> Result<Disruption, Failure> {
         let mut disruption = least_disruption(&from.spec, &to.spec, order.policies.as_deref());
         let reboot = |what: String| Disruption {
             level: Level::Reboot,
             actions: vec![Action::Reboot],
             causes: vec![Cause { what, rule: Rule::AtBoot, actions: vec![Action::Reboot] }],
         };
-        if is_forced {
-            return Ok(reboot(format!("{} is there", places::FORCE)));
+        if let Some(why) = boot {
+            return Ok(reboot(why));
         }
         if from.image() != to.image() && disruption.level != Level::Reboot {
             disruption = reboot("image".to_owned());
@@ -314,19 +339,26 @@ impl<H: Host> Agent<H> {
         }
     }
 
-    /// Whether the machine is what the disk's configuration says; says what was put right.
-    fn check_disk(&mut self, disk: &Target, order: &Order, is_there: bool) -> Result<BTreeSet<String>, Failure> {
+    /// Whether the machine is what the disk's configuration says; what is put right is noted.
+    fn check_disk(&mut self, disk: &Target, order: &Order, is_there: bool, is_leaving: bool) -> Result<(), Failure> {
         let observed = observe(&self.host, disk, disk)?;
-        let findings = validate::compare(disk, &observed);
+        let mut findings = validate::compare(disk, &observed);
         self.seen = Some(seen(&findings));
-        if findings.is_empty() {
-            return Ok(BTreeSet::new());
+        if is_leaving {
+            // Differs: that it has booted something else is known, and no reason to refuse another order, because there may be
+            // no way back to what it should have booted.
+            findings.retain(|finding| finding.aspect != validate::Aspect::Boot);
         }
-        let why_not = if self.settings.is_repairing {
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let why_not = if self.settings.is_repairing && !is_leaving {
             match self.repair(disk, order, &findings, &observed) {
                 Ok(repaired) => {
                     self.seen = Some(seen(&[]));
-                    return Ok(repaired);
+                    let all: Vec<String> = repaired.into_iter().collect();
+                    self.untold.push(format!("what differed from {} was put right: {}", disk.name, all.join(", ")));
+                    return Ok(());
                 }
                 Err(why) => format!("it is not put right: {why}"),
             }

@@ -66,9 +66,7 @@ pub fn keep_right(host: &dyn Host, target: Option<&Target>, wanted: &Certificate
 /// Whether this is what stands there, and root's alone. A link or a folder is somebody's doing: it is replaced, or named.
 fn is_right(host: &dyn Host, path: &str, bytes: &[u8], mode: u32) -> Result<bool, HostError> {
     match host.entry(path)? {
-        Some(Entry { kind: Kind::File, mode: m, uid: 0, gid: 0, .. }) if m == mode => {
-            Ok(host.read(path)?.as_deref() == Some(bytes))
-        }
+        Some(Entry { kind: Kind::File, mode: m, uid: 0, gid: 0, .. }) if m == mode => host.has_content(path, bytes),
         _ => Ok(false),
     }
 }
@@ -114,6 +112,17 @@ mod tests {
         host.forget_calls();
         assert!(keep_right(&host, Some(&target), &wanted).unwrap().is_empty());
         assert!(host.calls().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_somebody_lets_grow_is_replaced_and_not_read() {
+        let host = FakeHost::new("m");
+        let target = Target::parse("x", &Default::default(), None).unwrap();
+        keep_right(&host, Some(&target), &all()).unwrap();
+        host.put(places::KUBELET_CA, &vec![b'x'; 5 * 1024 * 1024], 0o644);
+        let before = host.bytes_read();
+        assert_eq!(keep_right(&host, Some(&target), &all()).unwrap(), [places::KUBELET_CA]);
+        assert!(host.bytes_read() - before < 1024);
     }
 
     #[test]

@@ -265,7 +265,9 @@ impl<H: Host + 'static> Daemon<H> {
     async fn is_right(&self) -> bool {
         let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let agent = Arc::clone(&self.agent).lock_owned().await;
-        let looked = tokio::task::spawn_blocking(move || agent.is_right() && agent.keep_right(&kept).is_ok());
+        let looked = tokio::task::spawn_blocking(move || {
+            agent.is_right() && agent.keep_right(&kept).map(|written| tell(&written.unwrap_or_default())).is_ok()
+        });
         // What could not be looked at is looked at in earnest.
         looked.await.unwrap_or(false)
     }
@@ -337,7 +339,7 @@ impl<H: Host + 'static> Daemon<H> {
                 match agent.keep_right(&kept) {
                     Ok(Some(written)) => {
                         is_kept = true;
-                        written.iter().for_each(|path| tracing::info!(path, "written"));
+                        tell(&written);
                     }
                     Ok(None) => {}
                     Err(why) => report.fail(&format!("certificates of the ControllerConfig: {why}")),
@@ -357,4 +359,9 @@ impl<H: Host + 'static> Daemon<H> {
         }
         Ok(report)
     }
+}
+
+/// Certificates that were put right.
+fn tell(written: &[String]) {
+    written.iter().for_each(|path| tracing::info!(path, "written"));
 }

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::daemon::Daemon;
 use crate::error::DaemonError;
-use crate::order::{Again, Config, Order, Report};
+use crate::order::{Again, Config, Order, REPAIRED, Report};
 use crate::places;
 
 /// What a control plane of one node says of itself.
@@ -171,7 +171,7 @@ impl<H: Host + 'static> Daemon<H> {
             set(annotation::CURRENT_IMAGE, current.image.as_deref());
         }
         for (reason, note) in &report.events {
-            let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable);
+            let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable) && *reason != REPAIRED;
             match is_bad {
                 true => tracing::warn!(reason, "{note}"),
                 false => tracing::info!(reason, "{note}"),

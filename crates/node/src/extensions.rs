@@ -39,6 +39,12 @@ pub fn change(wanted: &[String], installed: &[String]) -> (Vec<String>, Vec<Stri
     (texts(install), texts(uninstall))
 }
 
+/// The extensions that packages belong to.
+pub fn of_packages(packages: &[String]) -> Vec<String> {
+    let has_any = |own: &[&str]| own.iter().any(|package| packages.iter().any(|it| it == package));
+    EXTENSIONS.iter().filter(|(_, own)| has_any(own)).map(|(name, _)| (*name).to_owned()).collect()
+}
+
 /// The packages that the machine lacks; the older set of `ipsec` is good as well.
 pub fn missing(wanted: &[String], installed: &[String]) -> Vec<&'static str> {
     let is_there = |package: &str| installed.iter().any(|there| there == package);

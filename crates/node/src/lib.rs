@@ -14,6 +14,7 @@
 //! | what is done next, and what is said? | [`decide`], [`order`], [`agent`], `waiting.rs`, `reboot.rs` |
 //! | who is asked, and who is told? | [`daemon`], `exchange.rs` |
 //! | what should the next boot have? | [`booted`] |
+//! | and if it cannot be had? | `astray.rs` |
 //! | what does the running kernel get? | [`settings`] |
 //! | what is kept right beside a configuration? | [`certificates`] |
 //! | is the machine what it should be? | [`validate`], [`difference`], [`proof`], [`monitor`] |
@@ -22,6 +23,7 @@
 //! | what does a new machine do first? | [`first_boot`] |
 
 pub mod agent;
+mod astray;
 pub mod booted;
 pub mod certificates;
 pub mod clock;

@@ -11,6 +11,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use seaworthy_api::machineconfiguration::ControllerConfig;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, node as annotation};
+use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use tokio::sync::Notify;
 
 use crate::certificates::{self, Certificates};
@@ -59,7 +60,27 @@ fn order_of(node: &Node) -> BTreeMap<String, String> {
         annotation::DESIRED_DRAIN,
         annotation::CONTROL_PLANE_TOPOLOGY,
         annotation::CURRENT_CONFIG,
+        ADOPT,
     ];
     let text = |key: &Annotation| Some((key.as_str().to_owned(), key.of(&node.metadata)?.to_owned()));
     ours.iter().filter_map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_annotation_that_an_order_is_read_from_is_news_and_what_the_kubelet_writes_is_not() {
+        let mut node = Node::default();
+        let plain = order_of(&node);
+        let mut annotate = |key: &str| {
+            node.metadata.annotations = Some([(key.to_owned(), "x".to_owned())].into());
+            order_of(&node)
+        };
+        for key in [annotation::DESIRED_CONFIG, annotation::LAST_APPLIED_DRAIN, ADOPT] {
+            assert_ne!(annotate(key.as_str()), plain, "{}", key.as_str());
+        }
+        assert_eq!(annotate("volumes.kubernetes.io/controller-managed-attach-detach"), plain);
+    }
 }

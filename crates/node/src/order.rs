@@ -8,6 +8,9 @@ use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_plan::disruption::Disruption;
 
+/// The event that tells what was put right. It stays good news, whatever has gone wrong beside it.
+pub const REPAIRED: &str = "ConfigDriftRepaired";
+
 /// A configuration by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
@@ -70,7 +73,7 @@ impl Report {
             self.reason = format!("{}; {why}", self.reason);
         } else {
             (self.state, self.reason) = (State::Degraded, why.to_owned());
-            self.events.clear();
+            self.events.retain(|(reason, _)| *reason == REPAIRED);
         }
         self.events.push(("FailedToReconcile", why.to_owned()));
         self.again = Again::Backoff;

@@ -118,7 +118,7 @@ fn put_back(host: &dyn Host, before: &Before) -> Result<(), HostError> {
 /// Whether the same stands at two paths.
 fn is_same(host: &dyn Host, path: &str, other: &str) -> Result<bool, HostError> {
     let (Some(one), Some(two)) = (host.entry(path)?, host.entry(other)?) else { return Ok(false) };
-    Ok(one == two && (one.kind != Kind::File || host.read(path)? == host.read(other)?))
+    Ok(one == two && (one.kind != Kind::File || host.has_same_content(path, other)?))
 }
 
 /// Does what brings a change into force. A drain has been done, and a reboot is not done here.

@@ -18,6 +18,8 @@ pub const CURRENT_IMAGE: &str = "/etc/machine-config-daemon/currentimage";
 pub const JOURNAL: &str = "/etc/machine-config-daemon/journal";
 /// The configuration that needs a reboot after all, because less did not bring it into force.
 pub const ESCALATED: &str = "/etc/machine-config-daemon/escalated";
+/// The configuration that the disk is in and the boot is not, because the way back into it was given up.
+pub const ASTRAY: &str = "/etc/machine-config-daemon/astray";
 /// What first boot is given.
 pub const ENCAPSULATED: &str = "/etc/ignition-machine-config-encapsulated.json";
 /// The same when it is done.

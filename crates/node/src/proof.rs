@@ -28,7 +28,8 @@ pub fn unproven(host: &dyn Host, paths: &[String], actions: &[Action]) -> Result
     Ok(unproven)
 }
 
-/// The running value of every setting in a file, unless a later file has another one.
+/// The running value of every setting in a file, unless a later file sets it too: then it was not applied, and what runs is
+/// somebody else's.
 fn of_settings(host: &dyn Host, path: &str) -> Result<Vec<String>, HostError> {
     let mut unproven = Vec::new();
     // Systemd reads files of this ending only.
@@ -37,7 +38,8 @@ fn of_settings(host: &dyn Host, path: &str) -> Result<Vec<String>, HostError> {
     }
     let last = in_force(host)?;
     for (key, _) in settings(&text(host, path)?) {
-        let Some(wanted) = last.get(&key).filter(|_| !is_pattern(&key)).map(|setting| &setting.value) else { continue };
+        let ours = last.get(&key).filter(|setting| setting.path == path && !is_pattern(&key));
+        let Some(wanted) = ours.map(|setting| &setting.value) else { continue };
         // Some can be set and not read: that it was set is all that there is to know.
         let Ok(running) = text(host, &format!("/proc/sys/{key}")) else { continue };
         let same = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -38,12 +38,11 @@ impl Awaited {
     /// Stays the same from one asking to the next.
     fn reason(&self) -> String {
         let Awaited { why, first, times, .. } = self;
-        let minutes = self.last.since(*first).as_secs() / 60;
         let refusal =
             self.refusal.as_ref().map(|refusal| format!(", and it was refused: {refusal}")).unwrap_or_default();
         format!(
-            "asked for a reboot {minutes} min ago ({why}; at {first}), and the machine is still in the same boot: it was called \
-             off, or something does not stop (see systemctl list-jobs); asked again, {times} times by now{refusal}"
+            "asked for a reboot at {first} ({why}), and the machine is still in the same boot: it was called off, or something \
+             does not stop (see systemctl list-jobs); asked again, {times} times by now{refusal}"
         )
     }
 }

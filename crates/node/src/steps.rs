@@ -334,11 +334,10 @@ fn boot_change(old: &Target, new: &Target, observed: &Observed) -> BootChange {
         // A machine that joined without them.
         append = kernel_arguments::missing(&new.arguments, &boot.arguments).into_iter().map(str::to_owned).collect();
     }
-    let (install, uninstall) = if old.extensions == new.extensions {
-        (Vec::new(), Vec::new())
-    } else {
-        extensions::change(&new.extensions, &boot.packages)
-    };
+    // Of an extension that was left half-way some packages may be there.
+    let has_all = old.extensions == new.extensions && extensions::missing(&new.extensions, &boot.packages).is_empty();
+    let (install, uninstall) =
+        if has_all { (Vec::new(), Vec::new()) } else { extensions::change(&new.extensions, &boot.packages) };
     let image =
         (old.image() != image && !image.is_empty() && boot.image.as_deref() != Some(image)).then(|| image.to_owned());
     // Another kernel is put into one image; into the next it is put anew.

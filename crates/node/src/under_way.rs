@@ -29,6 +29,14 @@ pub(crate) struct Verdict {
     pub(crate) is_final: bool,
 }
 
+/// A boot into a configuration could not be prepared.
+fn unprepared(config: &str, lacking: &str, error: &HostError) -> Failure {
+    Failure::degraded(format!(
+        "this boot is not the one of {config}: it lacks {lacking}, and the next one could not be prepared: {error}; it is tried \
+         again, and another order is followed"
+    ))
+}
+
 impl<H: Host> Agent<H> {
     pub(crate) fn resume_any(&mut self) -> Result<Resumed, Failure> {
         let boot = self.host.boot()?;
@@ -95,8 +103,8 @@ impl<H: Host> Agent<H> {
             // Everything was written before this boot, so this boot has it all.
             journal.actions.clear();
         }
+        // In another boot than the one that it was begun in, what is lacking is prepared before the next one.
         journal.phase = Phase::Committed;
-        journal.boot_id = boot.id;
         journal.save(&self.host)?;
         self.settle(journal)
     }
@@ -115,10 +123,10 @@ impl<H: Host> Agent<H> {
             }
             let lacking = journal.lacks(&boot).join(", ");
             if !lacking.is_empty() && journal.stagings < STAGINGS {
-                // A power cut loses what an orderly shutdown would have put in place. Counted first: one that fails counts.
+                // A power cut loses what an orderly shutdown would have put in place. Not counted before it is prepared: as long
+                // as that fails (a registry comes up later than the machine) it is tried, and nothing is said of a boot.
+                self.host.stage(&journal.way_on(&boot)).map_err(|error| unprepared(&journal.to, &lacking, &error))?;
                 journal.stagings += 1;
-                journal.save(&self.host)?;
-                self.host.stage(&journal.way_on(&boot))?;
                 journal.boot_id = boot.id.clone();
                 journal.save(&self.host)?;
                 return self.reboot(&journal, &boot.id);
@@ -159,13 +167,22 @@ impl<H: Host> Agent<H> {
 
     fn undo(&mut self, mut journal: Journal) -> Result<(Resumed, Vec<String>), Failure> {
         restore(&self.host, &journal)?;
-        boot_back(&self.host, &journal)?;
+        let boot = self.host.boot()?;
+        let needs_boot = journal.is_seen && journal.actions.contains(&Action::Reboot);
+        let back = boot_back(&self.host, &journal);
+        if needs_boot {
+            journal.phase = Phase::Reverted;
+            journal.stagings = 0;
+        }
+        if back.is_err() && needs_boot && !journal.way_back(&boot).is_empty() {
+            // The files are the old ones and stay so. What is left is the way back out of this boot, which is tried again.
+            journal.boot_id = String::new();
+            journal.save(&self.host)?;
+        }
+        back?;
         let mut notes = Vec::new();
         if journal.is_seen {
-            if journal.actions.contains(&Action::Reboot) {
-                let boot = self.host.boot()?;
-                journal.phase = Phase::Reverted;
-                journal.stagings = 0;
+            if needs_boot {
                 journal.boot_id = boot.id.clone();
                 journal.save(&self.host)?;
                 return Ok((self.reboot(&journal, &boot.id)?, notes));
@@ -188,18 +205,20 @@ impl<H: Host> Agent<H> {
         let lacking = journal.lacks_of_old(boot).join(", ");
         if !lacking.is_empty() && journal.stagings < STAGINGS {
             // Not counted before it is prepared: as long as that fails (a registry is away) it is tried, and no boot wasted.
-            boot_back(&self.host, &journal)?;
+            boot_back(&self.host, &journal).map_err(|error| unprepared(&journal.from, &lacking, &error))?;
             journal.stagings += 1;
             journal.boot_id = boot.id.clone();
             journal.save(&self.host)?;
             return self.reboot(&journal, &boot.id);
         }
-        Journal::end(&self.host)?;
         if lacking.is_empty() {
+            Journal::end(&self.host)?;
             return Ok(Resumed::Settled);
         }
         // More boots are no help, and another order may be.
         let from = &journal.from;
+        self.stray(&journal)?;
+        Journal::end(&self.host)?;
         Err(Failure::degraded(format!(
             "after {STAGINGS} more boots back into {from} this machine still lacks {lacking}"
         )))

@@ -14,11 +14,13 @@ const UNCORDON: Duration = Duration::from_secs(10 * 60);
 pub(crate) struct Waiting {
     wish: String,
     since: Moment,
+    /// Whether the node has failed at something else, and says why until there is more to be said than that its pods leave.
+    has_failed: bool,
 }
 
 impl Waiting {
-    pub(crate) fn new(wish: &str, since: Moment) -> Self {
-        Waiting { wish: wish.to_owned(), since }
+    pub(crate) fn new(wish: &str, since: Moment, has_failed: bool) -> Self {
+        Waiting { wish: wish.to_owned(), since, has_failed }
     }
 
     /// Whether it is this that is waited for.
@@ -30,8 +32,11 @@ impl Waiting {
         self.wish.starts_with("drain-")
     }
 
-    /// What is waited for. It stays the same for as long as it is waited for.
+    /// What is waited for; nothing if that is not said. It stays the same for as long as it is waited for.
     pub(crate) fn reason(&self) -> String {
+        if self.has_failed && self.is_drain() {
+            return String::new();
+        }
         let what = if self.is_drain() { "its pods to leave" } else { "pods to be let in again" };
         format!("waits for {what} since {}: {} was asked of the drain controller", self.since, self.wish)
     }

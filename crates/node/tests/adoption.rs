@@ -45,8 +45,10 @@ fn adopted_machine_has_nothing_yet_and_follows_its_pool_with_originals_kept() {
             ..Order::default()
         };
         let mut report = agent.sync(&order, &mut |_| true);
-        while report.again == Again::Now {
-            report = agent.sync(&order, &mut |_| true);
+        for _ in 0..5 {
+            if report.again == Again::Now {
+                report = agent.sync(&order, &mut |_| true);
+            }
         }
         assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, name), "{}", report.reason);
         assert_eq!(host.text(PATH).unwrap(), text);

@@ -62,6 +62,55 @@ fn everything_that_differs_is_put_right_at_once_and_who_reads_it_is_told_once() 
     }
 }
 
+/// Whatever comes after it in the same attempt.
+#[rstest]
+#[case::claim_that_nobody_answers("claim", State::Done)]
+#[case::update_that_fails("update", State::Degraded)]
+#[case::order_that_is_refused("refusal", State::Unreconcilable)]
+fn what_was_put_right_is_told_once_whatever_becomes_of_the_order(#[case] what: &str, #[case] state: State) {
+    let quiet = "/etc/nmstate/openshift/a";
+    let old = config("old", &files(vec![file(POLICY, "ours"), file(quiet, "old")]));
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    mending(&mut node, &Hands::default());
+    node.host.put(POLICY, b"theirs", 0o644);
+    node.order.desired = Some(match what {
+        "refusal" => config("new", &spec(json!({"config": {"storage": {"directories": [{"path": "/etc/x"}]}}}))),
+        _ => config("new", &files(vec![file(POLICY, "ours"), file(quiet, "new")])),
+    });
+    let mut events = Vec::new();
+    if what == "claim" {
+        let report = node.agent.sync(&node.order, &mut |_| false);
+        assert!(report.events.is_empty(), "{:?}", report.events);
+    }
+    if what == "update" {
+        node.host.fail_times(&format!("write {quiet}"), "No space left on device", 1);
+    }
+    let report = node.settle();
+    assert_eq!(report.state, state, "{}", report.reason);
+    events.extend(report.events);
+    let repaired =
+        |events: &[(&str, String)]| events.iter().filter(|(reason, _)| *reason == "ConfigDriftRepaired").count();
+    assert_eq!(repaired(&events), 1, "{events:?}");
+    assert_eq!(repaired(&node.step().events), 0);
+}
+
+#[test]
+fn a_file_that_has_grown_is_not_read_when_putting_it_right_is_taken_back() {
+    let quiet = "/etc/nmstate/openshift/a";
+    let old = config("old", &files(vec![file(POLICY, "ours"), file(quiet, "ours")]));
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    mending(&mut node, &Hands::default());
+    node.host.put(quiet, &vec![b'x'; 5 * 1024 * 1024], 0o644);
+    node.host.put(POLICY, b"theirs", 0o644);
+    node.host.fail(&format!("write {quiet}"), "No space left on device");
+    let before = node.host.bytes_read();
+    let report = check(&mut node);
+    assert!(report.reason.contains("No space left on device"), "{}", report.reason);
+    assert_eq!(node.host.entry(quiet).unwrap().unwrap().size, 5 * 1024 * 1024);
+    assert_eq!(node.host.text(POLICY).unwrap(), "theirs");
+    assert!(node.host.bytes_read() - before < 64 * 1024, "{} bytes", node.host.bytes_read() - before);
+}
+
 #[test]
 fn a_unit_that_was_edited_is_read_and_started_again() {
     let mut node = Node::new(FakeHost::new("m"), &with_unit());

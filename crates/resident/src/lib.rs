@@ -16,16 +16,27 @@ use nix::sys::mman::{MmapAdvise, madvise};
 pub use mapping::Mapping;
 pub use small_pages::take_small_pages;
 
-/// Gives back all pages of code and of the constants beside it. What is needed comes again by itself.
+/// Gives back all pages of the program's own code and of the constants before it. What is needed comes again by itself.
+///
+/// Libraries keep theirs: a library, and any file that one has mapped for a moment, can go at any time, and something else can
+/// come to its place before it is given back.
 ///
 /// # Errors
 ///
 /// If the kernel does not say what is mapped, or does not take it back. Nothing is lost by that but memory.
 pub fn give_back_code() -> io::Result<()> {
-    for mapping in Mapping::of_this_process()?.iter().filter(|mapping| mapping.is_as_the_file_has_it()) {
-        give_back(mapping)?;
-    }
-    Ok(())
+    own_code()?.iter().try_for_each(give_back)
+}
+
+/// Where the program's own code is, and the constants before it.
+///
+/// # Errors
+///
+/// If the kernel does not say what is mapped.
+pub fn own_code() -> io::Result<Vec<Mapping>> {
+    // Not by the file's number: what a filesystem says of a file and what the list of mappings says need not be the same.
+    let here = (own_code as *const ()).addr();
+    Ok(Mapping::around(&Mapping::of_this_process()?, here))
 }
 
 #[allow(unsafe_code, reason = "`madvise` has no safe form")]
@@ -34,7 +45,8 @@ fn give_back(code: &Mapping) -> io::Result<()> {
         return Ok(());
     };
     // SAFETY: the mapping is of a file, and not writable, so every page of it is as the file has it, and is read again from there by
-    // whoever touches it next. Code is never unmapped while the process lives, so nothing else can have come to its place.
+    // whoever touches it next. It is the one that this function itself lies in, or the part of the same file right before it: the
+    // kernel has put both there with the program, and nobody unmaps a program that runs, so nothing else can have come to their place.
     unsafe { madvise(start, code.length, MmapAdvise::MADV_DONTNEED) }?;
     Ok(())
 }

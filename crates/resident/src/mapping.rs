@@ -14,6 +14,8 @@ pub struct Mapping {
     pub permissions: String,
     /// Where in its file it begins.
     pub offset: u64,
+    /// The device that its file is on, as in `fd:00`.
+    pub device: String,
     /// The number of its file; 0 where there is none.
     pub inode: u64,
 }
@@ -35,21 +37,29 @@ impl Mapping {
         let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
         let permissions = words.next()?.to_owned();
         let offset = u64::from_str_radix(words.next()?, 16).ok()?;
-        // Past the device.
-        let inode = words.nth(1)?.parse().ok()?;
-        Some(Mapping { start, length: end.checked_sub(start)?, permissions, offset, inode })
+        let device = words.next()?.to_owned();
+        let inode = words.next()?.parse().ok()?;
+        Some(Mapping { start, length: end.checked_sub(start)?, permissions, offset, device, inode })
     }
 
-    /// Whether it is code out of a file, or the constants with which the file begins: nobody in the process can have changed those.
-    /// What is merely readable further on is another matter: constants that hold addresses are adapted at the start and
-    /// protected then, and the file has them otherwise.
-    pub fn is_as_the_file_has_it(&self) -> bool {
-        let is_untouched = match self.permissions.as_str() {
-            "r-xp" => true,
-            "r--p" => self.offset == 0,
-            _ => false,
+    /// The code out of a file that an address lies in, and the constants with which that file begins if they lie right before it:
+    /// nobody in the process can have changed those.
+    ///
+    /// What is merely readable after the code is another matter: constants that hold addresses are adapted at the start and
+    /// protected then, and the file has them otherwise. And the same file elsewhere is somebody's own: who looks for the name of
+    /// a function maps it too, and lets it go.
+    pub fn around(all: &[Mapping], address: usize) -> Vec<Mapping> {
+        let is_code = |it: &&Mapping| it.permissions == "r-xp" && it.inode != 0 && it.has(address);
+        let Some(code) = all.iter().find(is_code) else { return Vec::new() };
+        let is_before = |it: &&Mapping| {
+            let is_same_file = (&it.device, it.inode) == (&code.device, code.inode);
+            is_same_file && it.permissions == "r--p" && it.offset == 0 && it.start + it.length == code.start
         };
-        is_untouched && self.inode != 0
+        all.iter().find(is_before).into_iter().chain([code]).cloned().collect()
+    }
+
+    fn has(&self, address: usize) -> bool {
+        address.checked_sub(self.start).is_some_and(|offset| offset < self.length)
     }
 }
 
@@ -65,22 +75,35 @@ mod tests {
         assert_eq!(mapping.start, 0x55f0_c0e2_f000);
         assert_eq!(mapping.length, 0x29f_8000);
         assert_eq!((mapping.permissions.as_str(), mapping.inode), ("r-xp", 5_646_377));
-        assert_eq!(mapping.offset, 0xdac_000);
-        assert!(mapping.is_as_the_file_has_it());
+        assert_eq!((mapping.offset, mapping.device.as_str()), (0xdac_000, "fd:00"));
+    }
+
+    /// The first addresses of what is given back.
+    fn around(text: &str, address: usize) -> Vec<usize> {
+        let all: Vec<Mapping> = text.lines().filter_map(Mapping::parse).collect();
+        Mapping::around(&all, address).iter().map(|mapping| mapping.start).collect()
     }
 
     #[test]
-    fn only_what_nobody_can_have_changed_counts() {
-        for other in [
-            CODE.replace("r-xp", "r--p"),
-            CODE.replace("r-xp", "rwxp"),
-            CODE.replace("r-xp", "r-xs"),
-            "7ffd4e5f9000-7ffd4e5fb000 r-xp 00000000 00:00 0     [vdso]".to_owned(),
-        ] {
-            assert!(!Mapping::parse(&other).unwrap().is_as_the_file_has_it(), "{other}");
+    fn only_the_programs_own_code_and_the_constants_right_before_it_count() {
+        let all = format!(
+            "55f0c0083000-55f0c0e2f000 r--p 00000000 fd:00 5646377     /usr/bin/seaworthy\n\
+             {CODE}\n\
+             55f0c3827000-55f0c3927000 r--p 037a4000 fd:00 5646377     /usr/bin/seaworthy\n\
+             7f0000000000-7f0000100000 r--p 00000000 fd:00 5646377     /usr/bin/seaworthy\n\
+             7f0000200000-7f0000300000 r--p 00000000 fd:00 77          /etc/ld.so.cache\n\
+             7f0000300000-7f0000400000 r-xp 00001000 fd:00 78          /usr/lib/libnss_files.so\n\
+             7ffd4e5f9000-7ffd4e5fb000 r-xp 00000000 00:00 0           [vdso]\n"
+        );
+        assert_eq!(around(&all, 0x55f0_c100_0000), [0x55f0_c008_3000, 0x55f0_c0e2_f000]);
+        for (what, other) in [("r-xp", "rwxp"), ("r-xp", "r-xs"), ("r-xp", "r--p"), ("5646377 ", "0 ")] {
+            assert_eq!(around(&CODE.replace(what, other), 0x55f0_c100_0000), [0; 0], "{other}");
         }
-        let first = CODE.replace("r-xp", "r--p").replace("00dac000", "00000000");
-        assert!(Mapping::parse(&first).unwrap().is_as_the_file_has_it());
+        // What lies right before the code and is of another file is not the program's.
+        let other = all.replacen("5646377", "77", 1);
+        assert_eq!(around(&other, 0x55f0_c100_0000), [0x55f0_c0e2_f000]);
+        assert_eq!(around(&all, 0x7ffd_4e5f_9000), [0; 0]);
+        assert_eq!(around(&all, 0x1000), [0; 0]);
     }
 
     #[test]

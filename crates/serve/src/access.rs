@@ -86,6 +86,17 @@ pub enum TokensError {
     },
 }
 
+impl TokensError {
+    /// Whether there is no token, be it that the file is empty or that there is none.
+    pub fn is_without(&self) -> bool {
+        match self {
+            TokensError::Empty { .. } => true,
+            TokensError::File { cause, .. } => cause.kind() == std::io::ErrorKind::NotFound,
+            TokensError::Line { .. } => false,
+        }
+    }
+}
+
 /// Reads the tokens of a file, one to a line.
 pub fn read_tokens(path: &Path) -> Result<Vec<Token>, TokensError> {
     let file = path.display().to_string();

@@ -87,10 +87,10 @@ struct Kept {
     is_old: bool,
 }
 
-/// A MachineConfig as it was when its metadata had this revision, or why it cannot be read.
+/// A MachineConfig as it was when its metadata had this revision, or why there is none.
 struct Held {
     revision: Option<String>,
-    config: Result<Arc<MachineConfig>, String>,
+    config: Result<Arc<MachineConfig>, Lack>,
 }
 
 /// The MachineConfigs that pools give to new machines, by name.
@@ -177,7 +177,7 @@ impl Cluster {
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut made, mut larder, mut tellings) = (All::new(), Larder::new(), JoinSet::new());
         loop {
-            let is_short = larder.values().any(|held| held.config.is_err());
+            let is_short = larder.values().any(|held| matches!(held.config, Err(Lack::Passing(_))));
             // The first look is at once.
             tokio::select! {
                 () = self.changed.notified() => {}
@@ -214,25 +214,27 @@ impl Cluster {
         let wanted: BTreeSet<&str> = pools.iter().filter_map(|pool| chosen(pool)).collect();
         larder.retain(|name, _| wanted.contains(name.as_str()));
         for name in wanted {
-            let Some(metadata) = self.configs.named(name) else {
-                larder.remove(name);
-                continue;
-            };
-            let revision = metadata.resource_version();
-            if larder.get(name).is_some_and(|held| held.revision == revision && held.config.is_ok()) {
+            let metadata = self.configs.named(name);
+            let revision = metadata.as_ref().and_then(|metadata| metadata.resource_version());
+            let before = larder.get(name);
+            // Without metadata it is gone, or the watch is behind: only who asks knows.
+            let is_known = metadata.is_some() && before.is_some_and(|held| held.revision == revision);
+            if is_known && before.is_some_and(|held| held.config.is_ok()) {
                 continue;
             }
-            let read = tokio::time::timeout(PATIENCE, api.get(name)).await;
-            let config = match read {
-                Ok(Ok(mut config)) => {
-                    config.metadata.managed_fields = None;
-                    Ok(Arc::new(config))
+            let config = read(&api, name).await;
+            let old = before.map(|held| &held.config);
+            match (&config, old) {
+                // What it was made into is as good as it was.
+                (Ok(config), Some(Ok(old))) if config.resource_version() == old.resource_version() => {
+                    let config = Ok(Arc::clone(old));
+                    larder.insert(name.to_owned(), Held { revision, config });
+                    continue;
                 }
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err(format!("there was no answer within {} s", PATIENCE.as_secs())),
-            };
-            if let Err(error) = &config {
-                warn!(name, error, "a MachineConfig cannot be read, and is tried again");
+                (Err(Lack::Passing(error)), old) if !matches!(old, Some(Err(old)) if old.reason() == error) => {
+                    warn!(name, error, "a MachineConfig cannot be read, and is tried again");
+                }
+                _ => {}
             }
             larder.insert(name.to_owned(), Held { revision, config });
         }
@@ -282,9 +284,14 @@ impl Cluster {
     ) -> Result<Recipe, Lack> {
         let lasting = |reason: String| Lack::Lasting(reason);
         let name = chosen(pool).ok_or_else(|| lasting("the pool has no configuration yet".to_owned()))?;
-        let held = larder.get(name).ok_or_else(|| lasting(format!("there is no MachineConfig {name}")))?;
-        let failed = |error: &String| Lack::Passing(format!("MachineConfig {name} cannot be read: {error}"));
-        let config = Arc::clone(held.config.as_ref().map_err(failed)?);
+        let none = || lasting(format!("there is no MachineConfig {name}"));
+        let config = match &larder.get(name).ok_or_else(none)?.config {
+            Ok(config) => Arc::clone(config),
+            Err(Lack::Lasting(_)) => return Err(none()),
+            Err(Lack::Passing(error)) => {
+                return Err(Lack::Passing(format!("MachineConfig {name} cannot be read: {error}")));
+            }
+        };
         Ok(Recipe { config, additions: additions.clone().map_err(lasting)? })
     }
 
@@ -336,6 +343,25 @@ enum Lack {
     Passing(String),
     /// Somebody has to do something.
     Lasting(String),
+}
+
+impl Lack {
+    fn reason(&self) -> &str {
+        let (Lack::Passing(reason) | Lack::Lasting(reason)) = self;
+        reason
+    }
+}
+
+async fn read(api: &Api<MachineConfig>, name: &str) -> Result<Arc<MachineConfig>, Lack> {
+    match tokio::time::timeout(PATIENCE, api.get_opt(name)).await {
+        Ok(Ok(Some(mut config))) => {
+            config.metadata.managed_fields = None;
+            Ok(Arc::new(config))
+        }
+        Ok(Ok(None)) => Err(Lack::Lasting("there is none".to_owned())),
+        Ok(Err(error)) => Err(Lack::Passing(error.to_string())),
+        Err(_) => Err(Lack::Passing(format!("there was no answer within {} s", PATIENCE.as_secs()))),
+    }
 }
 
 impl Recipe {

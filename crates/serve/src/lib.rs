@@ -33,6 +33,7 @@ pub mod parcel;
 pub mod rate;
 pub mod remote;
 pub mod stub;
+pub mod token_file;
 
 pub use access::{Access, Token};
 pub use answers::{Answers, Shelf};

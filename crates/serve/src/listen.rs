@@ -20,10 +20,12 @@ use crate::certificates::Certificates;
 use crate::endpoint::{Endpoint, Visitor};
 
 /// A fleet that boots at once comes in waves of some hundreds; no address takes more than half of the places. A stranger has
-/// one for the time of a handshake and a request, unless it is needed before.
+/// one for the time of a handshake and a request, unless it is needed before. Two slow processors shake 4,096 hands in three
+/// seconds.
 pub const LIMITS: Limits = Limits {
     connections: 4096,
     of_one_address: 2048,
+    newcomer: Duration::from_secs(5),
     handshake: Duration::from_secs(10),
     farewell: Duration::from_secs(1),
 };

@@ -6,7 +6,7 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -89,23 +89,49 @@ impl Machine {
     /// If it does not come up.
     pub fn boot(&mut self) {
         self.end();
-        let told = self.folder.path().join("told");
-        // Both ends, so that it can be opened before anybody writes, and is not at its end when they are done.
-        let pipe = File::options().read(true).write(true).open(&told);
-        let Ok(pipe) = pipe else { panic!("{}: {pipe:?}", told.display()) };
-        let (up, is_up) = mpsc::channel();
-        std::thread::spawn(move || up.send(BufReader::new(pipe).lines().next().is_some()));
         // Of machines that boot beside each other one in some dozens hangs, why is not known: it is switched off and on again.
-        for _ in 0..SWITCHES {
-            let child = self.script(SYSTEMD).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-            let Ok(child) = child else { panic!("{child:?}") };
-            self.running = Some(child);
-            if is_up.recv_timeout(BOOT / SWITCHES) == Ok(true) {
+        for switch in 1..=SWITCHES {
+            let result = self.switch_on();
+            let Ok(is_up) = result else { panic!("the machine cannot be switched on: {result:?}") };
+            if is_up {
                 return;
             }
+            eprintln!("the machine does not come up, {switch} of {SWITCHES} times:\n{}", self.hindrance());
             self.end();
         }
         panic!("the machine does not come up within {BOOT:?}");
+    }
+
+    /// Switches it on; says whether it has come up.
+    fn switch_on(&mut self) -> std::io::Result<bool> {
+        // Another one each time: one that was switched off in the moment in which it came up has said so to nobody.
+        let told = self.folder.path().join("told");
+        fs::remove_file(&told)?;
+        make_pipe(&told)?;
+        // Both ends, so that it can be opened before anybody writes, and is not at its end when they are done.
+        let mut pipe = File::options().read(true).write(true).open(&told)?;
+        let (up, is_up) = mpsc::channel();
+        let heard = BufReader::new(pipe.try_clone()?);
+        std::thread::spawn(move || up.send(heard.lines().next().is_some_and(|line| line.is_ok_and(|it| it == "up"))));
+        let said = File::create(self.folder.path().join("said"))?;
+        self.running = Some(self.script(SYSTEMD).stdout(said.try_clone()?).stderr(said).spawn()?);
+        let is_up = is_up.recv_timeout(BOOT / SWITCHES) == Ok(true);
+        if !is_up {
+            // Whoever listens need not do so any longer.
+            pipe.write_all(b"off\n")?;
+        }
+        Ok(is_up)
+    }
+
+    /// What is known of why it does not come up: what was said on its way, and what systemd still has to do.
+    fn hindrance(&self) -> String {
+        let mut text = fs::read_to_string(self.folder.path().join("said")).unwrap_or_default();
+        if self.first().is_some() {
+            let jobs = self.run("timeout", &["10", "systemctl", "--no-pager", "list-jobs"]);
+            text.push_str(&String::from_utf8_lossy(&jobs.stdout));
+            text.push_str(&String::from_utf8_lossy(&jobs.stderr));
+        }
+        text
     }
 
     /// Waits until it has switched itself off, which is also what a reboot begins with.
@@ -239,6 +265,11 @@ fn made() -> std::io::Result<(TempDir, PathBuf)> {
     let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let group = Path::new(mount).join(place.trim_start_matches('/')).join(format!("seaworthy-trial{name}"));
     fs::write(folder.path().join("group"), group.as_os_str().as_encoded_bytes())?;
-    let status = Command::new("mkfifo").arg(folder.path().join("told")).status()?;
-    if status.success() { Ok((folder, group)) } else { Err(std::io::Error::other("mkfifo fails")) }
+    make_pipe(&folder.path().join("told"))?;
+    Ok((folder, group))
+}
+
+fn make_pipe(path: &Path) -> std::io::Result<()> {
+    let status = Command::new("mkfifo").arg(path).status()?;
+    if status.success() { Ok(()) } else { Err(std::io::Error::other("mkfifo fails")) }
 }

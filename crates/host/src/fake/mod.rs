@@ -276,6 +276,11 @@ impl Host for FakeHost {
         Ok(found[..] == *bytes)
     }
 
+    fn has_same_content(&self, path: &str, other: &str) -> Result<bool, HostError> {
+        let (Some(one), Some(two)) = (self.file(path)?, self.file(other)?) else { return Ok(false) };
+        Ok(one == two)
+    }
+
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
         checked(directory)?;
         Ok(self.look()?.tree.names(directory))

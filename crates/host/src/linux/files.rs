@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -89,6 +90,32 @@ impl Files {
                 Some(rest) => left = rest,
                 None => return Ok(false),
             }
+        }
+    }
+
+    pub(super) fn has_same_content(&self, path: &str, other: &str) -> Result<bool, HostError> {
+        let (Some((one, first)), Some((two, second))) = (self.opened(path)?, self.opened(other)?) else {
+            return Ok(false);
+        };
+        if (first.dev(), first.ino()) == (second.dev(), second.ino()) {
+            return Ok(true);
+        }
+        if first.len() != second.len() {
+            return Ok(false);
+        }
+        let (mut one, mut two) = (BufReader::with_capacity(PIECE, one), BufReader::with_capacity(PIECE, two));
+        loop {
+            let left = one.fill_buf().map_err(|error| HostError::file("read", path, error))?;
+            let right = two.fill_buf().map_err(|error| HostError::file("read", other, error))?;
+            let length = left.len().min(right.len());
+            if length == 0 {
+                return Ok(left.len() == right.len());
+            }
+            if left[..length] != right[..length] {
+                return Ok(false);
+            }
+            one.consume(length);
+            two.consume(length);
         }
     }
 

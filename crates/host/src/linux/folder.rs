@@ -73,6 +73,10 @@ impl Host for FolderHost {
         self.files.has_content(path, bytes)
     }
 
+    fn has_same_content(&self, path: &str, other: &str) -> Result<bool, HostError> {
+        self.files.has_same_content(path, other)
+    }
+
     fn names(&self, directory: &str) -> Result<Vec<String>, HostError> {
         self.files.names(directory)
     }

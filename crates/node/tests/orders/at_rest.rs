@@ -123,7 +123,7 @@ async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
     minutes.fetch_add(6, Ordering::SeqCst);
     berth.until(annotation::STATE, "Degraded").await;
     let reason = berth.said(annotation::REASON).await;
-    assert!(reason.contains("asked for a reboot 6 min ago"), "{reason}");
+    assert!(reason.starts_with("asked for a reboot at "), "{reason}");
     let asked = berth.host.calls().iter().filter(|call| call.starts_with("reboot ")).count();
     assert_eq!(asked, 2);
     berth.host.boot_orderly();

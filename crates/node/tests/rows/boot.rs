@@ -76,6 +76,17 @@ fn at_rest(node: &mut Node) -> seaworthy_node::Report {
     panic!("the node does not come to rest: {:#?}", node.host.calls());
 }
 
+/// Lets a node go on until it has asked for a boot.
+fn asks_for_boot(node: &mut Node) {
+    for _ in 0..40 {
+        if node.host.is_reboot_asked() {
+            return;
+        }
+        node.step();
+    }
+    panic!("the node asks for no boot: {:#?}", node.host.calls());
+}
+
 fn boots() -> (Config, Config) {
     let old = json!({"kernelArguments": ["a=1"], "osImageURL": "image-1"});
     let new = json!({
@@ -106,9 +117,7 @@ fn what_a_boot_has_of_a_change_does_not_come_a_second_time() {
     node.host.lose_argument("c=3");
     node.order.desired = Some(new);
     for _ in 0..2 {
-        while !node.host.is_reboot_asked() {
-            node.step();
-        }
+        asks_for_boot(&mut node);
         node.host.boot_orderly();
         node.restart();
     }
@@ -125,13 +134,14 @@ fn a_way_back_that_is_lost_is_taken_again_and_one_that_leads_nowhere_is_said() {
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.host.lose_argument("c=3");
     node.order.desired = Some(new.clone());
-    while node.host.calls().iter().filter(|call| call.starts_with("reboot returns to old")).count() < 1 {
-        node.step();
-        if node.host.is_reboot_asked() && !node.host.calls().last().unwrap().contains("returns") {
+    for _ in 0..5 {
+        asks_for_boot(&mut node);
+        if !node.host.calls().last().unwrap().starts_with("reboot returns to old") {
             node.host.boot_orderly();
             node.restart();
         }
     }
+    assert_eq!(node.host.calls().last().unwrap(), "reboot returns to old");
     // The deployment that leads back is lost with the power, and then the registry is away for a while.
     node.host.cut();
     node.host.power_on(seaworthy_host::Unsynced::Kept);
@@ -157,6 +167,119 @@ fn a_way_back_that_is_lost_is_taken_again_and_one_that_leads_nowhere_is_said() {
     assert!(reasons.last().unwrap().contains("missing expected kernel arguments: a=1"), "{reasons:#?}");
     node.host.lose_no_argument();
     assert!(node.host.snapshot().boot.0.as_deref() == Some("image-1"));
+}
+
+/// A node that has asked for its boot into the new configuration, and lost what was prepared for it with the power; the registry
+/// comes up later than the machine.
+fn cut_before_its_boot() -> (Node, Config, Config) {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.order.desired = Some(new.clone());
+    asks_for_boot(&mut node);
+    node.host.cut();
+    node.host.power_on(seaworthy_host::Unsynced::Kept);
+    node.restart();
+    (node, old, new)
+}
+
+#[test]
+fn a_registry_that_is_away_after_a_power_cut_is_waited_for_and_condemns_nothing() {
+    let (mut node, ..) = cut_before_its_boot();
+    node.host.fail_times("stage", "registry is away", 9);
+    for _ in 0..9 {
+        let report = node.step();
+        assert_eq!((report.state, report.again), (State::Degraded, Again::Backoff));
+        assert!(report.reason.contains("lacks image image-2") && report.reason.contains("registry is away"));
+        assert!(!node.host.is_reboot_asked());
+    }
+    assert_eq!((at_rest(&mut node).state, node.boots), (State::Done, 1));
+}
+
+#[rstest]
+#[case::order_that_is_taken_back("old", "image-1")]
+#[case::newer_order("newer", "image-3")]
+fn another_order_is_followed_while_the_boot_of_the_last_one_cannot_be_prepared(
+    #[case] name: &str,
+    #[case] image: &str,
+) {
+    let (mut node, old, _) = cut_before_its_boot();
+    node.host.fail("stage", "image-2 is gone");
+    for _ in 0..3 {
+        assert!(node.step().reason.contains("image-2 is gone"));
+    }
+    let newer = config("newer", &spec(json!({"osImageURL": "image-3"})));
+    node.order.desired = Some(if name == "old" { old } else { newer });
+    let report = node.step();
+    assert!(report.reason.contains("new is no longer ordered"), "{}", report.reason);
+    node.host.heal();
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, name), "{}", report.reason);
+    assert_eq!(node.host.boot().unwrap().image.as_deref(), Some(image));
+}
+
+#[test]
+fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("c=3");
+    node.order.desired = Some(new);
+    for _ in 0..4 {
+        asks_for_boot(&mut node);
+        node.host.boot_orderly();
+        node.restart();
+    }
+    // Its image runs, and now it is to be sent back.
+    assert_eq!(node.host.boot().unwrap().image.as_deref(), Some("image-2"));
+    node.host.fail("stage", "image-1 is gone");
+    for _ in 0..5 {
+        let report = node.step();
+        assert_eq!(report.state, State::Degraded);
+        assert!(report.reason.contains("image-1 is gone"), "{}", report.reason);
+    }
+    assert_eq!(node.agent.on_disk_config().unwrap().unwrap().name, "old");
+    // Also the newer one cannot be had at first: that takes nothing away from it.
+    let newer = json!({"kernelArguments": ["a=1"], "osImageURL": "image-3"});
+    node.order.desired = Some(config("newer", &spec(newer)));
+    for _ in 0..5 {
+        node.step();
+    }
+    assert!(node.step().reason.contains("update from old to newer"), "{:?}", node.order);
+    node.restart();
+    node.host.heal();
+    node.host.lose_no_argument();
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, "newer"), "{}", report.reason);
+    let (image, arguments, kernel, packages) = node.host.snapshot().boot;
+    assert_eq!((image.as_deref(), kernel), (Some("image-3"), Kernel::Default));
+    assert_eq!((arguments, packages), (vec!["root=/dev/vda".to_owned(), "quiet".to_owned(), "a=1".to_owned()], vec![]));
+    // It is where it should be, and drift is drift again.
+    assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Done);
+    node.host.change_boot(|boot| boot.image = Some("other".to_owned()));
+    node.order.desired = Some(config("newest", &spec(json!({"osImageURL": "image-4"}))));
+    let report = node.step();
+    assert!(report.reason.contains("expected target osImageURL"), "{}", report.reason);
+    assert!(!node.host.exists(places::ASTRAY).unwrap());
+}
+
+#[test]
+fn an_update_that_was_cut_off_before_it_counted_boots_only_for_what_is_lacking() {
+    let (old, new) = boots();
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.order.desired = Some(new);
+    // Everything is written and prepared, and nothing is said of it yet; then somebody boots the machine in good order.
+    let journal = format!("{}/journal.json", places::JOURNAL);
+    node.step();
+    let before = node.host.calls().len();
+    node.host.fail_times("reboot ", "systemd is busy", 1);
+    node.step();
+    assert!(node.host.calls().len() > before);
+    let text = node.host.text(&journal).unwrap();
+    assert!(text.contains(r#""phase": "committed""#), "{text}");
+    node.host.put(&journal, text.replace(r#""committed""#, r#""acting""#).as_bytes(), 0o600);
+    node.host.boot_orderly();
+    node.restart();
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, node.boots), (State::Done, 0), "{}: {:#?}", report.reason, node.host.calls());
 }
 
 #[test]

@@ -21,7 +21,6 @@ fn a_setting_that_is_not_in_force_afterwards_is_taken_back_and_then_booted_into(
     let host = FakeHost::new("m");
     host.add_setting("/proc/sys/vm/swappiness", "60");
     let mut node = Node::new(host, &sysctl(10));
-    // Another file that systemd reads later keeps its own value; the running one is somebody else's.
     let mut said = Vec::new();
     node.order.desired =
         Some(config("odd", &files(vec![file("/etc/sysctl.d/90.conf", "vm.swappiness = 20\nvm.unknown = 1\n")])));
@@ -74,6 +73,26 @@ fn only_the_file_that_changes_is_applied_and_only_where_it_has_the_last_word() {
     assert_eq!(running("net/ipv4/ip_forward"), "1\n", "somebody else's");
     assert_eq!(running("kernel/panic"), "10\n", "a later file has the last word");
     assert!(!node.host.calls().iter().any(|call| call.starts_with("restart")), "{:#?}", node.host.calls());
+}
+
+#[test]
+fn a_setting_that_a_later_file_has_is_not_judged_whatever_runs() {
+    let host = FakeHost::new("m");
+    for (key, value) in [("vm/swappiness", "60"), ("net/ipv4/ip_forward", "0")] {
+        host.add_setting(&format!("/proc/sys/{key}"), value);
+    }
+    host.put("/etc/sysctl.d/99-site.conf", b"net.ipv4.ip_forward = 0\n", 0o644);
+    let of = |swappiness: u32| {
+        let text = format!("net.ipv4.ip_forward = 1\nvm.swappiness = {swappiness}\n");
+        config(&format!("v{swappiness}"), &files(vec![file("/etc/sysctl.d/50-a.conf", &text)]))
+    };
+    let mut node = Node::new(host, &of(1));
+    // Neither of the files: the network has its own idea since the machine has booted.
+    node.host.put("/proc/sys/net/ipv4/ip_forward", b"2\n", 0o644);
+    let report = node.obey(&of(2));
+    assert_eq!((report.state, node.boots), (State::Done, 0), "{}", report.reason);
+    let running = |key: &str| node.host.text(&format!("/proc/sys/{key}")).unwrap();
+    assert_eq!((running("vm/swappiness").as_str(), running("net/ipv4/ip_forward").as_str()), ("2\n", "2\n"));
 }
 
 #[test]

@@ -181,6 +181,18 @@ impl Node {
         panic!("the node does not come to rest: {:?}", self.order);
     }
 
+    /// Lets the daemon recover without any order, however often it boots for that.
+    pub fn recover(&mut self) -> Result<(), String> {
+        for _ in 0..40 {
+            if !self.agent.recover()? {
+                return Ok(());
+            }
+            self.host.boot_orderly();
+            self.restart();
+        }
+        panic!("the machine boots for ever: {:#?}", self.host.calls());
+    }
+
     /// The daemon starts anew.
     pub fn restart(&mut self) {
         self.agent = Agent::new(self.host.clone(), Settings::default());

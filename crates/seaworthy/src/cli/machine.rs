@@ -26,8 +26,8 @@ pub struct Daemon {
     /// Before the kubelet starts: put back what a power cut has left half-done, complete what Ignition could not do, and end
     #[arg(long, conflicts_with_all = ["node_name", "kubeconfig", "repair"])]
     pub first_boot: bool,
-    /// Show how the machine differs from the configuration that it is in, and end: 0 if it does not, 1 if it does. Files are
-    /// shown as they are, secrets included
+    /// Show how the machine differs from the configuration that it is in, and end: 0 if it does not, 1 if it does, 2 if that
+    /// cannot be seen. Files are shown as they are, secrets included
     #[arg(long, conflicts_with_all = ["node_name", "kubeconfig", "repair", "first_boot"])]
     pub diff: bool,
     /// How to log
@@ -50,7 +50,7 @@ pub struct Server {
     /// The oldest version of TLS that is spoken
     #[arg(long, value_enum, default_value_t = TlsVersion::Tls12)]
     pub tls_min_version: TlsVersion,
-    /// Serve machines that show one of these tokens, one to a line; read again when it changes
+    /// Serve machines that show one of these tokens, one to a line; read again when it changes, and none counts when it is empty or gone
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
     /// Serve machines that show a certificate of this authority

@@ -128,13 +128,13 @@ fn complete(host: &dyn Host) -> Result<u8, Failure> {
 /// Prints how the machine differs from the configuration that stands on its disk. Nobody is asked, and nothing is changed.
 fn show_differences(host: &Arc<dyn Host>) -> Result<u8, Failure> {
     let agent = Agent::new(Arc::clone(host), Settings::default());
-    let Some(target) = agent.on_disk_config().map_err(Failure::wrong)? else {
-        return Err(Failure::wrong(format!("there is no {}: no daemon has run here yet", places::CURRENT_CONFIG)));
+    let Some(target) = agent.on_disk_config().map_err(Failure::unreadable)? else {
+        return Err(Failure::unreadable(format!("there is no {}: no daemon has run here yet", places::CURRENT_CONFIG)));
     };
-    if host.exists(places::JOURNAL).map_err(Failure::wrong)? {
+    if host.exists(places::JOURNAL).map_err(Failure::unreadable)? {
         paint::note(&format!("an update is under way: some of it differs from {}", target.name));
     }
-    let found = differences(&**host, &target).map_err(Failure::wrong)?;
+    let found = differences(&**host, &target).map_err(Failure::unreadable)?;
     let mut out = output::plain();
     for difference in &found {
         write!(out, "{difference}")?;

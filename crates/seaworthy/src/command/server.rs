@@ -8,12 +8,13 @@ use std::time::Duration;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use seaworthy_listen::{probes, tls};
 use seaworthy_resident::take_small_pages;
-use seaworthy_serve::access::{Keys, Tokens, read_tokens};
+use seaworthy_serve::access::{Keys, read_tokens};
 use seaworthy_serve::bootstrap::Folder;
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{self, Cluster, Settings};
 use seaworthy_serve::listen::LIMITS;
 use seaworthy_serve::rate::Rates;
+use seaworthy_serve::token_file::TokenFile;
 use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf};
 
 use super::apiserver::stopped;
@@ -41,7 +42,10 @@ pub fn run(options: &Server) -> Result<u8, Failure> {
         .thread_keep_alive(Duration::from_millis(200))
         .build()
         .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
-    runtime.block_on(serve(options))
+    let result = runtime.block_on(serve(options));
+    // A file that cannot be read is waited for by nobody.
+    runtime.shutdown_background();
+    result
 }
 
 /// Raises the number of files that may be open as far as connections need it: what a service is started with is often less.
@@ -117,7 +121,12 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
     // Before anybody knows that it runs: whoever does may end it, and means an orderly end.
     let stopped = stopped();
     println!("https://{}", listening.address());
-    let looking = tokio::spawn(look(certificates, tokens, options.token_file.clone()));
+    // Apart from each other: one that hangs must not let the other grow old.
+    tokio::spawn(look_at_certificate(certificates));
+    if let Some(file) = options.token_file.clone() {
+        let mut file = TokenFile::new(file, tokens);
+        tokio::spawn(again_and_again(move || file.look()));
+    }
     tokio::spawn(at_rest::stay_small());
     tokio::select! {
         () = listening.serve(stopped) => {}
@@ -128,7 +137,6 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
         // It ends only if it cannot go on: without it, what is served would grow old.
         _ = source => return Err(Failure::unreadable("what is served can no longer be followed; see the log")),
     }
-    looking.abort();
     Ok(OK)
 }
 
@@ -144,31 +152,39 @@ async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Fut
     Ok(probes::serve(listener, move || counted.page(), move || endpoint.is_ready()))
 }
 
-/// Reads the certificate and the tokens again whenever they have changed.
-async fn look(certificates: Arc<Certificates>, tokens: Tokens, file: Option<PathBuf>) {
+/// Reads the certificate again whenever it has changed.
+async fn look_at_certificate(certificates: Arc<Certificates>) {
+    let mut told = None;
+    again_and_again(move || match certificates.reload() {
+        Ok(is_new) => {
+            told = None;
+            if is_new {
+                tracing::info!("the certificate was read again");
+            }
+        }
+        Err(error) => {
+            let text = error.to_string();
+            if told.as_ref() != Some(&text) {
+                tracing::warn!(error = text, "the certificate that was shown before still is");
+                told = Some(text);
+            }
+        }
+    })
+    .await;
+}
+
+/// Does something from time to time that may be held up: a file can lie on another machine.
+async fn again_and_again(look: impl FnMut() + Send + 'static) {
     let mut looks = tokio::time::interval(LOOK);
-    let mut was_told = false;
-    loop {
+    let mut look = Some(look);
+    while let Some(mut once) = look.take() {
         looks.tick().await;
-        match file.as_deref().map(read_tokens) {
-            None => {}
-            Some(Ok(read)) => {
-                was_told = false;
-                if tokens.replace(read) {
-                    tracing::info!("the tokens were read again");
-                }
-            }
-            Some(Err(error)) if !was_told => {
-                was_told = true;
-                tracing::warn!(%error, "the tokens that counted before still do");
-            }
-            Some(Err(_)) => {}
-        }
-        match certificates.reload() {
-            Ok(false) => {}
-            Ok(true) => tracing::info!("the certificate was read again"),
-            Err(error) => tracing::warn!(%error, "the certificate that was shown before still is"),
-        }
+        look = tokio::task::spawn_blocking(move || {
+            once();
+            once
+        })
+        .await
+        .ok();
     }
 }
 

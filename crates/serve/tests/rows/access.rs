@@ -1,8 +1,9 @@
 //! Who gets a config.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::AUTHORIZATION;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::Event;
@@ -10,10 +11,11 @@ use rstest::rstest;
 use seaworthy_runtime::Cache;
 use seaworthy_serve::access::{Keys, Tokens, parse_tokens, read_tokens};
 use seaworthy_serve::rate::Rates;
+use seaworthy_serve::token_file::TokenFile;
 use seaworthy_serve::{Access, Endpoint, Shelf, Token, Visitor};
 use serde_json::{Value, json};
 
-use crate::support::{House, STRANGER, ask, ask_as, endpoint};
+use crate::support::{House, Log, STRANGER, ask, ask_as, endpoint};
 
 const WORD: &str = "a-token-that-nobody-guesses";
 
@@ -211,32 +213,71 @@ fn tokens_are_read_line_by_line_and_never_shown() {
     assert!(error.starts_with("/nowhere/tokens: cannot be read: "), "{error}");
 }
 
-/// Everything that is logged, as text.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+/// Whether a token opens the door.
+fn opens(tokens: &Tokens, token: &str) -> bool {
+    let access = Access::Asked(Keys { tokens: tokens.clone(), secrets: None });
+    let headers = [(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())].into_iter().collect();
+    access.admits(&headers, false, Timestamp::now())
+}
 
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
+#[rstest]
+#[case::emptied(Some("# all are taken back\n"))]
+#[case::deleted(None)]
+fn tokens_are_taken_back_when_their_file_is_empty_or_gone_for_a_while(#[case] left: Option<&str>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens");
+    let tokens: Tokens = parse_tokens("leaked\n", "tokens").unwrap().into();
+    let mut file = TokenFile::new(path.clone(), tokens.clone());
+    let change = |text: Option<&str>| match text {
+        Some(text) => std::fs::write(&path, text).unwrap(),
+        None => std::fs::remove_file(&path).unwrap(),
+    };
+    change(Some("leaked\n"));
+    file.look();
+    // Somebody writes it anew: it is not there for a moment.
+    for _ in 0..2 {
+        change(left);
+        file.look();
+        file.look();
+        assert!(opens(&tokens, "leaked"));
+        change(Some("leaked\n"));
+        file.look();
     }
+    change(left);
+    let log = Log::default();
+    tracing::subscriber::with_default(log.subscriber(), || (0..100).for_each(|_| file.look()));
+    assert!(!opens(&tokens, "leaked"));
+    assert_eq!(log.text().lines().count(), 2, "{}", log.text());
+    change(Some("next\n"));
+    file.look();
+    assert!(opens(&tokens, "next"));
+}
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+#[test]
+fn tokens_stay_while_their_file_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens");
+    let tokens: Tokens = parse_tokens("good\n", "tokens").unwrap().into();
+    let mut file = TokenFile::new(path.clone(), tokens.clone());
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::fs::write(&path, "no token\n").unwrap();
+    (0..5).for_each(|_| file.look());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    (0..5).for_each(|_| file.look());
+    std::fs::remove_dir(&path).unwrap();
+    // Nobody ever writes into it: reading would never end.
+    std::fs::rename(&pipe, &path).unwrap();
+    (0..5).for_each(|_| file.look());
+    assert!(opens(&tokens, "good"));
 }
 
 /// What is logged while something is done.
 fn logged(done: impl FnOnce()) -> String {
     let log = Log::default();
-    let sink = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .with_writer(move || sink.clone())
-        .finish();
-    tracing::subscriber::with_default(subscriber, done);
-    String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
+    tracing::subscriber::with_default(log.subscriber(), done);
+    log.text()
 }
 
 #[test]

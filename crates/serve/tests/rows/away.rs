@@ -23,7 +23,7 @@ use seaworthy_testkit::Embedded;
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::support::{Reply, ask, controller_config, machine_config, rendered, written};
+use crate::support::{Log, Reply, ask, controller_config, machine_config, rendered, written};
 
 const TOKEN: &str = "abcdef.0123456789abcdef";
 const HOUR: Duration = Duration::from_secs(3600);
@@ -58,18 +58,29 @@ enum Way {
     Lost(&'static str),
 }
 
+/// The line of a request is its method and its path, with `$` at the end. What is under way when it is stopped breaks off.
 fn sieve(client: Client, way: watch::Receiver<Way>) -> Client {
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-        let (client, way) = (client.clone(), *way.borrow());
+        let (client, mut way) = (client.clone(), way.clone());
         async move {
-            let line = format!("{} {}", request.method(), request.uri().path());
-            match way {
+            let line = format!("{} {}$", request.method(), request.uri().path());
+            let now = *way.borrow();
+            match now {
                 Way::Refused(part) if line.contains(part) => {
-                    Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into())
+                    return Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into());
                 }
                 Way::Lost(part) if line.contains(part) => std::future::pending().await,
-                _ => Ok::<_, tower::BoxError>(client.send(request).await?),
+                _ => {}
             }
+            let (head, body) = client.send(request).await?.into_parts();
+            let stopped = async move {
+                let is_stopped = |way: &Way| matches!(way, Way::Refused(part) if line.contains(part));
+                if way.wait_for(is_stopped).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let body = body.into_data_stream().take_until(Box::pin(stopped)).map_ok(Frame::data);
+            Ok::<_, tower::BoxError>(http::Response::from_parts(head, StreamBody::new(body)))
         }
     });
     Client::new(service, "default")
@@ -112,8 +123,13 @@ impl Following {
             let reply = get(&self.endpoint);
             reply.status == 200 && written(&reply.json(), NODE_ANNOTATIONS).contains(&text)
         };
-        let waited = self.endpoint.shelf.until(|_| is_it());
-        assert!(tokio::time::timeout(HOUR, waited).await.is_ok(), "{}", get(&self.endpoint).status);
+        self.until(|_| is_it()).await;
+    }
+
+    /// Waits until the shelf is like this, and not for ever.
+    async fn until(&self, is_it: impl Fn(&Pools) -> bool) {
+        let waited = tokio::time::timeout(HOUR, self.endpoint.shelf.until(is_it)).await;
+        assert!(waited.is_ok(), "{}", get(&self.endpoint).status);
     }
 }
 
@@ -153,6 +169,41 @@ async fn config_that_cannot_be_read_at_the_moment_is_no_reason_to_send_machines_
 }
 
 #[tokio::test(start_paused = true)]
+async fn config_that_the_watch_has_not_told_of_is_read_and_one_that_is_gone_is_refused() {
+    let (_cluster, client) = filled().await;
+    let (way, is_way) = watch::channel(Way::Free);
+    let following = following(sieve(client.clone(), is_way));
+    following.serves("rendered-worker-old").await;
+    // The metadata are not followed any more, and a new one comes.
+    way.send_replace(Way::Refused("/machineconfigs$"));
+    let configs: Api<MachineConfig> = Api::all(client.clone());
+    configs.create(&PostParams::default(), &rendered("rendered-worker-newest")).await.unwrap();
+    status(&client, json!({"configuration": {"name": "rendered-worker-newest"}})).await;
+    following.serves("rendered-worker-newest").await;
+    let pools = || following.endpoint.shelf.take().unwrap();
+    let made = pools();
+    tokio::time::sleep(HOUR).await;
+    assert!(Arc::ptr_eq(&made["worker"], &pools()["worker"]), "nothing is made anew where nothing has changed");
+    configs.delete("rendered-worker-newest", &DeleteParams::default()).await.unwrap();
+    let refusal = |pools: &Pools| pools["worker"].refusal() == Some("there is no MachineConfig rendered-worker-newest");
+    following.until(refusal).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn config_that_cannot_be_read_is_said_once() {
+    let (_cluster, client) = filled().await;
+    let (way, is_way) = watch::channel(Way::Free);
+    let following = following(sieve(client.clone(), is_way));
+    following.serves("rendered-worker-old").await;
+    let log = Log::default();
+    let _logging = tracing::subscriber::set_default(log.subscriber());
+    way.send_replace(Way::Refused("/machineconfigs/"));
+    status(&client, json!({"updatedMachineCount": 1})).await;
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(log.text().matches("cannot be read, and is tried again").count(), 1, "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
 async fn token_that_cannot_be_read_any_more_is_given_as_it_was() {
     let (_cluster, client) = filled().await;
     let following = following(client.clone());
@@ -171,7 +222,7 @@ async fn token_that_cannot_be_read_any_more_is_given_as_it_was() {
     following.serves("rendered-worker-old").await;
     assert!(kubeconfig().contains("node-token"), "{}", kubeconfig());
     std::fs::write(&token, "next-token\n").unwrap();
-    following.endpoint.shelf.until(|_| kubeconfig().contains("\"next-token\"")).await;
+    following.until(|_| kubeconfig().contains("\"next-token\"")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +234,7 @@ async fn token_that_was_never_there_is_a_failure_that_names_it() {
         let reply = get(&following.endpoint);
         reply.status == 500 && reply.header("seaworthy-reason").contains("/token: it is empty; ")
     };
-    assert!(tokio::time::timeout(HOUR, following.endpoint.shelf.until(|_| is_refused())).await.is_ok());
+    following.until(|_| is_refused()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +261,7 @@ async fn event_that_nobody_takes_holds_up_no_answer() {
     pools.patch_status("infra", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
     let refusal =
         |pools: &Pools| pools.get("infra").and_then(|infra| infra.refusal()).is_some_and(|it| it.contains("/a"));
-    following.endpoint.shelf.until(refusal).await;
+    following.until(refusal).await;
     let before = tokio::time::Instant::now();
     status(&client, json!({"updatedMachineCount": 1})).await;
     following.serves("rendered-worker-new").await;
@@ -275,7 +326,7 @@ async fn api_that_is_away_for_an_hour_changes_nothing_for_machines() {
     let (_cluster, client) = filled().await;
     let (cut, is_cut) = watch::channel(true);
     let following = following(cable(client.clone(), is_cut));
-    let (endpoint, shelf) = (&following.endpoint, &following.endpoint.shelf);
+    let endpoint = &following.endpoint;
 
     // From the start: nothing is known, so nobody is told that there is no such pool, or that a token is wrong.
     tokio::time::sleep(HOUR).await;
@@ -284,7 +335,7 @@ async fn api_that_is_away_for_an_hour_changes_nothing_for_machines() {
     assert!(!endpoint.is_ready() && away(endpoint) > 3000.0, "{}", away(endpoint));
 
     cut.send_replace(false);
-    shelf.until(|pools| pools.contains_key("worker")).await;
+    following.until(|pools| pools.contains_key("worker")).await;
     let before = get(endpoint);
     assert!(written(&before.json(), NODE_ANNOTATIONS).contains("\"rendered-worker-old\""));
     assert!(away(endpoint) < 1e-9);
@@ -301,11 +352,15 @@ async fn api_that_is_away_for_an_hour_changes_nothing_for_machines() {
     // And what has happened meanwhile is made up for.
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
     cut.send_replace(false);
-    shelf.until(|_| written(&get(endpoint).json(), NODE_ANNOTATIONS).contains("\"rendered-worker-new\"")).await;
+    following.serves("rendered-worker-new").await;
     assert!(away(endpoint) < 1e-9);
     secrets.delete("bootstrap-token-abcdef", &DeleteParams::default()).await.unwrap();
-    while get(endpoint).status != 401 {
+    for _ in 0..3600 {
+        if get(endpoint).status == 401 {
+            return;
+        }
         // Whoever tries again does so after a while, which passes only if nobody is busy.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+    panic!("a token that was taken back still opens the door");
 }

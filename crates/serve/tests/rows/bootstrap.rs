@@ -170,9 +170,12 @@ async fn what_changes_in_the_folder_is_served() {
     let bootstrap = Bootstrap::new();
     let shelf = Arc::new(Shelf::default());
     let following = tokio::spawn(bootstrap.folder().run(Arc::clone(&shelf)));
-    let first = shelf.until(|pools| pools.contains_key("master")).await;
+    let hour = std::time::Duration::from_secs(3600);
+    let has =
+        async |name: &str| tokio::time::timeout(hour, shelf.until(|pools| pools.contains_key(name))).await.unwrap();
+    let first = has("master").await;
     bootstrap.write("machine-pools/arbiter.yaml", &pool("rendered-master-1"));
-    let second = shelf.until(|pools| pools.contains_key("arbiter")).await;
+    let second = has("arbiter").await;
     assert_eq!((first.len(), second.len()), (1, 2));
     following.abort();
 }

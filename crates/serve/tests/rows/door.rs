@@ -249,7 +249,7 @@ async fn from_elsewhere(house: &House) -> TcpStream {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn flood_from_one_address_leaves_room_for_others() {
-    let limits = Limits { connections: 64, of_one_address: 16, ..LIMITS };
+    let limits = Limits { connections: 64, of_one_address: 16, newcomer: Duration::ZERO, ..LIMITS };
     let house = House::within(endpoint(), Patience::default(), limits).await;
     let mut held = Vec::new();
     for _ in 0..300 {
@@ -337,7 +337,7 @@ const PATIENT: Patience = Patience {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_who_hold_all_places_keep_no_machine_out() {
-    let limits = Limits { connections: 8, of_one_address: 4, ..LIMITS };
+    let limits = Limits { connections: 8, of_one_address: 4, newcomer: Duration::ZERO, ..LIMITS };
     let house = House::within(guarded(), PATIENT, limits).await;
     let machine = house.pki.client("machine", "machines", jiff::Timestamp::now()).unwrap();
     // One machine has been served, and keeps its connection.
@@ -361,6 +361,35 @@ async fn strangers_who_hold_all_places_keep_no_machine_out() {
     let again = asked(&mut first, "/config/master").await;
     // The body of the first answer stands before it.
     assert!(again.contains("}HTTP/1.1 200 "), "whoever was served stays: {again}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_stranger_leaves_for_one_machine() {
+    let limits = Limits { connections: 4, of_one_address: 4, newcomer: Duration::ZERO, ..LIMITS };
+    let house = House::within(endpoint(), PATIENT, limits).await;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(TcpStream::connect(house.address).await.unwrap());
+    }
+    let mut machine = house.connect(None).await.unwrap();
+    assert!(asked(&mut machine, "/config/master").await.starts_with("HTTP/1.1 200 "));
+    let hung_up = tokio::time::timeout(PATIENCE, held[0].read(&mut [0; 1])).await;
+    assert!(hung_up.is_ok(), "the oldest has left");
+    for stream in &mut held[1..] {
+        let hung_up = tokio::time::timeout(Duration::from_millis(20), stream.read(&mut [0; 1])).await;
+        assert!(hung_up.is_err(), "the others had not to");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machine_waits_for_strangers_who_have_just_come_and_not_for_ever() {
+    let limits = Limits { connections: 2, of_one_address: 2, newcomer: Duration::from_millis(200), ..LIMITS };
+    let house = House::within(endpoint(), PATIENT, limits).await;
+    let held = [TcpStream::connect(house.address).await.unwrap(), TcpStream::connect(house.address).await.unwrap()];
+    let stream = from_elsewhere(&house).await;
+    let greeting = house.greet(stream, None, rustls::ALL_VERSIONS, &["http/1.1"]);
+    assert!(tokio::time::timeout(PATIENCE, greeting).await.unwrap().is_ok());
+    drop(held);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,103 @@
+//! A machine whose boot is not the one of its configuration because that could not be prepared: it does not wait for ever, another
+//! order leads on from what is booted.
+
+use seaworthy_host::{Host, HostError};
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Agent, Failure, PUBLIC, image_of};
+use crate::journal::{Journal, Phase};
+use crate::order::Order;
+use crate::target::Target;
+use crate::{extensions, first_boot, kernel_arguments, places};
+
+/// What is noted of a way back that was given up.
+#[derive(Default, Serialize, Deserialize)]
+struct Astray {
+    /// The configuration that the disk is in.
+    config: String,
+    /// Kernel arguments that may have come with what was taken back.
+    arguments: Vec<String>,
+    /// Packages that may have come with it.
+    packages: Vec<String>,
+}
+
+impl<H: Host> Agent<H> {
+    /// What is under way could not be brought to its end. If all that is lacking is a boot that cannot be prepared (a registry is
+    /// away, an image is gone), an order for something else counts: what was begun is taken back, and a way back that is not to
+    /// be had is left.
+    pub(crate) fn leave(&mut self, order: &Order, failure: Failure) -> Result<(), Failure> {
+        let Some(desired) = order.desired.as_ref().filter(|desired| desired.spec.is_some()) else {
+            return Err(failure);
+        };
+        let (Ok(Some(journal)), Ok(boot)) = (Journal::load(&self.host), self.host.boot()) else { return Err(failure) };
+        let is_refused = self.verdict()?.is_some_and(|verdict| verdict.is_final && verdict.config == desired.name);
+        // In the boot that must end nothing is lacking yet.
+        if is_refused || boot.id == journal.boot_id {
+            return Err(failure);
+        }
+        let wanted = (desired.name.as_str(), image_of(desired));
+        match journal.phase {
+            Phase::Committed
+                if !journal.lacks(&boot).is_empty() && wanted != (&journal.to, journal.image.as_deref()) =>
+            {
+                let why = format!("{} is no longer ordered, and {}", journal.to, failure.reason);
+                Err(self.take_back(journal, why, true))
+            }
+            Phase::Reverted if !journal.lacks_of_old(&boot).is_empty() => {
+                let Some(disk) = self.on_disk()? else { return Err(failure) };
+                if wanted == (&disk.name, disk.built_image.as_deref()) {
+                    return Err(failure);
+                }
+                tracing::warn!("the way back into {} is left for another order: {}", disk.name, failure.reason);
+                self.stray(&journal)?;
+                Ok(Journal::end(&self.host)?)
+            }
+            _ => Err(failure),
+        }
+    }
+
+    /// Notes that the boot is not the one of the configuration that a journal has put back, and that no more is done about it.
+    pub(crate) fn stray(&self, journal: &Journal) -> Result<(), HostError> {
+        let mut astray = self.astray(&journal.from)?.unwrap_or_default();
+        astray.config.clone_from(&journal.from);
+        astray.arguments.extend_from_slice(&journal.boot.append);
+        astray.packages.extend_from_slice(&journal.boot.install);
+        let text = serde_json::to_vec(&astray).map_err(|error| HostError::file("write", places::ASTRAY, error))?;
+        self.host.write_through(places::ASTRAY, &text, PUBLIC)
+    }
+
+    /// What was noted of this configuration. What was noted of another one, or cannot be read, does not count.
+    fn astray(&self, config: &str) -> Result<Option<Astray>, HostError> {
+        let noted = self.host.read(places::ASTRAY)?;
+        let noted: Option<Astray> = noted.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Ok(noted.filter(|astray| astray.config == config))
+    }
+
+    /// Whether anything was noted of this configuration. What was noted of another one is over.
+    pub(crate) fn is_astray(&self, disk: &Target) -> Result<bool, HostError> {
+        let is_astray = self.astray(&disk.name)?.is_some();
+        if !is_astray {
+            self.found()?;
+        }
+        Ok(is_astray)
+    }
+
+    /// Forgets it.
+    pub(crate) fn found(&self) -> Result<(), HostError> {
+        if self.host.exists(places::ASTRAY)? { self.host.remove(places::ASTRAY) } else { Ok(()) }
+    }
+
+    /// The disk's configuration, with only that of its boot which is booted, and with what is left of one that was taken back.
+    pub(crate) fn as_booted(&self, disk: &Target) -> Result<Target, HostError> {
+        let boot = self.host.boot()?;
+        let mut booted = first_boot::as_booted(disk, &boot);
+        if let Some(astray) = self.astray(&disk.name)? {
+            let ours = [&disk.arguments[..], &astray.arguments].concat();
+            booted.arguments = kernel_arguments::present(&ours, &boot.arguments);
+            let left: Vec<String> = astray.packages.into_iter().filter(|it| boot.packages.contains(it)).collect();
+            let left = extensions::of_packages(&left).into_iter().filter(|name| !disk.extensions.contains(name));
+            booted.extensions.extend(left);
+        }
+        Ok(booted)
+    }
+}
