@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn whoever_is_silent_is_told_and_ended_with_what_it_started() {
-        let mut child = shell("sleep 100000 & echo a; wait");
-        assert_eq!(heard(&mut child, Duration::from_secs(1)), (false, vec!["a\n".into()]));
+        let mut child = shell("sleep 1000 & echo a; wait");
+        assert_eq!(heard(&mut child, Duration::from_secs(5)), (false, vec!["a\n".into()]));
         let all = with_descendants(child.id());
         assert_eq!(all.len(), 2, "the shell and what it started");
         end_with_descendants(&mut child).unwrap();
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn process_that_has_ended_is_not_waited_for_because_of_what_it_left() {
-        let mut child = shell("sleep 100000 & echo $!");
-        let (has_ended, lines) = heard(&mut child, Duration::from_secs(1));
-        assert!(has_ended, "the shell has");
+        let mut child = shell("sleep 1000 & echo $!");
+        let (has_ended, lines) = heard(&mut child, Duration::from_secs(600));
         let left = lines[0].trim().parse().unwrap();
         super::kill(super::Pid::from_raw(left), super::Signal::SIGKILL).unwrap();
+        assert!(has_ended, "the shell has");
     }
 }

@@ -54,10 +54,9 @@ pub async fn connect(file: Option<&Path>, context: Option<&str>) -> Result<Clien
 
 /// A call that came to nobody, and to whom it was: the errors of a connection name no server.
 #[derive(Debug, thiserror::Error)]
-#[error("{server}")]
+#[error("{server}: {}", said(&**error))]
 struct Unreached {
     server: String,
-    #[source]
     error: BoxError,
 }
 
@@ -193,6 +192,9 @@ mod tests {
         );
         std::fs::write(&file, text).unwrap();
         let client = connect(Some(&file), None).await.unwrap();
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let logged = api.list(&ListParams::default()).await.unwrap_err().to_string();
+        assert!(logged.contains(&server) && logged.contains("refused"), "{logged}");
         let blocked = missing_definitions(&client).await.unwrap_err().to_string();
         assert!(blocked.contains(&format!("cannot be reached: {server}")), "{blocked}");
         assert!(blocked.contains("refused") && blocked.contains("is it running"), "{blocked}");

@@ -166,13 +166,18 @@ impl Controller for DrainController {
         let pods: Vec<&Pod> = pods.items.iter().collect();
         let budgets = caches.disruption_budgets.all();
         let found = evictions(&pods, &Budgets::new(budgets.iter().map(|budget| &**budget)), Rules::default());
+        let now = self.context.now();
+        let (cordoned, moved) = (
+            since(progress.as_deref(), NodeCondition::Cordoned, ConditionStatus::True),
+            self.drains.moved(name, view.drain_blocked.is_some(), now),
+        );
         let inputs = drain::Inputs {
             node: &view,
             evictions: &found,
             // A drain that is over, or was of an earlier order, says nothing about this one.
             since: since(progress.as_deref(), NodeCondition::Drained, ConditionStatus::Unknown),
-            begun: since(progress.as_deref(), NodeCondition::Cordoned, ConditionStatus::True),
-            now: self.context.now(),
+            moved: cordoned.map(|cordoned| moved.map_or(cordoned, |moved| moved.max(cordoned))),
+            now,
         };
         let decision = drain::decide(&inputs).map_err(DrainError::Wish)?;
         let is_leaving = decision.progress == Progress::Draining && !found.is_drained() && found.is_feasible();
@@ -189,7 +194,7 @@ impl Controller for DrainController {
         } else {
             self.context.metrics.drain_error.remove(&label);
         }
-        self.carry_out(decision.changes).await?;
+        self.carry_out(name, decision.changes).await?;
         let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
         let recheck = if is_leaving { recheck.map(|wait| wait.min(LEAVING)) } else { recheck };
         Ok(Next { recheck, rest: Duration::ZERO })
@@ -198,7 +203,7 @@ impl Controller for DrainController {
 
 impl DrainController {
     /// Makes the changes. An eviction that a budget does not allow after all is no failure: it is tried again.
-    async fn carry_out(&self, changes: Vec<Change>) -> Result<(), DrainError> {
+    async fn carry_out(&self, node: &str, changes: Vec<Change>) -> Result<(), DrainError> {
         let caches = &self.context.caches;
         let mut failure = Ok(());
         for change in changes {
@@ -207,6 +212,7 @@ impl DrainController {
                 Err(error) if error.is_too_many_requests() => {}
                 // A pod that cannot go keeps no other from going.
                 Err(error) if is_eviction => failure = failure.and(Err(DrainError::Write(error))),
+                Ok(()) if is_eviction => self.drains.evicted(node, self.context.now()),
                 result => result.map_err(DrainError::Write)?,
             }
         }

@@ -201,7 +201,8 @@ impl RenderController {
         }
         let mut patch = json!({"spec": {"configuration": configuration}});
         if targeted(pool) != Some(name) {
-            let turns = Turns::of(pool).next(name, self.context.now());
+            let finished = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
+            let turns = Turns::of(pool).next(name, finished, self.context.now());
             patch["metadata"] = json!({"annotations": {TURNS.as_str(): turns}});
         }
         let patched = self.applier.patch(&**pool, patch).await;

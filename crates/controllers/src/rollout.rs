@@ -19,6 +19,7 @@ use seaworthy_api::machineconfiguration::{
     MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus,
 };
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER, PoolEvent};
+use seaworthy_generate::base::ROLES;
 use seaworthy_plan::change::{Change, Reference};
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
@@ -206,11 +207,13 @@ impl RolloutController {
                 (moment, promised, of_partner)
             }
         };
+        let object = moment.pools.iter().find(|pool| pool.name_any() == name);
         // The nodes of a pool that is missing for a moment would belong to another meanwhile. Its return is looked at.
-        if remaking::missing(controller_config.as_deref(), &moment.pools).is_some() {
+        let is_missing = remaking::missing(controller_config.as_deref(), &moment.pools).is_some();
+        if is_missing && (object.is_some() || ROLES.contains(&name)) {
             return Ok(Next::change());
         }
-        let Some(object) = moment.pools.iter().find(|pool| pool.name_any() == name) else {
+        let Some(object) = object else {
             self.forget_pool(name);
             return Ok(Next::change());
         };

@@ -54,7 +54,7 @@ where
                 }
             }
             Write::HoldPool { name } => {
-                if let Some(pool) = caches.pools.named(&name) {
+                if let Some(pool) = caches.pools.named(&name).filter(|pool| !BUILT_IN.is_on(&pool.metadata)) {
                     // A list is patched whole, so it is that of the revision which is patched, not the one that was decided on.
                     let mut finalizers = pool.finalizers().to_vec();
                     finalizers.push(BUILT_IN.into());

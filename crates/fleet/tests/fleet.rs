@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, Secret};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
-use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_controllers::objects;
 use seaworthy_controllers::plane::NAMESPACE;
@@ -204,6 +204,45 @@ async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
     let now = names().await;
     assert!(first.iter().all(|name| !now.contains(name)), "{first:?} {now:?}");
     assert!(world.fleet.hosts("worker").keys().all(|name| world.fleet.boots(name) == 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revert_reaches_a_node_whose_pods_cannot_leave_and_it_does_not_boot() {
+    let cluster = Cluster::start().await;
+    let world = World::with_workers(cluster.client(), pace(), 1).await;
+    let workload =
+        Workload { namespace: "default".to_owned(), name: "db".to_owned(), replicas: 1, min_available: Some(1) };
+    world.fleet.run(workload);
+    let pods: Api<Pod> = Api::namespaced(world.client.clone(), "default");
+    let is_running = |pod: Option<&Pod>| {
+        pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()).is_some_and(|phase| phase == "Running")
+    };
+    let first = async {
+        loop {
+            let all = pods.list(&ListParams::default().labels("app=db")).await.unwrap().items;
+            if let Some(pod) = all.iter().find(|pod| is_running(Some(pod))) {
+                return pod.metadata.clone();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let first = tokio::time::timeout(PATIENCE, first).await.expect("the pod never runs");
+    world.apply("50-motd", file("/etc/motd", "hello")).await;
+    let is_blocked = |found: &MachineConfigNode| {
+        let conditions = found.status.as_ref().and_then(|status| status.conditions.as_ref());
+        conditions.into_iter().flatten().any(|it| it.reason == "DrainBlocked")
+    };
+    world.until("w1", is_blocked).await;
+    world.api::<MachineConfig>().delete("50-motd", &Default::default()).await.unwrap();
+    world.settled(1).await;
+    let is_free = |node: &Node| {
+        let said = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).map(str::to_owned);
+        said(annotation::STATE).as_deref() == Some("Done")
+            && said(annotation::DESIRED_CONFIG) == said(annotation::CURRENT_CONFIG)
+    };
+    world.until("w1", is_free).await;
+    assert_eq!(world.fleet.boots("w1"), 0);
+    assert_eq!(pods.get(first.name.as_deref().unwrap()).await.unwrap().metadata.uid, first.uid, "nobody evicted it");
 }
 
 /// What a kubelet does here beside its daemon; a real one has it from Kubernetes.

@@ -75,8 +75,8 @@ pub struct Inputs<'a> {
     pub evictions: &'a Evictions,
     /// Since when the wish is not fulfilled, as its MachineConfigNode has it: the time of the condition `Drained`.
     pub since: Option<Timestamp>,
-    /// Since when the node takes no new pods, as its MachineConfigNode has it; `None` where that is too new to be told.
-    pub begun: Option<Timestamp>,
+    /// When the drain last got on: a pod was let go, or the node was cordoned; `None` where that is too new to be told.
+    pub moved: Option<Timestamp>,
     /// The time.
     pub now: Timestamp,
 }
@@ -148,8 +148,8 @@ fn uncordon(node: &NodeView<'_>, text: &str) -> Decision {
 /// What is in the way of a drain. In the middle of one that goes well, a budget allows nothing until those who left run
 /// elsewhere, and pods take their time to end: that is not in the way until it takes too long.
 fn hindrance(inputs: &Inputs<'_>) -> Option<String> {
-    let is_new = inputs.begun.is_none_or(|begun| inputs.now.duration_since(begun) < LONG);
-    let is_under_way = inputs.node.is_unschedulable && is_new;
+    let gets_on = inputs.moved.is_none_or(|moved| inputs.now.duration_since(moved) < LONG);
+    let is_under_way = inputs.node.is_unschedulable && gets_on;
     let said = inputs.evictions.said_of(|blocker| match blocker {
         Blocker::Leaving { due, .. } => inputs.now.duration_since(due.0) >= OVERDUE,
         Blocker::Budget { is_final: false, .. } => !is_under_way,

@@ -24,6 +24,8 @@ pub struct Revision<'a> {
     pub created: Option<Timestamp>,
     /// When the pool was told last to run it, where that is on record.
     pub targeted: Option<Timestamp>,
+    /// Whether the pool went on from it before every node ran it.
+    pub is_unfinished: bool,
     /// What it was made of. A digest is empty where only the name is known; `None` where nothing is.
     pub sources: Option<Sources>,
     /// What changed against the one before; `None` where that cannot be told.
@@ -89,7 +91,8 @@ pub fn revisions<'a>(
             let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
             let turn = turns.last(name);
             let (targeted, nth) = (turn.map(|(since, _)| since), turn.map_or(0, |(_, nth)| nth));
-            (nth, Revision { name, object, created, targeted, sources: sources(object, pool), changes: None })
+            let (is_unfinished, sources) = (turns.is_unfinished(name), sources(object, pool));
+            (nth, Revision { name, object, created, targeted, is_unfinished, sources, changes: None })
         })
         .collect();
     found.sort_by(|(nth, a), (other, b)| (a.since(), nth, a.name).cmp(&(b.since(), other, b.name)));
@@ -101,7 +104,8 @@ pub fn revisions<'a>(
 }
 
 /// What a pool would go back to: what its nodes had before the roll-out that is under way, or else the one that it was told to
-/// run before the one it targets. None that is going.
+/// run before the one it targets. None that is going, and one that was given up half-way only if there is no other: it was given
+/// up for a reason.
 pub fn previous<'r, 'a>(pool: &MachineConfigPool, revisions: &'r [Revision<'a>]) -> Option<&'r Revision<'a>> {
     let name_of = |configuration: Option<&PoolConfiguration>| configuration.and_then(|found| found.name.clone());
     let target = name_of(pool.spec.configuration.as_ref())?;
@@ -112,7 +116,8 @@ pub fn previous<'r, 'a>(pool: &MachineConfigPool, revisions: &'r [Revision<'a>])
         return Some(before);
     }
     let at = revisions.iter().position(|revision| revision.name == target)?;
-    revisions[..at].iter().rfind(stays)
+    let before = &revisions[..at];
+    before.iter().filter(stays).rfind(|revision| !revision.is_unfinished).or_else(|| before.iter().rfind(stays))
 }
 
 /// What changed between two sets of sources, by name; `None` where one of them is not known.
@@ -197,7 +202,7 @@ mod tests {
         let late = rendered("rendered-worker-late", 15, "{}");
         let mut pool = pool("rendered-worker-base", "rendered-worker-base");
         for (name, second) in [("rendered-worker-late", 15), ("rendered-worker-a", 20), ("rendered-worker-base", 30)] {
-            let text = Turns::of(&pool).next(name, Timestamp::from_second(second).unwrap());
+            let text = Turns::of(&pool).next(name, Some("rendered-worker-a"), Timestamp::from_second(second).unwrap());
             annotation::TURNS.set(&mut pool.metadata, text);
         }
         let found = revisions(&pool, [&base, &with_a, &late]);
@@ -208,6 +213,21 @@ mod tests {
             found[2].changes.iter().flatten().map(|change| (change.what.sign(), &*change.name)).collect();
         assert_eq!(changes, [('-', "50-a")]);
 
+        // Those who came later than it were never run everywhere.
+        let text =
+            Turns::of(&pool).next("rendered-worker-b", Some("rendered-worker-a"), Timestamp::from_second(40).unwrap());
+        annotation::TURNS.set(&mut pool.metadata, text);
+        pool.spec.configuration = serde_json::from_value(json!({"name": "rendered-worker-b"})).unwrap();
+        pool.status = serde_json::from_value(json!({"configuration": {"name": "rendered-worker-b"}})).unwrap();
+        let b = rendered("rendered-worker-b", 40, "{}");
+        let found = revisions(&pool, [&base, &with_a, &late, &b]);
+        assert!(found[2].is_unfinished && found[2].name == "rendered-worker-base");
+        assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-a"));
+        let found = revisions(&pool, [&base, &b]);
+        assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-base"), "there is no other");
+
+        pool.spec.configuration = serde_json::from_value(json!({"name": "rendered-worker-base"})).unwrap();
+        pool.status = serde_json::from_value(json!({"configuration": {"name": "rendered-worker-base"}})).unwrap();
         with_a.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
         let found = revisions(&pool, [&base, &with_a, &late]);
         assert_eq!(previous(&pool, &found).map(|found| found.name), Some("rendered-worker-late"), "a is going");

@@ -54,7 +54,16 @@ impl NodeView<'_> {
     /// Whether it was told to run something that nobody wants any more, and has not begun: it may be told otherwise at no
     /// cost, because it counts as away already.
     pub fn is_recallable(&self, target: Target<'_>) -> bool {
-        self.desired_config.is_some() && !self.has_answered() && !self.is_targeted(target)
+        let has_begun = self.has_answered() && !self.waits_for_its_pods();
+        self.desired_config.is_some() && !has_begun && !self.is_targeted(target)
+    }
+
+    /// Whether its daemon has asked for its pods to leave, and they have not: until then it changes nothing. That may be for
+    /// ever, where a budget does not let them go.
+    fn waits_for_its_pods(&self) -> bool {
+        self.is_under_way()
+            && self.desired_drain.is_some_and(|wish| wish.starts_with("drain-"))
+            && self.desired_drain != self.last_applied_drain
     }
 
     /// Whether its daemon has said anything since it was given its order: one that has not still calls itself done.

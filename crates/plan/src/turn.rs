@@ -22,6 +22,9 @@ pub struct Turns(Vec<Turn>);
 struct Turn {
     config: String,
     since: String,
+    /// Whether every node came to run it, in any turn; not known as long as the turn lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    finished: Option<bool>,
 }
 
 impl Turns {
@@ -36,13 +39,23 @@ impl Turns {
         Some((self.0[nth].since.parse().ok()?, nth + 1))
     }
 
-    /// As it is written on a pool when it is the turn of this one.
-    pub fn next(mut self, config: &str, now: Timestamp) -> String {
+    /// Whether the pool went on from this one before every node ran it.
+    pub fn is_unfinished(&self, config: &str) -> bool {
+        self.0.iter().any(|turn| turn.config == config && turn.finished == Some(false))
+    }
+
+    /// As it is written on a pool when it is the turn of this one; `finished` is what every node of it ran last.
+    pub fn next(mut self, config: &str, finished: Option<&str>, now: Timestamp) -> String {
+        if let Some(turn) = self.0.last_mut() {
+            turn.finished = Some(turn.finished == Some(true) || finished == Some(turn.config.as_str()));
+        }
+        let before = self.0.iter().find(|turn| turn.config == config);
+        let was_finished = before.and_then(|turn| turn.finished).filter(|finished| *finished);
         self.0.retain(|turn| turn.config != config);
         // A clock that was set back does not change the order.
         let last = self.0.last().and_then(|turn| turn.since.parse().ok());
         let since = last.map_or(now, |last| now.max(last)).to_string();
-        self.0.push(Turn { config: config.to_owned(), since });
+        self.0.push(Turn { config: config.to_owned(), since, finished: was_finished });
         let excess = self.0.len().saturating_sub(MOST);
         self.0.drain(..excess);
         // Texts can always be written.
@@ -61,7 +74,7 @@ mod tests {
     fn after(turns: &[(&str, i64)]) -> Turns {
         let mut pool = MachineConfigPool::default();
         for (config, second) in turns {
-            let text = Turns::of(&pool).next(config, at(*second));
+            let text = Turns::of(&pool).next(config, None, at(*second));
             TURNS.set(&mut pool.metadata, text);
         }
         Turns::of(&pool)
@@ -74,6 +87,20 @@ mod tests {
         assert_eq!(turns.last("a"), Some((at(30), 2)));
         assert_eq!(turns.last("c"), Some((at(30), 3)));
         assert_eq!(turns.last("d"), None);
+    }
+
+    #[test]
+    fn turn_that_ends_before_every_node_runs_it_is_unfinished_unless_an_earlier_one_was_not() {
+        let mut pool = MachineConfigPool::default();
+        // Whose turn it is, and what every node ran when it came.
+        for (nth, (config, finished)) in
+            [("a", None), ("b", Some("a")), ("a", Some("a")), ("c", None)].iter().enumerate()
+        {
+            let text = Turns::of(&pool).next(config, *finished, at(i64::try_from(nth).unwrap()));
+            TURNS.set(&mut pool.metadata, text);
+        }
+        let turns = Turns::of(&pool);
+        assert_eq!(["a", "b", "c", "d"].map(|config| turns.is_unfinished(config)), [false, true, false, false]);
     }
 
     #[test]

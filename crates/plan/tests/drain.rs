@@ -181,7 +181,7 @@ fn decide_told(node: &Node, evictions: &Evictions, lasts: SignedDuration, told: 
     let mut view = NodeView::of(node, None);
     view.drain_blocked = told;
     let since = Some(NOW - lasts);
-    drain::decide(&drain::Inputs { node: &view, evictions, since, begun: since, now: NOW }).unwrap()
+    drain::decide(&drain::Inputs { node: &view, evictions, since, moved: since, now: NOW }).unwrap()
 }
 
 fn patch(decision: &Decision) -> Option<&Value> {
@@ -275,9 +275,9 @@ fn drain_that_goes_well_warns_of_nothing_although_its_budget_is_used_up_for_a_wh
     assert_eq!((decision.progress, decision.changes, decision.hindrance), (Progress::Draining, Vec::new(), None));
     // Nor where it could not begin for long before.
     let (view, since) = (NodeView::of(&node, None), Some(NOW - drain::ALARM));
-    let inputs = drain::Inputs { node: &view, evictions: &found, since, begun: None, now: NOW };
+    let inputs = drain::Inputs { node: &view, evictions: &found, since, moved: None, now: NOW };
     assert_eq!(drain::decide(&inputs).unwrap().hindrance, None);
-    assert_eq!(drain::decide(&drain::Inputs { begun: Some(NOW), ..inputs }).unwrap().hindrance, None);
+    assert_eq!(drain::decide(&drain::Inputs { moved: Some(NOW), ..inputs }).unwrap().hindrance, None);
     // What takes too long is told, and in the same words whoever is still ending.
     for pods in [vec![ending("p0"), pod("p1", json!({}))], vec![pod("p1", json!({}))]] {
         let decision = decide_told(&node, &sorted(&pods, &[allowing(0)], Rules::default()), drain::LONG, None);
@@ -301,7 +301,7 @@ fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
     assert_eq!(warnings(&decision), [(true, "DrainBlocked", format!("The node cannot be drained: {said}"))]);
     let view = NodeView { drain_blocked: Some(&said), ..NodeView::of(&node, None) };
     let earlier = NOW - SignedDuration::from_secs(1);
-    let inputs = drain::Inputs { node: &view, evictions: &found, since: None, begun: None, now: earlier };
+    let inputs = drain::Inputs { node: &view, evictions: &found, since: None, moved: None, now: earlier };
     let decision = drain::decide(&inputs).unwrap();
     assert_eq!(decision.hindrance, None, "it may still be ending");
 }

@@ -118,8 +118,11 @@ fn what_was_targeted_lately_stays_however_old_it_is() {
     let workers = rendered("worker", 4);
     let all: Vec<&MachineConfig> = workers.iter().collect();
     let mut pool = pool("worker", "rendered-worker-03", json!({}));
-    let turn =
-        seaworthy_plan::turn::Turns::default().next("rendered-worker-00", Timestamp::from_second(900_000).unwrap());
+    let turn = seaworthy_plan::turn::Turns::default().next(
+        "rendered-worker-00",
+        None,
+        Timestamp::from_second(900_000).unwrap(),
+    );
     pool.metadata.annotations.get_or_insert_default().insert("seaworthy.dev/turns".to_owned(), turn);
     let pools = [PoolView::of(&pool)];
     let mut inputs = inputs(&all);

@@ -192,6 +192,23 @@ fn an_order_that_was_not_begun_is_taken_back_at_once(
 }
 
 #[rstest]
+#[case::its_pods_have_not_left("drain-2", "uncordon-0", &["n0"])]
+#[case::never_drained_before("drain-2", "", &["n0"])]
+#[case::its_pods_have_left("drain-2", "drain-2", &[])]
+#[case::it_has_booted_and_lets_pods_in_again("uncordon-2", "drain-2", &[])]
+#[case::it_did_not_ask("", "", &[])]
+fn an_order_that_waits_for_pods_is_taken_back_whatever_holds_them(
+    #[case] asked: &str,
+    #[case] done: &str,
+    #[case] chosen: &[&str],
+) {
+    let mut nodes = nodes(&["1/2R Working", "1/1R"]);
+    annotate(&mut nodes[0], annotation::DESIRED_DRAIN, asked);
+    annotate(&mut nodes[0], annotation::LAST_APPLIED_DRAIN, done);
+    assert_eq!(decide(&worker(json!(1)), &nodes).chosen, chosen);
+}
+
+#[rstest]
 #[case::paused(json!({"paused": true}), None)]
 #[case::node_paused(json!({}), Some("debugging"))]
 fn an_order_is_not_taken_back_where_nothing_may_move(#[case] spec: Value, #[case] paused: Option<&str>) {

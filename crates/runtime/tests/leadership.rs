@@ -67,9 +67,12 @@ async fn lease_that_is_merely_held_keeps_candidates_waiting_until_it_lapses() {
     let of_holder = client.clone();
     let held = tokio::spawn(async move { leadership::hold(of_holder, "default", LEASE, "alone").await });
     let leases: Api<Lease> = Api::namespaced(client.clone(), "default");
-    while leases.get_opt(LEASE).await.unwrap().is_none() {
-        tokio::task::yield_now().await;
-    }
+    let is_held = async {
+        while leases.get_opt(LEASE).await.unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(300), is_held).await.expect("nobody holds it");
     let (_second, leads_second) = stand(client.clone(), "second");
     assert!(timeout(Duration::from_secs(300), leads_second.acquired()).await.is_err(), "it is renewed");
     assert_eq!(holder(&client).await, "alone");

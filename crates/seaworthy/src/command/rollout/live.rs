@@ -306,6 +306,12 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
         _ => writeln!(out, "which MachineConfigs made the difference is not on record")?,
     }
     writeln!(out, "put that right, then: seaworthy rollout undo {name} --release")?;
+    if to.is_none() {
+        let passed = all.iter().skip_while(|revision| revision.name != back.name).filter(|it| it.is_unfinished);
+        for passed in passed.filter(|it| it.name != back.name && Some(it.name) != target) {
+            paint::note(&format!("{} was passed over: not every node came to run it; --to goes there", passed.name));
+        }
+    }
     if pool.spec.paused == Some(true) {
         paint::warning(&format!("pool {name} is paused: no node goes back until `seaworthy rollout resume {name}`"));
     }
