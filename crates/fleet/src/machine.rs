@@ -108,11 +108,39 @@ pub fn made(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHo
     booted(node, config, host)
 }
 
+/// Settings of a kernel that people change most, as they are after a boot. One that is not among them is refused, as a kernel
+/// refuses what it does not know.
+const KERNEL: [(&str, &str); 20] = [
+    ("fs/aio-max-nr", "65536"),
+    ("fs/file-max", "9223372036854775807"),
+    ("fs/inotify/max_user_instances", "128"),
+    ("fs/inotify/max_user_watches", "65536"),
+    ("kernel/panic", "0"),
+    ("kernel/panic_on_oops", "0"),
+    ("kernel/pid_max", "4194304"),
+    ("kernel/threads-max", "127000"),
+    ("net/core/netdev_max_backlog", "1000"),
+    ("net/core/rmem_max", "212992"),
+    ("net/core/somaxconn", "4096"),
+    ("net/core/wmem_max", "212992"),
+    ("net/ipv4/ip_forward", "0"),
+    ("net/ipv4/ip_local_port_range", "32768 60999"),
+    ("net/ipv4/tcp_keepalive_time", "7200"),
+    ("net/ipv6/conf/all/forwarding", "0"),
+    ("vm/dirty_ratio", "20"),
+    ("vm/max_map_count", "65530"),
+    ("vm/overcommit_memory", "0"),
+    ("vm/swappiness", "60"),
+];
+
 /// A machine with everything that Ignition writes.
 fn written(node: &str, target: &Target) -> Result<FakeHost, MachineError> {
     let failed = |source: HostError| MachineError::Host { node: node.to_owned(), source };
     let wrong = |source: TargetError| MachineError::Target { node: node.to_owned(), source };
     let host = FakeHost::new(node);
+    for (key, value) in KERNEL {
+        host.add_setting(&format!("/proc/sys/{key}"), value);
+    }
     let empty = Target::parse("nothing", &MachineConfigSpec::default(), None).map_err(wrong)?;
     let observed = observe(&host, &empty, target).map_err(failed)?;
     for step in steps(&empty, target, &observed).map_err(wrong)? {

@@ -207,6 +207,18 @@ async fn pods_leave_a_node_before_it_boots_and_their_budget_holds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_setting_of_the_kernel_is_in_force_without_a_boot() {
+    let cluster = Embedded::start().await;
+    let world = World::with_workers(cluster.client(), pace(), 2).await;
+    world.apply("50-swap", file("/etc/sysctl.d/50-swap.conf", "vm.swappiness=10\n")).await;
+    world.settled(2).await;
+    for (name, host) in world.fleet.hosts("worker") {
+        assert_eq!(host.text("/proc/sys/vm/swappiness").as_deref(), Some("10\n"), "{name}");
+        assert_eq!(world.fleet.boots(&name), 0, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_revert_reaches_a_node_whose_pods_cannot_leave_and_it_does_not_boot() {
     let cluster = Cluster::start().await;
     let world = World::with_workers(cluster.client(), pace(), 1).await;

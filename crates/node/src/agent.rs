@@ -1,6 +1,7 @@
 //! The daemon over a machine: takes an order, does what can be done now, and says how it stands.
 
 use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_host::{Attributes, Host, HostError};
 use seaworthy_ignition::Node;
 use seaworthy_plan::disruption::{Action, Cause, Disruption, Level, Rule, least_disruption};
@@ -163,8 +164,14 @@ impl<H: Host> Agent<H> {
         if is_busy {
             return Ok(None);
         }
-        // A configuration that cannot be read must not keep the node from its new authorities.
-        let target = self.on_disk().ok().flatten();
+        let target = match self.on_disk() {
+            // A machine that was there before keeps what it has until a pool's configuration has come to it.
+            Ok(None) => return Ok(Some(Vec::new())),
+            Ok(Some(target)) if target.name == UNCONFIGURED => return Ok(Some(Vec::new())),
+            Ok(Some(target)) => Some(target),
+            // A configuration that cannot be read must not keep the node from its new authorities.
+            Err(_) => None,
+        };
         let written = certificates::keep_right(&self.host, target.as_ref(), wanted);
         written.map(Some).map_err(|error| error.to_string())
     }

@@ -273,6 +273,9 @@ fn standing(node: &NodeView<'_>, target: Target<'_>, now: Timestamp) -> Standing
     if let Some(why) = node.paused.filter(|_| !node.is_targeted(target)) {
         return Standing::Stays(Reason::NodePaused { why: why.to_owned() });
     }
+    if node.is_strange() {
+        return Standing::Stays(Reason::Failed { message: node.reason.to_owned() });
+    }
     // Differs: upstream gives a broken node its turn only while it is ready and the budget allows it, because it sees no
     // difference between taking a node down and picking it up. A broken node is often cordoned, and would wait for ever.
     if node.is_broken(target) {

@@ -27,10 +27,17 @@ impl NodeView<'_> {
         self.current_config != self.desired_config && self.is_degraded()
     }
 
+    /// Whether its daemon does not know what it runs: a machine that was there before, and that nobody has taken in. It is
+    /// given nothing, for it would do that at once when it is taken in, whatever the budget is then and whoever has paused the
+    /// pool.
+    pub fn is_strange(&self) -> bool {
+        self.is_degraded() && self.current_config.is_none_or(str::is_empty)
+    }
+
     /// Whether it counts against the budget by itself: not reliable, or on its way. One that failed on its way and still
-    /// runs pods does not.
+    /// runs pods does not, nor one that was not taken in.
     pub fn is_unavailable(&self) -> bool {
-        !self.is_ready() || (!self.is_done() && !self.is_failing())
+        !self.is_ready() || !(self.is_done() || self.is_failing() || self.is_strange())
     }
 
     /// Whether it was told to run the target.
@@ -48,7 +55,7 @@ impl NodeView<'_> {
     /// Differs: upstream lets a node that failed with what it runs wait for the budget that it holds itself, because it
     /// counts such a node as away and asks for no more.
     pub fn is_broken(&self, target: Target<'_>) -> bool {
-        self.is_degraded() && !self.is_targeted(target)
+        self.is_degraded() && !self.is_targeted(target) && !self.is_strange()
     }
 
     /// Whether it was told to run something that nobody wants any more, and has not begun: it may be told otherwise at no

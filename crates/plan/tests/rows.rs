@@ -191,6 +191,25 @@ fn an_order_that_was_not_begun_is_taken_back_at_once(
     assert_eq!(decide(&worker(max), &nodes(texts)).chosen, chosen);
 }
 
+#[test]
+fn a_machine_that_nobody_has_taken_in_is_given_nothing_and_holds_nobody_up() {
+    let mut all = nodes(&["0/0R", "0/0R", "0/0R Degraded", "0/0R Degraded"]);
+    for node in &mut all[2..] {
+        let annotations = node.metadata.annotations.as_mut().unwrap();
+        annotations.retain(|key, _| !key.ends_with("Config"));
+        annotate(node, annotation::REASON, "annotate it");
+    }
+    let decided = decide(&worker(json!(1)), &all);
+    assert_eq!(decided.chosen, ["n0"]);
+    for name in ["n2", "n3"] {
+        assert_eq!(decided.waiting[name], "failed: annotate it");
+    }
+    // One that is not to be relied on counts all the same.
+    let mut away = nodes(&["0/0N Degraded", "0/0R"]);
+    away[0].metadata.annotations.as_mut().unwrap().retain(|key, _| !key.ends_with("Config"));
+    assert!(decide(&worker(json!(1)), &away).chosen.is_empty());
+}
+
 #[rstest]
 #[case::its_pods_have_not_left("drain-2", "uncordon-0", &["n0"])]
 #[case::never_drained_before("drain-2", "", &["n0"])]

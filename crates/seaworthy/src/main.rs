@@ -4,6 +4,7 @@ mod at_rest;
 mod cli;
 mod command;
 mod failure;
+mod machine_lock;
 mod manifest;
 mod output;
 mod paint;

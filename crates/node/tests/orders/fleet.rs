@@ -87,9 +87,13 @@ impl Fleet {
         self.until(name, is).await
     }
 
-    /// A machine that Ignition has written, with its daemon, which starts anew after every boot.
+    /// A machine that Ignition has written.
     pub async fn join(&mut self, name: &str, rendered: &MachineConfig) {
-        let host = machine(name, rendered);
+        self.bring(name, machine(name, rendered)).await;
+    }
+
+    /// Some machine, with its daemon, which starts anew after every boot.
+    pub async fn bring(&mut self, name: &str, host: FakeHost) {
         self.create::<Node>(seaworthy_testkit::node(name, "worker", None)).await;
         let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         let nodes: Api<Node> = self.api();

@@ -6,6 +6,7 @@
 mod at_rest;
 mod between;
 mod fleet;
+mod taken_in;
 mod under_way;
 
 use std::sync::Arc;

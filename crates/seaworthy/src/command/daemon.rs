@@ -17,6 +17,7 @@ use super::apiserver::stopped;
 use crate::at_rest;
 use crate::cli::Daemon;
 use crate::failure::{Failure, OK, WRONG};
+use crate::machine_lock::MachineLock;
 use crate::{output, paint};
 
 /// Where a kubelet keeps the credentials of its node.
@@ -33,6 +34,7 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
     if options.diff {
         return show_differences(&host);
     }
+    let _alone = MachineLock::take(&options.root)?;
     let Some(name) = options.node_name.as_deref().filter(|_| !options.first_boot) else {
         return complete(&*host);
     };
