@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::leadership::Leadership;
 use crate::metrics::{Metrics, WriteLabels};
+use crate::words;
 use crate::worker::{Failure, Retry};
 
 /// How long a request may take. One that hangs would otherwise hold up everything after it.
@@ -107,16 +108,8 @@ pub enum Cause {
     #[error("no answer within {} s", PATIENCE.as_secs())]
     NoAnswer,
     /// The API server refused it, or could not be reached.
-    #[error("{}", in_words(.0))]
+    #[error("{}", words::of_error(.0))]
     Api(#[from] kube::Error),
-}
-
-/// What the API server said, without the rest of its answer.
-fn in_words(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if !status.message.is_empty() => format!("{} ({})", status.message, status.code),
-        other => other.to_string(),
-    }
 }
 
 impl WriteError {

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::checked::Checked;
 use crate::holdings::Holdings;
+use crate::words;
 
 /// Names an object among those of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -192,7 +193,10 @@ where
                         self.follow(event);
                     }
                 }
-                Err(error) => tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off and is tried again"),
+                Err(error) => {
+                    let error = words::of_watch(&error);
+                    tracing::warn!(kind = %K::kind(&()), error, "the watch broke off and is tried again");
+                }
             }
         }
     }

@@ -17,6 +17,7 @@ mod holdings;
 pub mod leadership;
 pub mod metrics;
 pub mod queue;
+pub mod words;
 pub mod worker;
 
 pub use applier::{Applier, Mode, WriteError};

@@ -17,7 +17,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent};
-use seaworthy_runtime::{Cache, Events, Gravity, Key, Leadership};
+use seaworthy_runtime::{Cache, Events, Gravity, Key, Leadership, words};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -411,7 +411,10 @@ fn follow_metadata(
     let follow = move |event| {
         match event {
             Ok(event) => cache.follow(event),
-            Err(error) => warn!(kind = "MachineConfig", %error, "the watch broke off and is tried again"),
+            Err(error) => {
+                let error = words::of_watch(&error);
+                warn!(kind = "MachineConfig", error, "the watch broke off and is tried again");
+            }
         }
         std::future::ready(())
     };

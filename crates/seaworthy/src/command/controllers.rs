@@ -7,6 +7,9 @@ use seaworthy_controllers::process::{self, Settings};
 use seaworthy_controllers::{cluster, context};
 use seaworthy_fetch::Policy;
 use seaworthy_resident::take_small_pages;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::apiserver::stopped;
 use super::templates;
@@ -56,7 +59,12 @@ pub(super) fn log(format: LogFormat) {
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
     // A second logger would be a mistake of this program's; there is none.
     let _ = match format {
-        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).finish().with(worth_knowing()).try_init(),
+        LogFormat::Json => log.json().flatten_event(true).finish().with(worth_knowing()).try_init(),
     };
+}
+
+/// What is logged. The client tells of every call that fails, without saying which; whoever made it says that, and more.
+pub(super) fn worth_knowing() -> Targets {
+    Targets::new().with_default(LevelFilter::INFO).with_target("kube_client", LevelFilter::OFF)
 }

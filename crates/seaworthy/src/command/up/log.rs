@@ -5,6 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::command::controllers::worth_knowing;
 use crate::failure::Failure;
 
 /// A file is not longer; with the one before it is twice that.
@@ -15,7 +19,8 @@ pub fn to(path: &Path) -> Result<(), Failure> {
     let log = Log::begin(path, LONGEST)
         .map_err(|error| Failure::unreadable(format!("cannot write the log {}: {error}", path.display())))?;
     // A second logger would be a mistake of this program's; there is none.
-    let _ = tracing_subscriber::fmt().with_writer(Mutex::new(log)).with_ansi(false).with_target(false).try_init();
+    let log = tracing_subscriber::fmt().with_writer(Mutex::new(log)).with_ansi(false).with_target(false);
+    let _ = log.finish().with(worth_knowing()).try_init();
     Ok(())
 }
 
