@@ -228,7 +228,8 @@ impl<H: Host> Agent<H> {
         self.forget_other_verdicts(&to.name)?;
 
         let is_astray = self.is_astray(&disk)?;
-        let (disruption, refusal) = if is_there && !is_forced {
+        let is_anyway = is_forced || (is_there && is_astray);
+        let (disruption, refusal) = if is_there && !is_anyway {
             (Disruption::default(), None)
         } else {
             let boot = match (is_forced, is_astray) {
@@ -239,11 +240,11 @@ impl<H: Host> Agent<H> {
             (self.disruption(&disk, &to, order, boot)?, self.verdict()?.filter(|verdict| verdict.is_final))
         };
         // An order that is refused leads nowhere.
-        let is_leaving = is_astray && !is_there && refusal.is_none();
+        let is_led_on = is_astray && (is_there || refusal.is_none());
         let standing = Standing {
             disk: (&disk.name, disk.built_image.as_deref()),
             desired: (&to.name, to.built_image.as_deref()),
-            is_forced,
+            is_anyway,
             needs_drain: disruption.needs_drain(),
         };
         let next = decide(order, standing);
@@ -258,16 +259,17 @@ impl<H: Host> Agent<H> {
             events: Vec::new(),
         };
         if !is_forced && (next != Move::Nothing || is_checking) {
-            self.check_disk(&disk, order, is_there, is_leaving)?;
-            if is_astray && !is_leaving {
-                self.found()?;
-            }
+            self.check_disk(&disk, order, is_there, is_led_on)?;
         }
         if !is_there {
             self.refuse(&disk, &to, order)?;
-            if let Some(verdict) = refusal.filter(|_| !is_forced) {
-                return Err(Failure { again: Again::OnChange, ..Failure::degraded(verdict.why) });
-            }
+        }
+        if let Some(verdict) = refusal.filter(|_| !is_forced) {
+            let reason = match is_there {
+                true => format!("{}; another order is followed, and {} has it tried again", verdict.why, places::FORCE),
+                false => verdict.why,
+            };
+            return Err(Failure { again: Again::OnChange, ..Failure::degraded(reason) });
         }
         let now = (self.clock)();
         let last = self.waiting.take();
@@ -306,7 +308,7 @@ impl<H: Host> Agent<H> {
                     return Ok(Report { state: working(order), again: Again::Now, ..report });
                 }
                 // Of what is not booted nothing is taken for there.
-                let from = if is_forced || is_leaving { self.as_booted(&disk)? } else { disk };
+                let from = if is_forced || is_led_on { self.as_booted(&disk)? } else { disk };
                 return self.update(&from, &to, report);
             }
         }
@@ -340,19 +342,19 @@ impl<H: Host> Agent<H> {
     }
 
     /// Whether the machine is what the disk's configuration says; what is put right is noted.
-    fn check_disk(&mut self, disk: &Target, order: &Order, is_there: bool, is_leaving: bool) -> Result<(), Failure> {
+    fn check_disk(&mut self, disk: &Target, order: &Order, is_there: bool, is_led_on: bool) -> Result<(), Failure> {
         let observed = observe(&self.host, disk, disk)?;
         let mut findings = validate::compare(disk, &observed);
         self.seen = Some(seen(&findings));
-        if is_leaving {
-            // Differs: that it has booted something else is known, and no reason to refuse another order, because there may be
-            // no way back to what it should have booted.
+        if is_led_on {
+            // Differs: that it has booted something else is known, and no reason to refuse another order, or a boot into this
+            // one, because that is how it comes out of there.
             findings.retain(|finding| finding.aspect != validate::Aspect::Boot);
         }
         if findings.is_empty() {
             return Ok(());
         }
-        let why_not = if self.settings.is_repairing && !is_leaving {
+        let why_not = if self.settings.is_repairing && !is_led_on {
             match self.repair(disk, order, &findings, &observed) {
                 Ok(repaired) => {
                     self.seen = Some(seen(&[]));

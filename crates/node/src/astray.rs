@@ -60,7 +60,9 @@ impl<H: Host> Agent<H> {
     pub(crate) fn stray(&self, journal: &Journal) -> Result<(), HostError> {
         let mut astray = self.astray(&journal.from)?.unwrap_or_default();
         astray.config.clone_from(&journal.from);
-        astray.arguments.extend_from_slice(&journal.boot.append);
+        // What was booted before has not come with it.
+        let was = journal.was.as_ref().map(|was| &was.arguments[..]).unwrap_or_default();
+        astray.arguments.extend(journal.boot.append.iter().filter(|argument| !was.contains(argument)).cloned());
         astray.packages.extend_from_slice(&journal.boot.install);
         let text = serde_json::to_vec(&astray).map_err(|error| HostError::file("write", places::ASTRAY, error))?;
         self.host.write_through(places::ASTRAY, &text, PUBLIC)
@@ -73,18 +75,27 @@ impl<H: Host> Agent<H> {
         Ok(noted.filter(|astray| astray.config == config))
     }
 
-    /// Whether anything was noted of this configuration. What was noted of another one is over.
+    /// Whether the way into this configuration was given up, and its boot has not come since. What was noted of another one, or of a
+    /// boot that has come, is forgotten.
     pub(crate) fn is_astray(&self, disk: &Target) -> Result<bool, HostError> {
-        let is_astray = self.astray(&disk.name)?.is_some();
-        if !is_astray {
-            self.found()?;
+        let is_astray = self.astray(&disk.name)?.is_some() && !self.is_booted(disk)?;
+        if !is_astray && self.host.exists(places::ASTRAY)? {
+            self.host.remove(places::ASTRAY)?;
         }
         Ok(is_astray)
     }
 
-    /// Forgets it.
-    pub(crate) fn found(&self) -> Result<(), HostError> {
-        if self.host.exists(places::ASTRAY)? { self.host.remove(places::ASTRAY) } else { Ok(()) }
+    /// Whether what is booted is the disk's configuration, with nothing left of another one.
+    ///
+    /// As in [`crate::booted`], neither order nor a second one of an argument counts: a boot that is good enough there, and not here,
+    /// would be tried for ever.
+    fn is_booted(&self, disk: &Target) -> Result<bool, HostError> {
+        let (boot, booted) = (self.host.boot()?, self.as_booted(disk)?);
+        let count = |list: &[String], one: &String| list.iter().filter(|it| *it == one).count();
+        let is_left = |it: &String| count(&booted.arguments, it) > count(&disk.arguments, it);
+        Ok((booted.image(), booted.kernel, &booted.extensions) == (disk.image(), disk.kernel, &disk.extensions)
+            && kernel_arguments::missing(&disk.arguments, &boot.arguments).is_empty()
+            && !booted.arguments.iter().any(is_left))
     }
 
     /// The disk's configuration, with only that of its boot which is booted, and with what is left of one that was taken back.
