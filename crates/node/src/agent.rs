@@ -6,7 +6,6 @@ use seaworthy_ignition::Node;
 use seaworthy_plan::disruption::{Action, Cause, Disruption, Level, Rule, least_disruption};
 use seaworthy_plan::reconcilable::{Side, irreconcilable, message};
 
-use crate::certificates::{self, Certificates};
 use crate::clock::{self, Clock};
 use crate::decide::{Move, Standing, decide};
 use crate::disk::config_text;
@@ -154,19 +153,6 @@ impl<H: Host> Agent<H> {
         let now = look().unwrap_or_else(|failure| Err(failure.reason));
         // Without a last time there is nothing new: whoever has not got so far tries again by himself.
         self.seen.get_or_insert_with(|| now.clone()) == &now
-    }
-
-    /// Keeps files right that go around configurations; says which were not. On a machine on which an update is under way
-    /// nothing is touched, and nothing is said.
-    pub fn keep_right(&self, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
-        let is_busy = Journal::load(&self.host).map_err(|error| error.to_string())?.is_some();
-        if is_busy {
-            return Ok(None);
-        }
-        // A configuration that cannot be read must not keep the node from its new authorities.
-        let target = self.on_disk().ok().flatten();
-        let written = certificates::keep_right(&self.host, target.as_ref(), wanted);
-        written.map(Some).map_err(|error| error.to_string())
     }
 
     /// Brings an update that a cut or a crash has interrupted to its end, without any order; says whether the machine is about
