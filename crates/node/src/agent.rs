@@ -201,7 +201,11 @@ impl<H: Host> Agent<H> {
         match self.resume_any() {
             Ok(Resumed::Settled) => {}
             Ok(Resumed::Rebooting(why)) => return Ok(rebooting(why)),
-            Err(failure) => self.leave(order, failure)?,
+            Err(failure) => {
+                if !self.leave(order, may_begin, failure)? {
+                    return Ok(overtaken(order));
+                }
+            }
         }
         let Some(disk) = self.current(order)? else { return Ok(rebooting("the first boot is completed".to_owned())) };
         let desired = match &order.desired {
@@ -291,7 +295,7 @@ impl<H: Host> Agent<H> {
             Move::Wait(_) => report.state = working(order),
             Move::Update => {
                 if !may_begin(working(order)) {
-                    return Ok(Report { state: working(order), again: Again::Now, ..report });
+                    return Ok(overtaken(order));
                 }
                 // Of what is not booted nothing is taken for there.
                 let from = if is_forced || is_led_on { self.as_booted(&disk)? } else { disk };
@@ -358,7 +362,7 @@ impl<H: Host> Agent<H> {
     }
 
     /// Refuses what a running machine cannot take over.
-    fn refuse(&self, from: &Target, to: &Target, order: &Order) -> Result<(), Failure> {
+    pub(crate) fn refuse(&self, from: &Target, to: &Target, order: &Order) -> Result<(), Failure> {
         let trees = [from, to].map(|target| target.spec.config.as_ref().map(Node::from_json));
         let side = |at: usize, target: &Target| Side {
             config: trees[at].as_ref(),
@@ -468,8 +472,19 @@ fn rebooting(why: String) -> Report {
     }
 }
 
+/// The order is another one by now: it is read again.
+fn overtaken(order: &Order) -> Report {
+    Report {
+        state: working(order),
+        reason: String::new(),
+        is_rebooting: false,
+        again: Again::Now,
+        ..rebooting(String::new())
+    }
+}
+
 /// A node that has failed says so until it has succeeded.
-fn working(order: &Order) -> State {
+pub(crate) fn working(order: &Order) -> State {
     match order.state {
         Some(state @ (State::Degraded | State::Unreconcilable)) => state,
         _ => State::Working,
@@ -484,7 +499,7 @@ fn config_of(target: &Target) -> Config {
     Config { name: target.name.clone(), spec: None, image: target.built_image.clone() }
 }
 
-fn target_of(config: &Config) -> Result<Target, Failure> {
+pub(crate) fn target_of(config: &Config) -> Result<Target, Failure> {
     let Some(spec) = &config.spec else {
         let reason = format!("MachineConfig {} does not exist; it is waited for, or for another order", config.name);
         return Err(Failure::degraded(reason));

@@ -217,9 +217,45 @@ fn another_order_is_followed_while_the_boot_of_the_last_one_cannot_be_prepared(
     assert_eq!(node.host.boot().unwrap().image.as_deref(), Some(image));
 }
 
-/// A node that runs the image of a configuration that it is sent back from, and the way back is not to be had; nor is, at first, what
-/// is ordered then.
-fn without_a_way_back() -> (Node, Config) {
+#[rstest]
+#[case::that_was_withdrawn_meanwhile(json!({"osImageURL": "image-3"}), false, State::Working)]
+#[case::that_no_running_machine_takes_over(json!({"osImageURL": "image-3", "fips": true}), true, State::Unreconcilable)]
+fn nothing_is_taken_back_for_an_order(#[case] newer: Value, #[case] is_claimed: bool, #[case] state: State) {
+    let (mut node, ..) = cut_before_its_boot();
+    node.host.fail("stage", "image-2 is gone");
+    node.order.desired = Some(config("newer", &spec(newer)));
+    node.order.state = Some(State::Working);
+    let mut asked = 0;
+    let report = node.agent.sync(&node.order, &mut |_| {
+        asked += 1;
+        is_claimed
+    });
+    assert_eq!((report.state, asked), (state, usize::from(!is_claimed)), "{}", report.reason);
+    assert_eq!(report.again, if is_claimed { Again::Backoff } else { Again::Now });
+    assert!(!node.host.is_reboot_asked());
+    assert_eq!(node.agent.on_disk_config().unwrap().unwrap().name, "new");
+    // The boot that is lacking is still tried.
+    node.host.heal();
+    asks_for_boot(&mut node);
+    assert_eq!(node.host.calls().last().unwrap(), "reboot boots into new");
+}
+
+#[rstest]
+#[case::that_was_withdrawn_meanwhile(json!({"osImageURL": "image-3"}), false)]
+#[case::that_no_running_machine_takes_over(json!({"osImageURL": "image-3", "fips": true}), true)]
+fn no_way_back_is_left_for_an_order(#[case] newer: Value, #[case] is_claimed: bool) {
+    let (mut node, _) = sent_back_in_vain();
+    node.order.desired = Some(config("newer", &spec(newer)));
+    let report = node.agent.sync(&node.order, &mut |_| is_claimed);
+    assert_eq!(report.again, if is_claimed { Again::Backoff } else { Again::Now }, "{}", report.reason);
+    assert!(!node.host.exists(places::ASTRAY).unwrap());
+    node.host.heal();
+    asks_for_boot(&mut node);
+    assert_eq!(node.host.calls().last().unwrap(), "reboot returns to old");
+}
+
+/// A node that runs the image of a configuration that it is sent back from, and the way back is not to be had.
+fn sent_back_in_vain() -> (Node, Config) {
     let (old, new) = boots();
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.host.lose_argument("c=3");
@@ -238,7 +274,13 @@ fn without_a_way_back() -> (Node, Config) {
         assert!(report.reason.contains("image-1 is gone"), "{}", report.reason);
     }
     assert_eq!(node.agent.on_disk_config().unwrap().unwrap().name, "old");
-    // Also the newer one cannot be had at first: that takes nothing away from it.
+    (node, old)
+}
+
+/// The same, and what is ordered then cannot be had either.
+fn without_a_way_back() -> (Node, Config) {
+    let (mut node, old) = sent_back_in_vain();
+    // That takes nothing away from it.
     let newer = json!({"kernelArguments": ["a=1"], "osImageURL": "image-3"});
     node.order.desired = Some(config("newer", &spec(newer)));
     for _ in 0..5 {
