@@ -1,7 +1,7 @@
 //! The socket: what is spoken there, and what is not put up with.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rstest::rstest;
 use seaworthy_listen::{Limits, tls};
@@ -417,12 +417,16 @@ async fn one_stranger_leaves_for_one_machine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn machine_waits_for_strangers_who_have_just_come_and_not_for_ever() {
-    let limits = Limits { connections: 2, of_one_address: 2, newcomer: Duration::from_millis(200), ..LIMITS };
+    let newcomer = Duration::from_millis(500);
+    let limits = Limits { connections: 2, of_one_address: 2, newcomer, ..LIMITS };
     let house = House::within(endpoint(), PATIENT, limits).await;
+    let begun = Instant::now();
     let held = [TcpStream::connect(house.address).await.unwrap(), TcpStream::connect(house.address).await.unwrap()];
     let stream = from_elsewhere(&house).await;
     let greeting = house.greet(stream, None, rustls::ALL_VERSIONS, &["http/1.1"]);
     assert!(tokio::time::timeout(PATIENCE, greeting).await.unwrap().is_ok());
+    // Both came after this, so it cannot be less however fast or slow the machine is.
+    assert!(begun.elapsed() >= newcomer, "a newcomer had to leave after {:?}", begun.elapsed());
     drop(held);
 }
 
