@@ -250,6 +250,10 @@ fn tokens_are_taken_back_when_their_file_is_empty_or_gone_for_a_while(#[case] le
     tracing::subscriber::with_default(log.subscriber(), || (0..100).for_each(|_| file.look()));
     assert!(!opens(&tokens, "leaked"));
     assert_eq!(log.text().lines().count(), 2, "{}", log.text());
+    // A file with a broken line brings none of them back.
+    change(Some("no token\n"));
+    let text = logged(|| (0..3).for_each(|_| file.look()));
+    assert!(text.contains("no token counts") && !text.contains("still do"), "{text}");
     change(Some("next\n"));
     file.look();
     assert!(opens(&tokens, "next"));
