@@ -62,7 +62,7 @@ impl<H: Host> Agent<H> {
         if !may_begin(working(order)) {
             return Ok(false);
         }
-        if journal.phase == Phase::Committed {
+        if journal.phase == Phase::Committed && !self.is_return(&journal)? {
             let why = format!("{} is no longer ordered, and {}", journal.to, failure.reason);
             return Err(self.take_back(journal, why, true));
         }
@@ -82,6 +82,11 @@ impl<H: Host> Agent<H> {
         astray.packages.extend_from_slice(&journal.boot.install);
         let text = serde_json::to_vec(&astray).map_err(|error| HostError::file("write", places::ASTRAY, error))?;
         self.host.write_through(places::ASTRAY, &text, PUBLIC)
+    }
+
+    /// Whether a journal leads a machine that is astray into what its disk is in. What it was led away by is no place to go back to.
+    pub(crate) fn is_return(&self, journal: &Journal) -> Result<bool, HostError> {
+        Ok(journal.from == journal.to && self.astray(&journal.from)?.is_some())
     }
 
     /// What was noted of this configuration. What was noted of another one, or cannot be read, does not count.
