@@ -1,18 +1,47 @@
 //! What a server shakes hands with: its certificate, and whose clients it knows.
 
+use std::fmt;
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("TLS cannot be set up: {what}: {cause}")]
+#[error("TLS cannot be set up: {part}: {cause}")]
 pub struct TlsError {
-    what: &'static str,
+    /// What is wrong.
+    pub part: Part,
     cause: String,
+}
+
+/// What a server's configuration is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The certificates.
+    Certificate,
+    /// The key.
+    Key,
+    /// The two together.
+    Keypair,
+    /// The authorities of clients.
+    Clients,
+    /// The versions of TLS.
+    Versions,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Certificate => "the certificate",
+            Part::Key => "the key",
+            Part::Keypair => "the certificate and its key",
+            Part::Clients => "the authority of clients",
+            Part::Versions => "the versions",
+        })
+    }
 }
 
 /// A certificate, with what leads from it to its authority, and its key, as PEM.
@@ -38,29 +67,28 @@ pub fn config(
     versions: &[&'static SupportedProtocolVersion],
     protocols: &[&str],
 ) -> Result<ServerConfig, TlsError> {
-    let failed = |what| move |error: &dyn std::fmt::Display| TlsError { what, cause: error.to_string() };
-    let key = PrivateKeyDer::from_pem_slice(keypair.key.as_bytes()).map_err(|error| failed("the key")(&error))?;
-    let chain = certificates(keypair.certificates, "the certificate")?;
+    let failed = |part| move |error: &dyn fmt::Display| TlsError { part, cause: error.to_string() };
+    let key = private_key(keypair.key).map_err(|cause| failed(Part::Key)(&cause))?;
+    let chain = certificates(keypair.certificates, Part::Certificate)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
-        .map_err(|error| failed("the versions")(&error))?;
+        .map_err(|error| failed(Part::Versions)(&error))?;
     let builder = match authorities {
         None => builder.with_no_client_auth(),
         Some(authorities) => {
-            let what = "the authority of clients";
             let mut roots = RootCertStore::empty();
-            for authority in certificates(authorities, what)? {
-                roots.add(authority).map_err(|error| failed(what)(&error))?;
+            for authority in certificates(authorities, Part::Clients)? {
+                roots.add(authority).map_err(|error| failed(Part::Clients)(&error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()
-                .map_err(|error| failed(what)(&error))?;
+                .map_err(|error| failed(Part::Clients)(&error))?;
             builder.with_client_cert_verifier(verifier)
         }
     };
-    let mut config = builder.with_single_cert(chain, key).map_err(|error| failed("the certificate")(&error))?;
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| failed(Part::Keypair)(&error))?;
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(config)
 }
@@ -75,11 +103,22 @@ pub fn count_certificates(pem: &[u8]) -> Result<usize, String> {
     found.map(|found| found.len()).map_err(|error| error.to_string())
 }
 
-fn certificates(pem: &str, what: &'static str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| match (error, count_certificates(pem.as_bytes())) {
+        (pem::Error::NoItemsFound, Ok(1..)) => {
+            "there is no private key in it, but a certificate; the file of the certificate and that of the key may be swapped"
+                .to_owned()
+        }
+        (pem::Error::NoItemsFound, _) => "there is no private key in it".to_owned(),
+        (error, _) => error.to_string(),
+    })
+}
+
+fn certificates(pem: &str, part: Part) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match found {
-        Ok(found) if found.is_empty() => Err(TlsError { what, cause: "there is no certificate in it".to_owned() }),
+        Ok(found) if found.is_empty() => Err(TlsError { part, cause: "there is no certificate in it".to_owned() }),
         Ok(found) => Ok(found),
-        Err(error) => Err(TlsError { what, cause: error.to_string() }),
+        Err(error) => Err(TlsError { part, cause: error.to_string() }),
     }
 }

@@ -1,13 +1,11 @@
 //! The daemon over a machine: takes an order, does what can be done now, and says how it stands.
 
 use seaworthy_api::vocabulary::machineconfiguration::State;
-use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_host::{Attributes, Host, HostError};
 use seaworthy_ignition::Node;
 use seaworthy_plan::disruption::{Action, Cause, Disruption, Level, Rule, least_disruption};
 use seaworthy_plan::reconcilable::{Side, irreconcilable, message};
 
-use crate::certificates::{self, Certificates};
 use crate::clock::{self, Clock};
 use crate::decide::{Move, Standing, decide};
 use crate::disk::config_text;
@@ -157,25 +155,6 @@ impl<H: Host> Agent<H> {
         self.seen.get_or_insert_with(|| now.clone()) == &now
     }
 
-    /// Keeps files right that go around configurations; says which were not. On a machine on which an update is under way
-    /// nothing is touched, and nothing is said.
-    pub fn keep_right(&self, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
-        let is_busy = Journal::load(&self.host).map_err(|error| error.to_string())?.is_some();
-        if is_busy {
-            return Ok(None);
-        }
-        let target = match self.on_disk() {
-            // A machine that was there before keeps what it has until a pool's configuration has come to it.
-            Ok(None) => return Ok(Some(Vec::new())),
-            Ok(Some(target)) if target.name == UNCONFIGURED => return Ok(Some(Vec::new())),
-            Ok(Some(target)) => Some(target),
-            // A configuration that cannot be read must not keep the node from its new authorities.
-            Err(_) => None,
-        };
-        let written = certificates::keep_right(&self.host, target.as_ref(), wanted);
-        written.map(Some).map_err(|error| error.to_string())
-    }
-
     /// Brings an update that a cut or a crash has interrupted to its end, without any order; says whether the machine is about
     /// to boot.
     pub fn recover(&mut self) -> Result<bool, String> {
@@ -222,7 +201,11 @@ impl<H: Host> Agent<H> {
         match self.resume_any() {
             Ok(Resumed::Settled) => {}
             Ok(Resumed::Rebooting(why)) => return Ok(rebooting(why)),
-            Err(failure) => self.leave(order, failure)?,
+            Err(failure) => {
+                if !self.leave(order, may_begin, failure)? {
+                    return Ok(overtaken(order));
+                }
+            }
         }
         let Some(disk) = self.current(order)? else { return Ok(rebooting("the first boot is completed".to_owned())) };
         let desired = match &order.desired {
@@ -235,7 +218,8 @@ impl<H: Host> Agent<H> {
         self.forget_other_verdicts(&to.name)?;
 
         let is_astray = self.is_astray(&disk)?;
-        let (disruption, refusal) = if is_there && !is_forced {
+        let is_anyway = is_forced || (is_there && is_astray);
+        let (disruption, refusal) = if is_there && !is_anyway {
             (Disruption::default(), None)
         } else {
             let boot = match (is_forced, is_astray) {
@@ -246,11 +230,11 @@ impl<H: Host> Agent<H> {
             (self.disruption(&disk, &to, order, boot)?, self.verdict()?.filter(|verdict| verdict.is_final))
         };
         // An order that is refused leads nowhere.
-        let is_leaving = is_astray && !is_there && refusal.is_none();
+        let is_led_on = is_astray && (is_there || refusal.is_none());
         let standing = Standing {
             disk: (&disk.name, disk.built_image.as_deref()),
             desired: (&to.name, to.built_image.as_deref()),
-            is_forced,
+            is_anyway,
             needs_drain: disruption.needs_drain(),
         };
         let next = decide(order, standing);
@@ -265,16 +249,17 @@ impl<H: Host> Agent<H> {
             events: Vec::new(),
         };
         if !is_forced && (next != Move::Nothing || is_checking) {
-            self.check_disk(&disk, order, is_there, is_leaving)?;
-            if is_astray && !is_leaving {
-                self.found()?;
-            }
+            self.check_disk(&disk, order, is_there, is_led_on)?;
         }
         if !is_there {
             self.refuse(&disk, &to, order)?;
-            if let Some(verdict) = refusal.filter(|_| !is_forced) {
-                return Err(Failure { again: Again::OnChange, ..Failure::degraded(verdict.why) });
-            }
+        }
+        if let Some(verdict) = refusal.filter(|_| !is_forced) {
+            let reason = match is_there {
+                true => format!("{}; another order is followed, and {} has it tried again", verdict.why, places::FORCE),
+                false => verdict.why,
+            };
+            return Err(Failure { again: Again::OnChange, ..Failure::degraded(reason) });
         }
         let now = (self.clock)();
         let last = self.waiting.take();
@@ -310,10 +295,10 @@ impl<H: Host> Agent<H> {
             Move::Wait(_) => report.state = working(order),
             Move::Update => {
                 if !may_begin(working(order)) {
-                    return Ok(Report { state: working(order), again: Again::Now, ..report });
+                    return Ok(overtaken(order));
                 }
                 // Of what is not booted nothing is taken for there.
-                let from = if is_forced || is_leaving { self.as_booted(&disk)? } else { disk };
+                let from = if is_forced || is_led_on { self.as_booted(&disk)? } else { disk };
                 return self.update(&from, &to, report);
             }
         }
@@ -347,19 +332,19 @@ impl<H: Host> Agent<H> {
     }
 
     /// Whether the machine is what the disk's configuration says; what is put right is noted.
-    fn check_disk(&mut self, disk: &Target, order: &Order, is_there: bool, is_leaving: bool) -> Result<(), Failure> {
+    fn check_disk(&mut self, disk: &Target, order: &Order, is_there: bool, is_led_on: bool) -> Result<(), Failure> {
         let observed = observe(&self.host, disk, disk)?;
         let mut findings = validate::compare(disk, &observed);
         self.seen = Some(seen(&findings));
-        if is_leaving {
-            // Differs: that it has booted something else is known, and no reason to refuse another order, because there may be
-            // no way back to what it should have booted.
+        if is_led_on {
+            // Differs: that it has booted something else is known, and no reason to refuse another order, or a boot into this
+            // one, because that is how it comes out of there.
             findings.retain(|finding| finding.aspect != validate::Aspect::Boot);
         }
         if findings.is_empty() {
             return Ok(());
         }
-        let why_not = if self.settings.is_repairing && !is_leaving {
+        let why_not = if self.settings.is_repairing && !is_led_on {
             match self.repair(disk, order, &findings, &observed) {
                 Ok(repaired) => {
                     self.seen = Some(seen(&[]));
@@ -377,7 +362,7 @@ impl<H: Host> Agent<H> {
     }
 
     /// Refuses what a running machine cannot take over.
-    fn refuse(&self, from: &Target, to: &Target, order: &Order) -> Result<(), Failure> {
+    pub(crate) fn refuse(&self, from: &Target, to: &Target, order: &Order) -> Result<(), Failure> {
         let trees = [from, to].map(|target| target.spec.config.as_ref().map(Node::from_json));
         let side = |at: usize, target: &Target| Side {
             config: trees[at].as_ref(),
@@ -487,8 +472,19 @@ fn rebooting(why: String) -> Report {
     }
 }
 
+/// The order is another one by now: it is read again.
+fn overtaken(order: &Order) -> Report {
+    Report {
+        state: working(order),
+        reason: String::new(),
+        is_rebooting: false,
+        again: Again::Now,
+        ..rebooting(String::new())
+    }
+}
+
 /// A node that has failed says so until it has succeeded.
-fn working(order: &Order) -> State {
+pub(crate) fn working(order: &Order) -> State {
     match order.state {
         Some(state @ (State::Degraded | State::Unreconcilable)) => state,
         _ => State::Working,
@@ -503,7 +499,7 @@ fn config_of(target: &Target) -> Config {
     Config { name: target.name.clone(), spec: None, image: target.built_image.clone() }
 }
 
-fn target_of(config: &Config) -> Result<Target, Failure> {
+pub(crate) fn target_of(config: &Config) -> Result<Target, Failure> {
     let Some(spec) = &config.spec else {
         let reason = format!("MachineConfig {} does not exist; it is waited for, or for another order", config.name);
         return Err(Failure::degraded(reason));

@@ -11,8 +11,11 @@ use std::collections::BTreeMap;
 
 use seaworthy_api::machineconfiguration::ControllerConfigSpec;
 use seaworthy_api::meta::Base64;
+use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_host::{Attributes, Entry, Host, HostError, Kind};
 
+use crate::agent::Agent;
+use crate::journal::{Journal, Phase};
 use crate::places;
 use crate::target::Target;
 
@@ -46,6 +49,33 @@ pub fn wanted(spec: &ControllerConfigSpec) -> BTreeMap<String, (Vec<u8>, u32)> {
         add(format!("{}{registry}/ca.crt", places::REGISTRY_CAS), Some(&bundle.data), 0o644);
     }
     files
+}
+
+impl<H: Host> Agent<H> {
+    /// Keeps files right that go around configurations; says which were not. While an update is changing files nothing is
+    /// touched, and nothing is said; while one waits for a boot, which may never come, they are kept right.
+    pub fn keep_right(&self, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
+        let on_disk = self.on_disk();
+        // A machine that was there before keeps what it has until a pool's configuration has come to it.
+        let is_strange = matches!(&on_disk, Ok(target) if target.as_ref().is_none_or(|it| it.name == UNCONFIGURED));
+        // A configuration that cannot be read must not keep the node from its new authorities.
+        let target = on_disk.ok().flatten();
+        let journal = Journal::load(&self.host).map_err(|error| error.to_string())?;
+        let is_busy = journal.is_some_and(|journal| match journal.phase {
+            Phase::Applying | Phase::Acting | Phase::Undoing => true,
+            // Its files are there before the disk says so, and what is a configuration's own is left to it.
+            Phase::Committed => target.as_ref().is_some_and(|target| target.name != journal.to),
+            Phase::Reverted => false,
+        });
+        if is_busy {
+            return Ok(None);
+        }
+        if is_strange {
+            return Ok(Some(Vec::new()));
+        }
+        let written = keep_right(&self.host, target.as_ref(), wanted);
+        written.map(Some).map_err(|error| error.to_string())
+    }
 }
 
 /// Writes what differs; says which. What a MachineConfig has is its own, unless it is one that configurations only begin with.

@@ -26,8 +26,8 @@ pub struct Standing<'a> {
     pub disk: (&'a str, Option<&'a str>),
     /// The configuration that is wanted, and its image.
     pub desired: (&'a str, Option<&'a str>),
-    /// Whether somebody on the machine wants the update done in any case.
-    pub is_forced: bool,
+    /// Whether the update is done in any case: somebody on the machine wants it, or what is booted is something else.
+    pub is_anyway: bool,
     /// Whether the pods leave for this update.
     pub needs_drain: bool,
 }
@@ -45,7 +45,7 @@ pub fn decide(order: &Order, standing: Standing<'_>) -> Move {
         (false, true) => Move::Wait(wish),
         (_, false) => Move::Ask(wish),
     };
-    if standing.disk != standing.desired || standing.is_forced {
+    if standing.disk != standing.desired || standing.is_anyway {
         return if standing.needs_drain && !order.is_single {
             until(request("drain"), Move::Update)
         } else {

@@ -134,6 +134,11 @@ impl<H: Host> Agent<H> {
             if !lacking.is_empty() {
                 let why = format!("after {STAGINGS} more boots into {} this machine still lacks {lacking}", journal.to);
                 self.judge(&Verdict { config: journal.to.clone(), why: why.clone(), is_final: true })?;
+                if self.is_return(&journal)? {
+                    self.stray(&journal)?;
+                    Journal::end(&self.host)?;
+                    return Err(Failure::degraded(why));
+                }
                 return Err(self.take_back(journal, why, true));
             }
         }

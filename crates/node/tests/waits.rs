@@ -168,17 +168,44 @@ fn a_boot_that_does_not_come_is_said_and_asked_for_again_with_longer_pauses() {
     assert_eq!(node.host.text(LOUD).unwrap(), "new");
 }
 
-#[test]
-fn certificates_are_left_alone_while_an_update_is_under_way() {
+#[rstest]
+#[case::changing("applying", false)]
+#[case::telling("acting", false)]
+#[case::changing_back("undoing", false)]
+#[case::waiting_for_its_boot("committed", true)]
+#[case::waiting_for_the_boot_back("reverted", true)]
+fn certificates_are_left_alone_while_files_change_and_not_while_a_boot_is_waited_for(
+    #[case] phase: &str,
+    #[case] are_kept: bool,
+) {
     let node = asked_for_boot(&Hands::default());
+    let journal = format!("{}/journal.json", places::JOURNAL);
+    let text = node.host.text(&journal).unwrap();
+    assert!(text.contains(r#""phase": "committed""#), "{text}");
+    let text = text.replace(r#""phase": "committed""#, &format!(r#""phase": "{phase}""#));
+    node.host.put(&journal, text.as_bytes(), 0o600);
     let files = [(places::KUBELET_CA.to_owned(), (b"ca".to_vec(), 0o644))].into();
     let wanted = seaworthy_node::certificates::Certificates { version: None, files };
+    let written = are_kept.then(|| vec![places::KUBELET_CA.to_owned()]);
+    assert_eq!(node.agent.keep_right(&wanted), Ok(written));
+    assert_eq!(node.host.exists(places::KUBELET_CA).unwrap(), are_kept);
+}
+
+#[test]
+fn a_certificate_of_the_configuration_that_comes_is_its_own_before_the_disk_says_so() {
+    const AUTHORITY: &str = "/etc/docker/certs.d/registry/ca.crt";
+    let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![])));
+    node.order.desired = Some(config("new", &files(vec![file(AUTHORITY, "own"), file(LOUD, "new")])));
+    node.host.fail(&format!("write {}", places::CURRENT_CONFIG), "no space left on device");
+    let report = node.settle();
+    assert!(report.reason.contains("no space left"), "{}", report.reason);
+    assert_eq!(node.host.text(AUTHORITY).as_deref(), Some("own"));
+    let wanted = [(AUTHORITY.to_owned(), (b"other".to_vec(), 0o644))].into();
+    let wanted = seaworthy_node::certificates::Certificates { version: None, files: wanted };
     assert_eq!(node.agent.keep_right(&wanted), Ok(None));
-    assert!(!node.host.exists(places::KUBELET_CA).unwrap());
-    node.host.boot_orderly();
-    let mut agent = Agent::new(node.host.clone(), Settings::default());
-    agent.recover().unwrap();
-    assert_eq!(agent.keep_right(&wanted), Ok(Some(vec![places::KUBELET_CA.to_owned()])));
+    node.host.heal();
+    assert_eq!(node.settle().state, State::Done);
+    assert_eq!(node.agent.keep_right(&wanted), Ok(Some(Vec::new())));
 }
 
 #[test]

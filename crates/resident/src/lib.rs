@@ -1,4 +1,4 @@
-//! What a process keeps in memory: code that it has no use for now is given back.
+//! What a process keeps in memory: no huge pages, and code that it has no use for now is given back.
 //!
 //! A program that can do everything is large, and the kernel maps 64 KiB around each function that is called once: half of the text is
 //! resident after the start of a process that then waits for weeks. Pages of code are the file's own, so to give them back

@@ -132,6 +132,11 @@ impl Tokens {
         is_new
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Vec<Token>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,57 +166,91 @@ pub struct Keys {
     pub secrets: Option<Arc<Cache<Secret>>>,
 }
 
+/// Why somebody does not get in. It is for the log: a stranger is not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// Nothing was shown.
+    #[error("no token, and no certificate of a known authority")]
+    Nothing,
+    /// More than one header was shown: that is a trick.
+    #[error("more than one authorization header")]
+    Several,
+    /// The header is of another kind.
+    #[error("the authorization header is not of the form Bearer TOKEN")]
+    Form,
+    /// Nobody knows the token.
+    #[error("the token is not known")]
+    Unknown,
+    /// It was good.
+    #[error("the token has expired")]
+    Expired,
+    /// It is good for something else.
+    #[error("the token is known, and its Secret does not say usage-bootstrap-authentication: true")]
+    OtherUse,
+}
+
 impl Access {
     /// Whether a visitor gets in, by headers or by the certificate that was checked when hands were shaken.
-    pub fn admits(&self, headers: &HeaderMap, has_certificate: bool, now: Timestamp) -> bool {
+    pub fn admit(&self, headers: &HeaderMap, has_certificate: bool, now: Timestamp) -> Result<(), Denied> {
         let keys = match self {
-            Access::Open => return true,
+            Access::Open => return Ok(()),
             Access::Asked(keys) => keys,
         };
         if has_certificate {
-            return true;
+            return Ok(());
         }
-        // Two of them are a trick.
         let mut shown = headers.get_all(AUTHORIZATION).iter();
-        let (Some(header), None) = (shown.next(), shown.next()) else { return false };
-        let Some((scheme, token)) = header.to_str().ok().and_then(|header| header.split_once(' ')) else {
-            return false;
+        let header = match (shown.next(), shown.next()) {
+            (Some(header), None) => header,
+            (None, _) => return Err(Denied::Nothing),
+            (_, Some(_)) => return Err(Denied::Several),
         };
-        scheme.eq_ignore_ascii_case("bearer") && keys.open(token.trim(), now)
+        match header.to_str().ok().and_then(|header| header.split_once(' ')) {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => keys.open(token.trim(), now),
+            _ => Err(Denied::Form),
+        }
     }
 }
 
 impl Keys {
-    fn open(&self, shown: &str, now: Timestamp) -> bool {
+    fn open(&self, shown: &str, now: Timestamp) -> Result<(), Denied> {
         // All of them are looked at, so that the time does not tell which it was.
         let is_ours = self.tokens.read().iter().fold(false, |found, token| found | token.is(shown));
-        is_ours || self.secrets.as_ref().is_some_and(|secrets| is_bootstrap_token(secrets, shown, now))
+        match &self.secrets {
+            _ if is_ours => Ok(()),
+            Some(secrets) => open_with_secret(secrets, shown, now),
+            None => Err(Denied::Unknown),
+        }
     }
 }
 
 /// Whether a token is one of the cluster's: `abcdef.0123456789abcdef`, with a Secret that says so and has not expired.
-fn is_bootstrap_token(secrets: &Cache<Secret>, shown: &str, now: Timestamp) -> bool {
+fn open_with_secret(secrets: &Cache<Secret>, shown: &str, now: Timestamp) -> Result<(), Denied> {
     let is_shaped = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     let Some((id, word)) = shown.split_once('.').filter(|(id, word)| is_shaped(id, 6) && is_shaped(word, 16)) else {
-        return false;
+        return Err(Denied::Unknown);
     };
     let key = Key { namespace: SECRET_NAMESPACE.to_owned(), name: format!("bootstrap-token-{id}") };
-    secrets.get(&key).is_some_and(|secret| opens(&secret, id, word, now))
+    secrets.get(&key).ok_or(Denied::Unknown).and_then(|secret| open(&secret, id, word, now))
 }
 
-fn opens(secret: &Secret, id: &str, word: &str, now: Timestamp) -> bool {
+fn open(secret: &Secret, id: &str, word: &str, now: Timestamp) -> Result<(), Denied> {
     let data = |key: &str| secret.data.as_ref()?.get(key).map(|ByteString(bytes)| bytes.as_slice());
-    let is_token = secret.type_.as_deref() == Some(SECRET_TYPE) && secret.metadata.deletion_timestamp.is_none();
+    let is_token = secret.type_.as_deref() == Some(SECRET_TYPE)
+        && secret.metadata.deletion_timestamp.is_none()
+        && data("token-id") == Some(id.as_bytes())
+        && data("token-secret").is_some_and(|known| are_equal(known, word.as_bytes()));
     // A time that cannot be read is a time that has passed.
     let is_over = data("expiration").is_some_and(|time| {
         let end = std::str::from_utf8(time).ok().and_then(|time| time.trim().parse::<Timestamp>().ok());
         end.is_none_or(|end| end <= now)
     });
-    is_token
-        && !is_over
-        && data("token-id") == Some(id.as_bytes())
-        && data("usage-bootstrap-authentication") == Some(b"true")
-        && data("token-secret").is_some_and(|known| are_equal(known, word.as_bytes()))
+    match (is_token, is_over, data("usage-bootstrap-authentication")) {
+        (false, ..) => Err(Denied::Unknown),
+        (true, true, _) => Err(Denied::Expired),
+        (true, false, Some(b"true")) => Ok(()),
+        (true, false, _) => Err(Denied::OtherUse),
+    }
 }

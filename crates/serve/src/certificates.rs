@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, SupportedProtocolVersion};
+use seaworthy_listen::tls::Part;
 use seaworthy_listen::{Keypair, TlsError, tls};
 
 /// Where the certificate lies, and whose clients are known.
@@ -16,6 +17,19 @@ pub struct Files {
     pub key: PathBuf,
     /// Who vouches for clients; without it none is known by a certificate.
     pub clients: Option<PathBuf>,
+}
+
+impl Files {
+    /// Those that something is read from, with the options that name them.
+    fn named(&self, part: Part) -> String {
+        let (certificate, key) = (self.certificate.display(), self.key.display());
+        match (part, &self.clients) {
+            (Part::Certificate, _) => format!("--cert {certificate}"),
+            (Part::Key, _) => format!("--key {key}"),
+            (Part::Clients, Some(clients)) => format!("--client-ca {}", clients.display()),
+            (Part::Keypair | Part::Versions | Part::Clients, _) => format!("--cert {certificate} and --key {key}"),
+        }
+    }
 }
 
 /// Why there is no certificate.
@@ -30,7 +44,7 @@ pub enum CertificateError {
         cause: std::io::Error,
     },
     /// What they have does not make a server.
-    #[error("{} and {}: {cause}", files.certificate.display(), files.key.display())]
+    #[error("{}: {cause}", files.named(cause.part))]
     Tls {
         /// Which.
         files: Box<Files>,

@@ -1,7 +1,7 @@
 //! A request in, a response out.
 //!
 //! An answer that is no config has no body, as upstream's have none; why is said in the header `seaworthy-reason`, and
-//! only to whoever may have the config.
+//! only to whoever may have the config; of a stranger it is said in the log alone.
 //!
 //! Every request is counted and logged once, when its answer has been sent. Neither its query nor any header but the
 //! agent's name is written down, and of a stranger's path only what names something of ours: a token may stand anywhere.
@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use seaworthy_ignition::Version;
 
 use crate::accept;
-use crate::access::Access;
+use crate::access::{Access, Denied};
 use crate::answers::{Encoded, Pools, Shelf};
 use crate::metrics::{Metrics, Refused, RequestLabels};
 use crate::parcel::{Parcel, Receipt};
@@ -62,6 +62,8 @@ struct Outcome {
     response: Response<Bytes>,
     version: Option<Version>,
     refused: Option<Refused>,
+    /// Why the visitor may not have it.
+    denied: Option<Denied>,
     is_admitted: bool,
 }
 
@@ -103,7 +105,10 @@ impl Endpoint {
                 false => "…".to_owned(),
             },
             agent: agent(request.headers()),
-            reason: response.headers().get(REASON).and_then(|reason| reason.to_str().ok()).map(str::to_owned),
+            reason: match outcome.denied.filter(|_| outcome.refused == Some(Refused::Access)) {
+                Some(denied) => Some(denied.to_string()),
+                None => response.headers().get(REASON).and_then(|reason| reason.to_str().ok()).map(str::to_owned),
+            },
             length: response.body().len(),
             // Asked every few seconds, and nobody wants to read it.
             is_silent: matches!(place, Place::Health) && status == StatusCode::OK,
@@ -132,7 +137,8 @@ impl Endpoint {
         now: Instant,
     ) -> Outcome {
         let method = request.method();
-        let mut outcome = Outcome { response: Response::default(), version: None, refused: None, is_admitted: false };
+        let mut outcome =
+            Outcome { response: Response::default(), version: None, refused: None, denied: None, is_admitted: false };
         // Health costs nothing and is asked for by balancers, who take us for gone when we do not answer. Everything else that
         // needs no key is counted before it is looked at.
         let too_often = || Outcome {
@@ -140,6 +146,7 @@ impl Endpoint {
             response: later("this address asks too often"),
             version: None,
             refused: Some(Refused::Rate),
+            denied: None,
             is_admitted: false,
         };
         let is_for_all = pools.is_none() || !matches!(place, Place::Config(_)) || !is_read(method);
@@ -165,7 +172,8 @@ impl Endpoint {
             let response = later("the pools are not known yet");
             return Outcome { response, refused: Some(Refused::Unready), ..outcome };
         };
-        outcome.is_admitted = self.access.admits(request.headers(), visitor.has_certificate, Timestamp::now());
+        outcome.denied = self.access.admit(request.headers(), visitor.has_certificate, Timestamp::now()).err();
+        outcome.is_admitted = outcome.denied.is_none();
         let rate = if outcome.is_admitted { &self.rates.known } else { &self.rates.strangers };
         if !rate.allows(visitor.address.ip(), now) {
             return Outcome { is_admitted: outcome.is_admitted, ..too_often() };

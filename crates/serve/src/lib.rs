@@ -15,7 +15,8 @@
 //! - [`access`] and [`rate`]: who gets them, and how often;
 //! - [`endpoint`]: a request in, a response out;
 //! - [`parcel`] and [`metrics`]: how a response gets there, and what is written down of it;
-//! - [`listen`] and [`certificates`]: the socket.
+//! - [`listen`] and [`certificates`]: the socket;
+//! - [`looks`] and [`token_file`]: what is read again while it runs.
 
 pub mod accept;
 pub mod access;
@@ -28,6 +29,7 @@ pub mod content;
 pub mod endpoint;
 pub mod kubeconfig;
 pub mod listen;
+pub mod looks;
 pub mod metrics;
 pub mod parcel;
 pub mod rate;

@@ -44,7 +44,10 @@ impl TokenFile {
         }
         let text = error.to_string();
         if self.without < LOOKS && self.told.as_ref() != Some(&text) {
-            warn!(error = text, "the tokens that counted before still do");
+            match self.tokens.is_empty() {
+                true => warn!(error = text, "no token counts"),
+                false => warn!(error = text, "the tokens that counted before still do"),
+            }
             self.told = Some(text);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, Read, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -80,7 +80,7 @@ impl Files {
         loop {
             let length = match file.read(&mut piece) {
                 Ok(length) => length,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(HostError::file("read", path, error)),
             };
             if length == 0 {
@@ -103,19 +103,16 @@ impl Files {
         if first.len() != second.len() {
             return Ok(false);
         }
-        let (mut one, mut two) = (BufReader::with_capacity(PIECE, one), BufReader::with_capacity(PIECE, two));
+        let (mut left, mut right) = (Vec::with_capacity(PIECE), Vec::with_capacity(PIECE));
         loop {
-            let left = one.fill_buf().map_err(|error| HostError::file("read", path, error))?;
-            let right = two.fill_buf().map_err(|error| HostError::file("read", other, error))?;
-            let length = left.len().min(right.len());
-            if length == 0 {
-                return Ok(left.len() == right.len());
-            }
-            if left[..length] != right[..length] {
+            next_piece(&one, &mut left).map_err(|error| HostError::file("read", path, error))?;
+            next_piece(&two, &mut right).map_err(|error| HostError::file("read", other, error))?;
+            if left != right {
                 return Ok(false);
             }
-            one.consume(length);
-            two.consume(length);
+            if left.is_empty() {
+                return Ok(true);
+            }
         }
     }
 
@@ -458,4 +455,43 @@ fn set(file: impl std::os::fd::AsFd, attributes: Attributes) -> Result<(), Errno
 
 fn mode_of(stat: &Stat) -> u32 {
     stat.st_mode & 0o7777
+}
+
+/// The next piece in the place of the last one: a whole one, unless the end is reached. Signals do not end it.
+fn next_piece(file: impl Read, piece: &mut Vec<u8>) -> io::Result<()> {
+    piece.clear();
+    file.take(PIECE as u64).read_to_end(piece).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives some bytes at a time, and a signal comes before each.
+    struct Disturbed<'b> {
+        left: &'b [u8],
+        is_disturbed: bool,
+    }
+
+    impl Read for &mut Disturbed<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.is_disturbed = !self.is_disturbed;
+            if self.is_disturbed {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let length = into.len().min(1000);
+            self.left.read(&mut into[..length])
+        }
+    }
+
+    #[test]
+    fn pieces_are_whole_whatever_disturbs_the_reading_of_them() {
+        let bytes: Vec<u8> = (0..2 * PIECE + 7).map(|at| (at % 251) as u8).collect();
+        let mut file = Disturbed { left: &bytes, is_disturbed: false };
+        let mut piece = Vec::new();
+        for wanted in bytes.chunks(PIECE).chain([&[][..]]) {
+            next_piece(&mut file, &mut piece).unwrap();
+            assert!(piece == wanted, "{} of {}", piece.len(), wanted.len());
+        }
+    }
 }

@@ -217,8 +217,45 @@ fn another_order_is_followed_while_the_boot_of_the_last_one_cannot_be_prepared(
     assert_eq!(node.host.boot().unwrap().image.as_deref(), Some(image));
 }
 
-#[test]
-fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
+#[rstest]
+#[case::that_was_withdrawn_meanwhile(json!({"osImageURL": "image-3"}), false, State::Working)]
+#[case::that_no_running_machine_takes_over(json!({"osImageURL": "image-3", "fips": true}), true, State::Unreconcilable)]
+fn nothing_is_taken_back_for_an_order(#[case] newer: Value, #[case] is_claimed: bool, #[case] state: State) {
+    let (mut node, ..) = cut_before_its_boot();
+    node.host.fail("stage", "image-2 is gone");
+    node.order.desired = Some(config("newer", &spec(newer)));
+    node.order.state = Some(State::Working);
+    let mut asked = 0;
+    let report = node.agent.sync(&node.order, &mut |_| {
+        asked += 1;
+        is_claimed
+    });
+    assert_eq!((report.state, asked), (state, usize::from(!is_claimed)), "{}", report.reason);
+    assert_eq!(report.again, if is_claimed { Again::Backoff } else { Again::Now });
+    assert!(!node.host.is_reboot_asked());
+    assert_eq!(node.agent.on_disk_config().unwrap().unwrap().name, "new");
+    // The boot that is lacking is still tried.
+    node.host.heal();
+    asks_for_boot(&mut node);
+    assert_eq!(node.host.calls().last().unwrap(), "reboot boots into new");
+}
+
+#[rstest]
+#[case::that_was_withdrawn_meanwhile(json!({"osImageURL": "image-3"}), false)]
+#[case::that_no_running_machine_takes_over(json!({"osImageURL": "image-3", "fips": true}), true)]
+fn no_way_back_is_left_for_an_order(#[case] newer: Value, #[case] is_claimed: bool) {
+    let (mut node, _) = sent_back_in_vain();
+    node.order.desired = Some(config("newer", &spec(newer)));
+    let report = node.agent.sync(&node.order, &mut |_| is_claimed);
+    assert_eq!(report.again, if is_claimed { Again::Backoff } else { Again::Now }, "{}", report.reason);
+    assert!(!node.host.exists(places::ASTRAY).unwrap());
+    node.host.heal();
+    asks_for_boot(&mut node);
+    assert_eq!(node.host.calls().last().unwrap(), "reboot returns to old");
+}
+
+/// A node that runs the image of a configuration that it is sent back from, and the way back is not to be had.
+fn sent_back_in_vain() -> (Node, Config) {
     let (old, new) = boots();
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.host.lose_argument("c=3");
@@ -237,7 +274,13 @@ fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
         assert!(report.reason.contains("image-1 is gone"), "{}", report.reason);
     }
     assert_eq!(node.agent.on_disk_config().unwrap().unwrap().name, "old");
-    // Also the newer one cannot be had at first: that takes nothing away from it.
+    (node, old)
+}
+
+/// The same, and what is ordered then cannot be had either.
+fn without_a_way_back() -> (Node, Config) {
+    let (mut node, old) = sent_back_in_vain();
+    // That takes nothing away from it.
     let newer = json!({"kernelArguments": ["a=1"], "osImageURL": "image-3"});
     node.order.desired = Some(config("newer", &spec(newer)));
     for _ in 0..5 {
@@ -245,8 +288,14 @@ fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
     }
     assert!(node.step().reason.contains("update from old to newer"), "{:?}", node.order);
     node.restart();
-    node.host.heal();
     node.host.lose_no_argument();
+    (node, old)
+}
+
+#[test]
+fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
+    let (mut node, _) = without_a_way_back();
+    node.host.heal();
     let report = at_rest(&mut node);
     assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, "newer"), "{}", report.reason);
     let (image, arguments, kernel, packages) = node.host.snapshot().boot;
@@ -259,6 +308,124 @@ fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
     let report = node.step();
     assert!(report.reason.contains("expected target osImageURL"), "{}", report.reason);
     assert!(!node.host.exists(places::ASTRAY).unwrap());
+}
+
+#[test]
+fn an_order_back_to_what_the_disk_is_in_is_followed_as_soon_as_its_boot_can_be_had() {
+    let (mut node, old) = without_a_way_back();
+    node.order.desired = Some(old);
+    node.drains.clear();
+    for _ in 0..5 {
+        let report = node.step();
+        assert!(report.ask.is_some() || report.reason.contains("image-1 is gone"), "{}", report.reason);
+    }
+    node.host.heal();
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
+    assert_eq!(node.drains, ["drain-old", "uncordon-old"]);
+    let (image, arguments, kernel, packages) = node.host.snapshot().boot;
+    assert_eq!((image.as_deref(), kernel, packages), (Some("image-1"), Kernel::Default, vec![]));
+    assert_eq!(arguments, ["root=/dev/vda", "quiet", "a=1"]);
+    assert!(!node.host.exists(places::ASTRAY).unwrap());
+}
+
+#[test]
+fn a_boot_back_that_does_not_come_is_not_tried_for_ever_and_the_way_out_is_named() {
+    let (mut node, old) = without_a_way_back();
+    node.order.desired = Some(old);
+    node.host.heal();
+    node.host.lose_argument("a=1");
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, node.boots), (State::Degraded, 4), "one and three more: {}", report.reason);
+    assert!(report.reason.contains("lacks kernel argument a=1; another order is followed"), "{}", report.reason);
+    assert!(report.reason.contains(places::FORCE), "{}", report.reason);
+    // It is not sent to where it was led by mistake.
+    assert_eq!(node.host.boot().unwrap().image.as_deref(), Some("image-1"));
+    node.host.lose_no_argument();
+    assert_eq!((at_rest(&mut node).state, node.boots), (State::Degraded, 4), "it stays so");
+    node.host.put(places::FORCE, b"", 0o644);
+    assert_eq!((at_rest(&mut node).state, node.boots), (State::Done, 5));
+    assert!(node.host.boot().unwrap().arguments.contains(&"a=1".to_owned()));
+}
+
+#[test]
+fn a_newer_order_is_followed_while_the_boot_back_lacks_something_and_cannot_be_prepared() {
+    let (mut node, old) = without_a_way_back();
+    node.order.desired = Some(old);
+    node.host.heal();
+    node.host.lose_argument("a=1");
+    asks_for_boot(&mut node);
+    node.host.boot_orderly();
+    node.restart();
+    node.host.lose_no_argument();
+    node.host.fail("stage", "registry is away");
+    assert!(node.step().reason.contains("lacks kernel argument a=1, and the next one could not be prepared"));
+    node.order.desired = Some(config("newest", &spec(json!({"kernelArguments": ["d=4"], "osImageURL": "image-1"}))));
+    node.step();
+    assert!(!node.host.is_reboot_asked());
+    node.host.heal();
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
+    let (image, arguments, kernel, packages) = node.host.snapshot().boot;
+    assert_eq!((image.as_deref(), kernel, packages), (Some("image-1"), Kernel::Default, vec![]));
+    assert_eq!(arguments, ["root=/dev/vda", "quiet", "d=4"]);
+}
+
+/// A node that boots part of a change in vain, and each deployment that leads back is lost with the power. What is booted lacks
+/// nothing of the old configuration and has too much.
+fn with_too_much_booted() -> (Node, Config) {
+    let old = config("old", &spec(json!({})));
+    let new = json!({"kernelArguments": ["quiet", "x=1", "y=2"], "kernelType": "realtime", "extensions": ["sysstat"]});
+    let mut node = Node::new(FakeHost::new("m"), &old);
+    node.host.lose_argument("y=2");
+    node.order.desired = Some(config("new", &spec(new)));
+    for _ in 0..4 {
+        asks_for_boot(&mut node);
+        node.host.boot_orderly();
+        node.restart();
+    }
+    for _ in 0..4 {
+        asks_for_boot(&mut node);
+        assert_eq!(node.host.calls().last().unwrap(), "reboot returns to old");
+        node.host.cut();
+        node.host.power_on(seaworthy_host::Unsynced::Kept);
+        node.restart();
+    }
+    assert!(node.step().reason.starts_with("after 3 more boots back into old"));
+    node.host.lose_no_argument();
+    // What is refused does not make it forgotten.
+    for _ in 0..3 {
+        assert!(node.step().reason.contains("kernel argument y=2"));
+    }
+    (node, old)
+}
+
+#[rstest]
+#[case::order_that_is_taken_back("old")]
+#[case::order_without_any_boot("newer")]
+#[case::one_after_the_other("both")]
+fn what_is_left_of_a_change_that_was_given_up_goes_with_the_next_order(#[case] name: &str) {
+    let (mut node, old) = with_too_much_booted();
+    let (_, arguments, kernel, _) = node.host.snapshot().boot;
+    assert!(arguments.contains(&"x=1".to_owned()) && kernel == Kernel::Realtime, "{arguments:?}");
+    let newer = config("newer", &files(vec![file("/etc/newer", "text")]));
+    if name == "both" {
+        // It is begun with a drain and taken back.
+        node.order.desired = Some(newer.clone());
+        assert!(node.step().ask.is_some());
+    }
+    node.order.desired = Some(if name == "newer" { newer } else { old });
+    let report = at_rest(&mut node);
+    assert_eq!((report.state, node.boots), (State::Done, 1), "{}", report.reason);
+    let (_, arguments, kernel, packages) = node.host.snapshot().boot;
+    // The machine's own `quiet` must stay. A second one does no harm, and nobody can tell the two apart.
+    assert_eq!((arguments, kernel, packages), (texts(&["root=/dev/vda", "quiet", "quiet"]), Kernel::Default, vec![]));
+    assert_eq!(node.host.text("/etc/newer").is_some(), name == "newer");
+    assert!(!node.host.exists(places::ASTRAY).unwrap());
+}
+
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn next(order: &Order, disk: (&str, Option<&str>), desired: (&str, Option<&str>)) -> Move {
-    decide(order, Standing { disk, desired, is_forced: false, needs_drain: false })
+    decide(order, Standing { disk, desired, is_anyway: false, needs_drain: false })
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn d37_d38_images_count_like_configurations() {
 fn a_drain_is_asked_for_once_waited_for_and_ended_with_an_uncordon() {
     let [old, new] = ["old", "new"].map(named);
     let mut order = order(&old, &new);
-    let standing = |disk| Standing { disk: (disk, None), desired: ("new", None), is_forced: false, needs_drain: true };
+    let standing = |disk| Standing { disk: (disk, None), desired: ("new", None), is_anyway: false, needs_drain: true };
     assert_eq!(decide(&order, standing("old")), Move::Ask("drain-new".to_owned()));
     order.desired_drain = Some("drain-new".to_owned());
     assert_eq!(decide(&order, standing("old")), Move::Wait("drain-new".to_owned()));

@@ -13,6 +13,7 @@ use seaworthy_serve::bootstrap::Folder;
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{self, Cluster, Settings};
 use seaworthy_serve::listen::LIMITS;
+use seaworthy_serve::looks::again_and_again;
 use seaworthy_serve::rate::Rates;
 use seaworthy_serve::token_file::TokenFile;
 use seaworthy_serve::{Access, Certificates, Endpoint, Listening, Shelf};
@@ -125,7 +126,7 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
     tokio::spawn(look_at_certificate(certificates));
     if let Some(file) = options.token_file.clone() {
         let mut file = TokenFile::new(file, tokens);
-        tokio::spawn(again_and_again(move || file.look()));
+        tokio::spawn(again_and_again(LOOK, move || file.look()));
     }
     tokio::spawn(at_rest::stay_small());
     tokio::select! {
@@ -155,7 +156,7 @@ async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Fut
 /// Reads the certificate again whenever it has changed.
 async fn look_at_certificate(certificates: Arc<Certificates>) {
     let mut told = None;
-    again_and_again(move || match certificates.reload() {
+    again_and_again(LOOK, move || match certificates.reload() {
         Ok(is_new) => {
             told = None;
             if is_new {
@@ -171,21 +172,6 @@ async fn look_at_certificate(certificates: Arc<Certificates>) {
         }
     })
     .await;
-}
-
-/// Does something from time to time that may be held up: a file can lie on another machine.
-async fn again_and_again(look: impl FnMut() + Send + 'static) {
-    let mut looks = tokio::time::interval(LOOK);
-    let mut look = Some(look);
-    while let Some(mut once) = look.take() {
-        looks.tick().await;
-        look = tokio::task::spawn_blocking(move || {
-            once();
-            once
-        })
-        .await
-        .ok();
-    }
 }
 
 fn folder(options: &Server, base: PathBuf) -> Result<Folder, Failure> {

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::Event;
 use rstest::rstest;
 use seaworthy_runtime::Cache;
-use seaworthy_serve::access::{Keys, Tokens, parse_tokens, read_tokens};
+use seaworthy_serve::access::{Denied, Keys, Tokens, parse_tokens, read_tokens};
 use seaworthy_serve::rate::Rates;
 use seaworthy_serve::token_file::TokenFile;
 use seaworthy_serve::{Access, Endpoint, Shelf, Token, Visitor};
@@ -158,31 +158,33 @@ fn secret(change: Value) -> Secret {
     serde_json::from_value(object).unwrap()
 }
 
-fn admits(secret: Secret, shown: &str) -> bool {
+fn admitted(secret: Secret, shown: &str) -> Result<(), Denied> {
     let cache = Cache::default();
     [Event::Init, Event::InitApply(secret), Event::InitDone].into_iter().for_each(|event| cache.follow(event));
     let access = Access::Asked(Keys { tokens: Tokens::default(), secrets: Some(Arc::new(cache)) });
     let headers = [(http::header::AUTHORIZATION, format!("Bearer {shown}").parse().unwrap())];
-    access.admits(&headers.into_iter().collect(), false, "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap())
+    access.admit(&headers.into_iter().collect(), false, "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap())
 }
 
 #[rstest]
 #[case(json!({}))]
 #[case(json!({"data": {"expiration": "MjAyNi0wMS0wMlQwMzowNDowNlo="}}))] // A second later.
 fn bootstrap_token_of_the_cluster_opens_the_door(#[case] change: Value) {
-    assert!(admits(secret(change), "abcdef.0123456789abcdef"));
+    assert_eq!(admitted(secret(change), "abcdef.0123456789abcdef"), Ok(()));
 }
 
 #[rstest]
-#[case::expired(json!({"data": {"expiration": "MjAyNi0wMS0wMlQwMzowNDowNVo="}}))]
-#[case::unreadable_time(json!({"data": {"expiration": "bmV2ZXI="}}))]
-#[case::not_for_this(json!({"data": {"usage-bootstrap-authentication": "ZmFsc2U="}}))]
-#[case::another_id(json!({"data": {"token-id": "eHl6eHl6"}}))]
-#[case::another_word(json!({"data": {"token-secret": "eHh4eHh4eHh4eHh4eHh4eA=="}}))]
-#[case::no_token(json!({"type": "Opaque"}))]
-#[case::going(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))]
-fn secret_that_is_no_token_any_more_opens_nothing(#[case] change: Value) {
-    assert!(!admits(secret(change), "abcdef.0123456789abcdef"));
+#[case::expired(json!({"data": {"expiration": "MjAyNi0wMS0wMlQwMzowNDowNVo="}}), Denied::Expired)]
+#[case::unreadable_time(json!({"data": {"expiration": "bmV2ZXI="}}), Denied::Expired)]
+#[case::not_for_this(json!({"data": {"usage-bootstrap-authentication": "ZmFsc2U="}}), Denied::OtherUse)]
+#[case::another_id(json!({"data": {"token-id": "eHl6eHl6"}}), Denied::Unknown)]
+#[case::another_word(json!({"data": {"token-secret": "eHh4eHh4eHh4eHh4eHh4eA=="}}), Denied::Unknown)]
+#[case::no_token(json!({"type": "Opaque"}), Denied::Unknown)]
+#[case::expired_with_another_word(json!({"data": {
+    "expiration": "MjAyNi0wMS0wMlQwMzowNDowNVo=", "token-secret": "eHh4eHh4eHh4eHh4eHh4eA=="}}), Denied::Unknown)]
+#[case::going(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}), Denied::Unknown)]
+fn secret_that_is_no_token_any_more_opens_nothing(#[case] change: Value, #[case] why: Denied) {
+    assert_eq!(admitted(secret(change), "abcdef.0123456789abcdef"), Err(why));
 }
 
 #[rstest]
@@ -197,7 +199,7 @@ fn what_is_not_shaped_like_a_token_is_not_looked_up(
     )]
     shown: &str,
 ) {
-    assert!(!admits(secret(json!({})), shown));
+    assert_eq!(admitted(secret(json!({})), shown), Err(Denied::Unknown));
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn tokens_are_read_line_by_line_and_never_shown() {
 fn opens(tokens: &Tokens, token: &str) -> bool {
     let access = Access::Asked(Keys { tokens: tokens.clone(), secrets: None });
     let headers = [(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())].into_iter().collect();
-    access.admits(&headers, false, Timestamp::now())
+    access.admit(&headers, false, Timestamp::now()).is_ok()
 }
 
 #[rstest]
@@ -248,6 +250,10 @@ fn tokens_are_taken_back_when_their_file_is_empty_or_gone_for_a_while(#[case] le
     tracing::subscriber::with_default(log.subscriber(), || (0..100).for_each(|_| file.look()));
     assert!(!opens(&tokens, "leaked"));
     assert_eq!(log.text().lines().count(), 2, "{}", log.text());
+    // A file with a broken line brings none of them back.
+    change(Some("no token\n"));
+    let text = logged(|| (0..3).for_each(|_| file.look()));
+    assert!(text.contains("no token counts") && !text.contains("still do"), "{text}");
     change(Some("next\n"));
     file.look();
     assert!(opens(&tokens, "next"));
@@ -278,6 +284,22 @@ fn logged(done: impl FnOnce()) -> String {
     let log = Log::default();
     tracing::subscriber::with_default(log.subscriber(), done);
     log.text()
+}
+
+#[rstest]
+#[case::none(&[], Denied::Nothing)]
+#[case::unknown(&["Bearer wrong-word"], Denied::Unknown)]
+#[case::two(&["Bearer wrong-word", "Bearer wrong-word"], Denied::Several)]
+#[case::other_kind(&["Basic wrong-word"], Denied::Form)]
+#[case::no_kind(&["wrong-word"], Denied::Form)]
+fn why_a_stranger_is_not_let_in_is_logged_and_not_answered(#[case] shown: &[&str], #[case] why: Denied) {
+    let headers: Vec<(&str, &str)> = shown.iter().map(|header| ("authorization", *header)).collect();
+    let text = logged(|| {
+        let reply = ask(&guarded(), "GET", "/config/master", &headers);
+        assert_eq!((reply.status, reply.headers.contains_key("seaworthy-reason")), (401, false));
+    });
+    assert!(text.contains("status=401") && text.contains(&format!("reason=\"{why}\"")), "{text}");
+    assert!(!text.contains("wrong-word"), "{text}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The socket: what is spoken there, and what is not put up with.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rstest::rstest;
 use seaworthy_listen::{Limits, tls};
+use seaworthy_serve::Certificates;
 use seaworthy_serve::answers::{Answers, Pools};
+use seaworthy_serve::certificates::Files;
 use seaworthy_serve::listen::{LIMITS, Patience};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -201,6 +203,38 @@ async fn new_certificate_is_shown_without_a_restart() {
     assert_eq!(shown().await, second);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn file_that_makes_no_server_is_named_with_its_option() {
+    let house = House::open(endpoint()).await;
+    let (files, other) = (house.files.clone(), house.files.key.with_file_name("other"));
+    let said = |files: Files| Certificates::load(files, tls::VERSIONS).err().unwrap().to_string();
+    let said_of = |option: &str, text: &str| {
+        std::fs::write(&other, text).unwrap();
+        let mut files = files.clone();
+        match option {
+            "--cert" => files.certificate = other.clone(),
+            "--key" => files.key = other.clone(),
+            _ => files.clients = Some(other.clone()),
+        }
+        let error = said(files);
+        let named = format!("{option} {}: TLS cannot be set up: ", other.display());
+        error.strip_prefix(&named).unwrap_or_else(|| panic!("{error}")).to_owned()
+    };
+    assert_eq!(said_of("--client-ca", ""), "the authority of clients: there is no certificate in it");
+    assert_eq!(said_of("--cert", ""), "the certificate: there is no certificate in it");
+    assert_eq!(said_of("--key", ""), "the key: there is no private key in it");
+    let swapped = Files { certificate: files.key.clone(), key: files.certificate.clone(), ..files.clone() };
+    let key = files.certificate.display();
+    let begin =
+        format!("--key {key}: TLS cannot be set up: the key: there is no private key in it, but a certificate; ");
+    assert!(said(swapped.clone()).starts_with(&begin) && said(swapped).ends_with("may be swapped"));
+    // Of a certificate and the key of another one nobody knows which is wrong.
+    let serving = house.pki.client("machine", "machines", jiff::Timestamp::now()).unwrap();
+    std::fs::write(&other, serving.key).unwrap();
+    let error = said(Files { key: other.clone(), ..files.clone() });
+    assert!(error.starts_with(&format!("--cert {key} and --key {}: ", other.display())), "{error}");
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn other_methods_are_refused_and_their_bodies_not_waited_for(
@@ -383,12 +417,16 @@ async fn one_stranger_leaves_for_one_machine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn machine_waits_for_strangers_who_have_just_come_and_not_for_ever() {
-    let limits = Limits { connections: 2, of_one_address: 2, newcomer: Duration::from_millis(200), ..LIMITS };
+    let newcomer = Duration::from_millis(500);
+    let limits = Limits { connections: 2, of_one_address: 2, newcomer, ..LIMITS };
     let house = House::within(endpoint(), PATIENT, limits).await;
+    let begun = Instant::now();
     let held = [TcpStream::connect(house.address).await.unwrap(), TcpStream::connect(house.address).await.unwrap()];
     let stream = from_elsewhere(&house).await;
     let greeting = house.greet(stream, None, rustls::ALL_VERSIONS, &["http/1.1"]);
     assert!(tokio::time::timeout(PATIENCE, greeting).await.unwrap().is_ok());
+    // Both came after this, so it cannot be less however fast or slow the machine is.
+    assert!(begun.elapsed() >= newcomer, "a newcomer had to leave after {:?}", begun.elapsed());
     drop(held);
 }
 
