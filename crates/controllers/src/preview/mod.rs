@@ -6,6 +6,7 @@
 
 mod admission;
 mod application;
+mod manifest;
 mod outlook;
 mod settlement;
 
