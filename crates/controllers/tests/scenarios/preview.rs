@@ -142,6 +142,43 @@ async fn manifest_of_a_part_is_foreseen_as_it_is_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_moved_by_what_lets_them_move() {
+    let fleet = Fleet::with_workers(2).await;
+    fleet.machines.behave(|manners| manners.takes = Duration::from_secs(3600));
+    let caused = |foresight: &Foresight| {
+        let all = foresight.pools.iter().flat_map(|pool| pool.caused.clone());
+        all.map(|(node, from)| (node, from.unwrap_or_default())).collect::<Vec<_>>()
+    };
+    let of_worker =
+        |nodes: &[&str]| nodes.iter().map(|node| ((*node).to_owned(), "worker".to_owned())).collect::<Vec<_>>();
+    let paused = |is_paused: bool| {
+        json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": "worker"}, "spec": {"paused": is_paused},
+        })
+    };
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    assert_eq!(caused(&foreseen(&fleet, &paused(true)).await), []);
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
+    let change = file("50-motd", "worker", "/etc/motd", "a");
+    assert_eq!(caused(&foreseen(&fleet, &change).await), of_worker(&["w0", "w1"]));
+    fleet.create::<MachineConfig>(change).await;
+    fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    // What waits for a pause to end is moved by its end, and by nothing else.
+    assert_eq!(caused(&foreseen(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await), []);
+    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": false}})).await;
+    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), []);
+
+    // A node that joins is moved by its manifest.
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "w9", "labels": {"node-role.kubernetes.io/worker": ""}},
+    });
+    assert_eq!(caused(&foreseen(&fleet, &node).await), [("w9".to_owned(), String::new())]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletion_that_the_api_refuses_changes_nothing_in_thought_either() {
     let fleet = Fleet::with_workers(1).await;
     let named = |name: &str| json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": {"name": name}});
