@@ -39,6 +39,8 @@ const REST: Duration = Duration::from_secs(120);
 /// The custom pools that there may be.
 const CUSTOM: [&str; 2] = ["edge", "infra"];
 
+/// Who applies what is planned. What others applied before stays.
+const KUBECTL: &str = "kubectl";
 /// A field that no kind has.
 const MISSPELT: &str = "maxUnavailabel";
 
@@ -126,8 +128,9 @@ fn manifest(chance: &mut Chance, nth: u64) -> Value {
     }
 }
 
-/// Writes a manifest as `kubectl apply --server-side` does. Untyped, as what is wrong is the server's to judge.
-async fn write(client: &Client, manifest: &Value) -> Result<(), kube::Error> {
+/// Applies a manifest under a name, as `kubectl apply --server-side` does under its own. Untyped, as what is wrong is the
+/// server's to judge.
+async fn write(client: &Client, by: &str, manifest: &Value) -> Result<(), kube::Error> {
     let list = match manifest["kind"].as_str().unwrap() {
         "MachineConfig" => MachineConfig::url_path(&(), None),
         "MachineConfigPool" => MachineConfigPool::url_path(&(), None),
@@ -135,7 +138,7 @@ async fn write(client: &Client, manifest: &Value) -> Result<(), kube::Error> {
         "Node" => Node::url_path(&(), None),
         _ => ContainerRuntimeConfig::url_path(&(), None),
     };
-    let url = format!("{list}/{}?fieldManager=kubectl&force=true", manifest["metadata"]["name"].as_str().unwrap());
+    let url = format!("{list}/{}?fieldManager={by}&force=true", manifest["metadata"]["name"].as_str().unwrap());
     let request = http::Request::patch(url).header("content-type", "application/apply-patch+yaml");
     client.request::<Value>(request.body(serde_json::to_vec(manifest).unwrap()).unwrap()).await.map(drop)
 }
@@ -201,7 +204,11 @@ async fn cluster(seed: u64) -> usize {
     Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
     for pool in CUSTOM {
         if chance.below(3) == 0 {
-            write(&client, &custom_pool(pool, json!(1), false)).await.unwrap();
+            let mut object = custom_pool(pool, json!(1), false);
+            write(&client, "another", &object).await.unwrap();
+            // So that it is known that this is done on the server's side.
+            object.as_object_mut().unwrap().remove("spec");
+            write(&client, KUBECTL, &object).await.unwrap();
         }
     }
     until_rest(&client).await;
@@ -211,14 +218,18 @@ async fn cluster(seed: u64) -> usize {
     // From here on nobody begins what they are told, so that who was told first can be seen.
     machines.behave(|manners| manners.takes = Duration::from_secs(100_000_000));
 
-    let manifests: Vec<Value> = (0..1 + chance.below(5)).map(|nth| manifest(&mut chance, nth)).collect();
+    let mut manifests: Vec<Value> = (0..1 + chance.below(5)).map(|nth| manifest(&mut chance, nth)).collect();
+    // A node that comes into a pool while that gets another target may be given the old one first, and then is ahead of others.
+    if let Some(node) = manifests.iter().find(|manifest| manifest["kind"] == "Node").cloned() {
+        manifests = vec![node];
+    }
     let now = Timestamp::now();
     let before = World::read(&client, true).await.unwrap();
     let mut after = before.clone();
     let admission = Admission::of_changes();
     let ordered = orders(&client).await;
     for manifest in &manifests {
-        let (foreseen, mut found) = (after.apply(manifest, &admission, now), write(&client, manifest).await);
+        let (foreseen, mut found) = (after.apply(manifest, &admission, now), write(&client, KUBECTL, manifest).await);
         if manifest["spec"].get(MISSPELT).is_some() {
             // That is what kubectl refuses, whatever else is wrong; others come as far as without it.
             let said = found.unwrap_err().to_string();
@@ -226,7 +237,7 @@ async fn cluster(seed: u64) -> usize {
             assert!(said.contains(MISSPELT) && foreseen.iter().all(is_told), "seed {seed}: {said} {foreseen:#?}");
             let mut manifest = manifest.clone();
             manifest["spec"].as_object_mut().unwrap().remove(MISSPELT);
-            found = write(&client, &manifest).await;
+            found = write(&client, KUBECTL, &manifest).await;
         }
         assert_eq!(foreseen.is_err(), found.is_err(), "seed {seed}: {manifest:#}\n{foreseen:#?}\n{found:#?}");
         if let (Err(foreseen), Err(found)) = (foreseen, found) {
