@@ -208,8 +208,8 @@ async fn target(
             return (Some(Failure { reason, message: unusable.to_string() }), Vec::new());
         }
     }
-    let sources = world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned();
-    let inputs = making::inputs(&pool, sources);
+    let sources: Vec<_> = world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
+    let inputs = making::inputs(&pool, sources.iter().cloned());
     let controller_config = world.controller_config().cloned();
     let find = |name: &str| world.machine_config(name).cloned();
     if let Some(lost) = making::lost_base(&pool, controller_config.as_deref(), &world.pools, find) {
@@ -235,6 +235,7 @@ async fn target(
         current: current.as_deref(),
         build: &means.build,
         wants_findings: true,
+        sources: &sources,
     };
     match making::make(&pool, &inputs, &around, &means.remote).await {
         Err(failure) => (Some(failure), Vec::new()),

@@ -122,7 +122,9 @@ pub fn moving(outlook: &Outlook) -> Vec<&NodeOutlook> {
         let mut waiting = outlook.waiting.iter();
         waiting.any(|waiting| waiting.node == node.name && waiting.reason == Reason::NoNodeDaemon)
     };
-    outlook.nodes.iter().filter(|node| node.from != outlook.target && !is_mute(node)).collect()
+    // Nor does it where there is nothing to come to.
+    let is_moving = |node: &&NodeOutlook| outlook.target.is_some() && node.from != outlook.target && !is_mute(node);
+    outlook.nodes.iter().filter(is_moving).collect()
 }
 
 /// Nodes with the same disruption, the gravest first.

@@ -19,7 +19,7 @@ use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
 use seaworthy_plan::duration::short;
-use seaworthy_plan::waiting::Waiting;
+use seaworthy_plan::waiting::{Reason, Waiting};
 use seaworthy_render::Finding;
 use serde_json::{Value, json};
 
@@ -309,7 +309,8 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
     if let Some(failure) = &pool.failure {
         let style = paint::style(Severity::Error);
         let reason = failure.reason.as_str();
-        writeln!(out, "{style}pool {name} keeps what it has{style:#} ({reason}): {}", paint::plain(&failure.message))?;
+        let what = if outlook.target.is_some() { "keeps what it has" } else { "gets no configuration" };
+        writeln!(out, "{style}pool {name} {what}{style:#} ({reason}): {}", paint::plain(&failure.message))?;
     } else if !is_changed {
         let target = outlook.target.as_deref().unwrap_or("nothing");
         writeln!(out, "pool {name}: no change, it targets {target}")?;
@@ -326,11 +327,17 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
         let text = format!("{}{finding}", place.unwrap_or_default());
         write_finding(out, finding.severity, finding.code, text)?;
     }
+    if outlook.target.is_none() && !outlook.nodes.is_empty() {
+        let nodes = outlook::names(outlook.nodes.iter().map(|node| node.name.as_str()));
+        writeln!(out, "nothing is done to its nodes until it has one: {nodes}")?;
+    }
     // Those that wait for their turn are in the waves.
     let forecast = &outlook.forecast;
     let is_behind = |node: &String| !forecast.blocked.is_empty() && forecast.behind.contains(node);
     let is_in_wave = |node: &String| is_behind(node) || forecast.waves.iter().any(|wave| wave.nodes.contains(node));
-    let stuck: Vec<_> = outlook.waiting.iter().filter(|waiting| !is_in_wave(&waiting.node)).cloned().collect();
+    let is_stuck =
+        |waiting: &&Waiting| !matches!(waiting.reason, Reason::NoConfiguration { .. }) && !is_in_wave(&waiting.node);
+    let stuck: Vec<_> = outlook.waiting.iter().filter(is_stuck).cloned().collect();
     let to_move: usize = outlook.forecast.waves.iter().map(|wave| wave.nodes.len()).sum();
     let is_caused = |node: &str| pool.caused.contains_key(node);
     let (caused, other): (Vec<_>, Vec<_>) =

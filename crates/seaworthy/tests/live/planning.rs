@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, has_kubectl};
+use crate::program::given;
 
 fn pool(name: &str, spec: &Value) -> Value {
     json!({
@@ -116,4 +117,31 @@ fn node_that_changes_its_pool_does_so_because_of_the_manifest() {
     let (text, json) = planned(&fleet, &wanted, &["-f", "edge.json"], 1);
     assert!(text.contains("because of these manifests: w2 leaves pool infra; what runs there stays\n"), "{text}");
     assert_eq!(json["withoutPool"][0]["poolBefore"], "infra");
+}
+
+#[test]
+fn pool_that_selects_no_machine_config_is_told_what_there_is() {
+    if !has_kubectl() {
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
+    }
+    let fleet = Fleet::start();
+    fleet.begin();
+    let gpu = custom_pool("gpu", &["gpu"]);
+    fleet.program.file("node.json", node("w2", "gpu").to_string());
+    let (text, json) = planned(&fleet, &gpu, &["-f", "node.json"], 1);
+    let count = fleet.must("kubectl get mc -o name | grep -vc /rendered-");
+    let truth = format!("there are {} MachineConfigs, and none of them matches: ", count.trim());
+    let told = "pool gpu gets no configuration (NoMachineConfigs): ";
+    assert!(text.contains(&truth) && text.contains(told), "{text}");
+    assert!(text.contains("nothing is done to its nodes until it has one: w2\n"), "{text}");
+    assert!(!text.contains("reboot") && !text.contains("still to do"), "{text}");
+    assert_eq!(in_pool(&json, "gpu")["nodes"][0]["byManifests"], json!(false));
+
+    // The controllers say the same, and keep to it when the number changes.
+    apply(&fleet, &gpu, "");
+    let said = |of: &str| fleet.must(&format!("grep -m1 '{of}' < <(kubectl get mcp gpu -w -o json 2> /dev/null)"));
+    said(&truth);
+    fleet.must(&format!("kubectl create -f {}", given("live/given").join("50-motd.yaml").display()));
+    let more = count.trim().parse::<usize>().unwrap() + 1;
+    said(&format!("there are {more} MachineConfigs, and none of them matches: "));
 }
