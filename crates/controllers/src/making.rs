@@ -48,6 +48,8 @@ pub struct Surroundings<'a> {
     pub build: &'a str,
     /// Whether everything worth knowing is looked for.
     pub wants_findings: bool,
+    /// All MachineConfigs that pools may select: a pool that selects none of them is told what there is.
+    pub sources: &'a [Arc<MachineConfig>],
 }
 
 /// A pool's new configuration.
@@ -230,8 +232,14 @@ pub async fn make(
         spec.retain(|key, _| !["maxUnavailable", "nodeSelector", "paused"].contains(&key.as_str()));
     }
     let view = Pool::read(&Node::from_json(&object)).map_err(|findings| Failure::of_findings(&findings))?;
-    let unkept = remote.resolve(&mut prepared).await;
     let context = rendering(around)?;
+    if inputs.is_empty() {
+        let texts: Vec<Value> = around.sources.iter().filter_map(|input| serde_json::to_value(&**input).ok()).collect();
+        let read: Vec<Input<'_>> = texts.iter().zip(0..).map(|(text, nth)| numbered(text, nth)).collect();
+        let others: Vec<Prepared<'_>> = read.iter().map(prepare).collect();
+        render(&view, &others, &context).map_err(|findings| Failure::of_findings(&findings))?;
+    }
+    let unkept = remote.resolve(&mut prepared).await;
     let rendered = render(&view, &prepared, &context).map_err(|findings| {
         let failure = Failure::of_findings(&findings);
         if failure.reason == RenderReason::TooLarge { with_largest(failure, &texts) } else { failure }

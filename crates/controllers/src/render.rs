@@ -91,7 +91,9 @@ impl RenderController {
                 let Some(selector) = &pool.spec.machine_config_selector else { continue };
                 // A selector that cannot be read is the pool's own mistake; rendering it says so.
                 let Ok(selection) = Selection::of(selector) else { continue };
-                if delta.sides().any(|side| selection.matches(side.metadata.labels.as_ref())) {
+                // One that has found none says what there is instead.
+                let is_told_of_all = targeted(&pool).is_none();
+                if is_told_of_all || delta.sides().any(|side| selection.matches(side.metadata.labels.as_ref())) {
                     mark.mark(pool.name_any());
                 }
             }
@@ -127,6 +129,7 @@ impl RenderController {
             current: current.as_deref(),
             build: &self.context.build,
             wants_findings: false,
+            sources: &if inputs.is_empty() { sources(caches) } else { Vec::new() },
         };
         making::make(pool, inputs, &around, &self.remote).await
     }

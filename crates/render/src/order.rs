@@ -90,8 +90,21 @@ fn roles_of(all: &[Prepared<'_>], selector: &Selector) -> String {
     let named =
         found.iter().take(NAMED).map(|source| format!("{} with {}", source.name(), role_for_people(source, &wanted)));
     let more = if found.len() > NAMED { format!(" and {} more", found.len() - NAMED) } else { String::new() };
-    let are = if found.len() == 1 { "is" } else { "are" };
-    format!("there {are} {}{more}; correct their labels, or the selector", named.collect::<Vec<_>>().join(", "))
+    let count = match found.len() {
+        1 => "there is 1 MachineConfig, and it does not match".to_owned(),
+        count => format!("there are {count} MachineConfigs, and none of them matches"),
+    };
+    let named = named.collect::<Vec<_>>().join(", ");
+    let next = match selector.keys().find(|key| is_like_role(key)) {
+        Some(key) => format!("the selector asks for {key:?}; did you mean {:?}?", keys::ROLE),
+        None => "correct their labels or the selector, or add a MachineConfig that matches".to_owned(),
+    };
+    format!("{count}: {named}{more}; {next}")
+}
+
+/// Whether a label was probably meant for a MachineConfig's role.
+fn is_like_role(key: &str) -> bool {
+    key != keys::ROLE && (key == "role" || key.ends_with("/role") || spelling::nearest(key, [keys::ROLE]).is_some())
 }
 
 /// The role of a MachineConfig that nobody selects, and which of the wanted ones it may have been meant for.
@@ -106,7 +119,7 @@ pub fn role_for_people(source: &MachineConfig<'_>, wanted: &[&str]) -> String {
             let misspelt = source.label_keys().find(|key| spelling::nearest(key, [keys::ROLE]).is_some());
             match misspelt {
                 Some(key) => format!("label {key:?} (did you mean {:?}?)", keys::ROLE),
-                None if source.label_keys().any(|key| key == "role" || key.ends_with("/role")) => {
+                None if source.label_keys().any(is_like_role) => {
                     format!("a label for its role that is not called {}", keys::ROLE)
                 }
                 None => format!("no label {}", keys::ROLE),

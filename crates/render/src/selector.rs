@@ -81,6 +81,11 @@ impl Selector {
         self.requirements.iter().flat_map(values).map(String::as_str)
     }
 
+    /// The labels that it asks for.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.requirements.iter().map(|requirement| requirement.key.as_str())
+    }
+
     /// Whether it names no label at all. Such a selector means "everything" in Kubernetes and nothing here.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()

@@ -14,7 +14,7 @@ use seaworthy_api::{machineconfiguration, operator};
 use seaworthy_deploy::policy::protection::{NAME, foundation};
 use seaworthy_ignition::path::{Path, Step};
 use seaworthy_ignition::spelling;
-use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, apply_defaults, names};
+use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, Schema, apply_defaults, names};
 use serde_json::Value;
 
 /// What the API says against a manifest.
@@ -73,8 +73,15 @@ pub struct Admission {
 
 /// A version of a kind. Its schema is read when it is needed: most commands meet few kinds.
 struct Form {
-    schema: Value,
+    text: Value,
     read: OnceLock<(Document, NodeId)>,
+}
+
+impl Form {
+    fn schema(&self) -> Schema<'_> {
+        let (document, root) = self.read.get_or_init(|| Document::of_custom_resource(&self.text));
+        document.at(*root)
+    }
 }
 
 impl Admission {
@@ -100,10 +107,17 @@ impl Admission {
             for version in &spec.versions {
                 let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
                 let schema = schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_default();
-                forms.insert(version.name.clone(), Form { schema, read: OnceLock::new() });
+                forms.insert(version.name.clone(), Form { text: schema, read: OnceLock::new() });
             }
         }
         Admission { kinds, protects: false, has_policy: true }
+    }
+
+    /// The schema of an object's kind in its version; `None` for kinds that are not the plane's own.
+    pub(super) fn schema(&self, object: &Value) -> Option<Schema<'_>> {
+        let (group, version) = object.get("apiVersion")?.as_str()?.split_once('/')?;
+        let forms = self.kinds.get(&(group.to_owned(), object.get("kind")?.as_str()?.to_owned()))?;
+        forms.get(version).map(Form::schema)
     }
 
     /// Brings an object into the form in which the API would keep it, and gives what it would say. `old` is the object as
@@ -129,14 +143,13 @@ impl Admission {
             let effect = if self.has_policy { Effect::Refused } else { Effect::PutBack };
             return vec![objection("", message, effect)];
         }
-        let (document, root) = form.read.get_or_init(|| Document::of_custom_resource(&form.schema));
-        let schema = document.at(*root);
+        let schema = form.schema();
         let status = object.as_object_mut().and_then(|object| object.remove("status"));
         let dropped = Pruning { metadata: None }.object(schema, object);
         let mut objections: Vec<Objection> = dropped
             .iter()
             .map(|path| {
-                let hint = match nearest(&form.schema, path) {
+                let hint = match nearest(&form.text, path) {
                     Some(near) => format!(" (did you mean {near:?}?)"),
                     None => "; check its spelling and its place".to_owned(),
                 };

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::admission::{Admission, Effect, Objection};
+use super::manifest::{LAST_APPLIED, Manifest};
 use crate::rollout::to_second;
 use crate::world::World;
 
@@ -135,8 +136,7 @@ fn position<K: Resource>(objects: &[Arc<K>], manifest: &Value) -> Option<usize> 
     })
 }
 
-/// What applying changes: labels and annotations are added, the rest of the manifest takes the place of what was there. What
-/// the API itself or a controller writes stays.
+/// What applying changes.
 fn merge<K>(
     objects: &mut Vec<Arc<K>>,
     manifest: &Value,
@@ -156,9 +156,17 @@ where
     }
     let old = position(objects, manifest);
     let before = old.map(|at| serde_json::to_value(&*objects[at]).unwrap_or_default());
-    let mut new = manifest.clone();
-    match &before {
+    let applied = Manifest { json: manifest, schema: admission.schema(manifest), now };
+    let mut new = match &before {
+        Some(before) => {
+            let mut new = applied.upon(before).map_err(|error| refusal("", error.to_string()))?;
+            if let (None, Some(status)) = (before.get("status"), manifest.get("status")) {
+                new["status"] = status.clone();
+            }
+            new
+        }
         None => {
+            let mut new = manifest.clone();
             let metadata = &mut new["metadata"];
             let mut fill = |key: &str, value: Value| {
                 if metadata.get(key).is_none_or(Value::is_null) {
@@ -168,23 +176,12 @@ where
             fill("uid", json!(format!("planned-{}-{name}", kind.to_lowercase())));
             fill("generation", json!(1));
             fill("creationTimestamp", json!(to_second(now).to_string()));
+            if let Some(ownership) = applied.ownership() {
+                fill("managedFields", ownership);
+            }
+            new
         }
-        Some(before) => {
-            let mut metadata = before["metadata"].clone();
-            for key in ["labels", "annotations"] {
-                for (label, value) in manifest["metadata"].get(key).and_then(Value::as_object).into_iter().flatten() {
-                    metadata[key][label] = value.clone();
-                }
-            }
-            new["metadata"] = metadata;
-            if let Some(status) = before.get("status") {
-                new["status"] = status.clone();
-            }
-            if let Some(configuration) = before.pointer("/spec/configuration").filter(|_| kind == "MachineConfigPool") {
-                new["spec"]["configuration"] = configuration.clone();
-            }
-        }
-    }
+    };
     let objections = admission.judge(&mut new, before.as_ref());
     let (refused, dropped): (Vec<_>, Vec<_>) = objections.into_iter().partition(Objection::is_refusal);
     if !refused.is_empty() {
@@ -197,12 +194,21 @@ where
         objects.push(Arc::new(object));
         return Ok(Application { outcome: Applied::New, dropped });
     };
-    if after == before {
-        return Ok(Application { outcome: Applied::Same, dropped });
-    }
     if after.get("spec") != before.get("spec") {
         object.meta_mut().generation = Some(object.meta().generation.unwrap_or_default() + 1);
     }
+    let outcome = if without_records(after) == without_records(before) { Applied::Same } else { Applied::Changed };
     objects[at] = Arc::new(object);
-    Ok(Application { outcome: Applied::Changed, dropped })
+    Ok(Application { outcome, dropped })
+}
+
+/// An object without what is written down about who applied what.
+fn without_records(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(LAST_APPLIED);
+        }
+    }
+    object
 }

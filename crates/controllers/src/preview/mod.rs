@@ -6,6 +6,8 @@
 
 mod admission;
 mod application;
+mod attribution;
+mod manifest;
 mod outlook;
 mod settlement;
 
@@ -28,6 +30,7 @@ use serde_json::Value;
 
 pub use self::admission::{Admission, Effect, Objection};
 pub use self::application::{Application, Applied};
+use self::attribution::Lots;
 pub use self::outlook::{NodeOutlook, Outlook, Strays, outlook, strays};
 use self::settlement::settle;
 use crate::making::{self, Remote, Surroundings, targeted};
@@ -52,6 +55,8 @@ pub struct Foresight {
     pub pools: Vec<PoolForesight>,
     /// The nodes that take their configuration from no pool, and why.
     pub without_pool: Vec<Waiting>,
+    /// Those of them that were in a pool before, by name, with that pool.
+    pub lost: BTreeMap<String, String>,
     /// What is wrong, or worth knowing, beside the pools; the gravest first.
     pub problems: Vec<Problem>,
     /// The MachineConfigs that no pool selects.
@@ -99,6 +104,9 @@ pub struct PoolForesight {
     pub findings: Vec<Finding>,
     /// How its nodes would come to it.
     pub outlook: Outlook,
+    /// The nodes that would come to it because of the change and not without it, by name, with the pool that they were in:
+    /// this one, another, or none.
+    pub caused: BTreeMap<String, Option<String>>,
 }
 
 /// Lets the controllers decide about a changed cluster, and says what becomes of each pool.
@@ -111,6 +119,7 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
         let outcome = target(&mut after, name, &changed, means).await;
         made.insert(name.clone(), outcome);
     }
+    let lots = Lots::of(before, means.now);
     let mut pools = Vec::new();
     for (name, (failure, findings)) in made {
         let Some(outlook) = outlook(&after, &name, means.now) else { continue };
@@ -118,7 +127,9 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
             let name = targeted(world.pool(&name)?)?;
             world.machine_config(name).cloned()
         };
-        pools.push(PoolForesight { before: of(before), after: of(&after), failure, findings, outlook, name });
+        let (old, new) = (of(before), of(&after));
+        let caused = lots.moved_to(&name, new.as_deref(), &outlook);
+        pools.push(PoolForesight { before: old, after: new, failure, findings, outlook, caused, name });
     }
     let gone: Vec<String> =
         before.pools.iter().map(|pool| pool.name_any()).filter(|name| !names.contains(name)).collect();
@@ -129,7 +140,8 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
     let strays = strays(&after);
     problems.extend(strays.problems);
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
-    Foresight { pools, without_pool: strays.nodes, problems, unselected: unselected(&after) }
+    let lost = lots.lost(strays.nodes.iter().map(|stray| stray.node.as_str()));
+    Foresight { pools, without_pool: strays.nodes, lost, problems, unselected: unselected(&after) }
 }
 
 /// Policies that nobody looks at, because of their name.
@@ -196,8 +208,8 @@ async fn target(
             return (Some(Failure { reason, message: unusable.to_string() }), Vec::new());
         }
     }
-    let sources = world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned();
-    let inputs = making::inputs(&pool, sources);
+    let sources: Vec<_> = world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
+    let inputs = making::inputs(&pool, sources.iter().cloned());
     let controller_config = world.controller_config().cloned();
     let find = |name: &str| world.machine_config(name).cloned();
     if let Some(lost) = making::lost_base(&pool, controller_config.as_deref(), &world.pools, find) {
@@ -223,6 +235,7 @@ async fn target(
         current: current.as_deref(),
         build: &means.build,
         wants_findings: true,
+        sources: &sources,
     };
     match making::make(&pool, &inputs, &around, &means.remote).await {
         Err(failure) => (Some(failure), Vec::new()),

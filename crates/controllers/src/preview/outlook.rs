@@ -69,7 +69,7 @@ pub struct NodeOutlook {
 impl Outlook {
     /// The greatest disruption of a node that is still to move; what is not known is taken for a reboot.
     pub fn level(&self) -> Level {
-        let moving = self.nodes.iter().filter(|node| node.from != self.target);
+        let moving = self.nodes.iter().filter(|node| self.target.is_some() && node.from != self.target);
         let level = |node: &NodeOutlook| node.disruption.as_ref().map_or(Level::Reboot, |found| found.level);
         moving.map(level).max().unwrap_or_default()
     }
@@ -123,7 +123,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
             };
             known.entry(from.to_owned()).or_insert_with(of_change).clone()
         });
-        let needs_drain = from != target && found.as_ref().is_none_or(|found| found.needs_drain());
+        let needs_drain = target.is_some() && from != target && found.as_ref().is_none_or(|found| found.needs_drain());
         let pods = pods.as_ref().filter(|_| needs_drain).map(|pods| {
             evictions(pods.get(node.name).map(Vec::as_slice).unwrap_or_default(), &budgets, Rules::default())
         });

@@ -21,7 +21,7 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_controllers::making::{Remote, targeted};
 use seaworthy_controllers::plane::{NAMESPACE, Options};
-use seaworthy_controllers::preview::{Admission, Foresight, Means, foresee};
+use seaworthy_controllers::preview::{Admission, Application, Foresight, Means, foresee};
 use seaworthy_controllers::world::World;
 use seaworthy_controllers::{Context, install, plane};
 use seaworthy_fetch::{MemorySnapshots, Policy};
@@ -38,6 +38,11 @@ const CLUSTERS: u64 = 12;
 const REST: Duration = Duration::from_secs(120);
 /// The custom pools that there may be.
 const CUSTOM: [&str; 2] = ["edge", "infra"];
+
+/// Who applies what is planned. What others applied before stays.
+const KUBECTL: &str = "kubectl";
+/// A field that no kind has.
+const MISSPELT: &str = "maxUnavailabel";
 
 fn settings(kind: &str, name: &str, pool: &str, spec: Value) -> Value {
     let mut all = json!({
@@ -71,7 +76,7 @@ fn budget(chance: &mut Chance) -> Value {
 fn manifest(chance: &mut Chance, nth: u64) -> Value {
     let role = ["worker", "worker", "infra", "edge", "master"][usize::try_from(chance.below(5)).unwrap()];
     let custom = CUSTOM[usize::try_from(chance.below(2)).unwrap()];
-    match chance.below(16) {
+    match chance.below(20) {
         0..=2 => file(&format!("50-motd-{nth}"), role, "/etc/motd", &format!("text-{nth}")),
         3 => file(&format!("51-relative-{nth}"), role, "etc/motd", "x"),
         4 => {
@@ -98,6 +103,18 @@ fn manifest(chance: &mut Chance, nth: u64) -> Value {
         }
         11..=12 => custom_pool(custom, budget(chance), chance.below(4) == 0),
         13 => custom_pool(custom, json!("many"), false),
+        // Only a part: what is not said stays.
+        15..=16 => {
+            let name = ["worker", custom][usize::try_from(chance.below(2)).unwrap()];
+            let mut object = custom_pool(name, json!(1), false);
+            object["spec"] = json!({"maxUnavailable": budget(chance)});
+            object
+        }
+        17 => {
+            let labels = json!({format!("node-role.kubernetes.io/{custom}"): ""});
+            let name = format!("n{}", chance.below(3));
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+        }
         14 => {
             let mut object = custom_pool(custom, budget(chance), false);
             object["spec"]["nodeSelector"]["matchLabels"] = json!({"node-role.kubernetes.io/worker": ""});
@@ -105,39 +122,25 @@ fn manifest(chance: &mut Chance, nth: u64) -> Value {
         }
         _ => {
             let mut object = custom_pool(custom, budget(chance), false);
-            object["spec"]["maxUnavailabel"] = json!(1);
+            object["spec"][MISSPELT] = json!(1);
             object
         }
     }
 }
 
-/// Writes a manifest as `kubectl apply` would: labels are added, the rest takes the place of what was there. Untyped, as
-/// what is wrong is the server's to judge.
-async fn write(client: &Client, manifest: &Value) -> Result<(), kube::Error> {
+/// Applies a manifest under a name, as `kubectl apply --server-side` does under its own. Untyped, as what is wrong is the
+/// server's to judge.
+async fn write(client: &Client, by: &str, manifest: &Value) -> Result<(), kube::Error> {
     let list = match manifest["kind"].as_str().unwrap() {
         "MachineConfig" => MachineConfig::url_path(&(), None),
         "MachineConfigPool" => MachineConfigPool::url_path(&(), None),
         "KubeletConfig" => KubeletConfig::url_path(&(), None),
+        "Node" => Node::url_path(&(), None),
         _ => ContainerRuntimeConfig::url_path(&(), None),
     };
-    let url = format!("{list}/{}", manifest["metadata"]["name"].as_str().unwrap());
-    let request = |method: http::Method, url: &str, body: &Value| {
-        let body = if body.is_null() { Vec::new() } else { serde_json::to_vec(body).unwrap() };
-        let request = http::Request::builder().method(method).uri(url).header("content-type", "application/json");
-        request.body(body).unwrap()
-    };
-    let Ok(mut object) = client.request::<Value>(request(http::Method::GET, &url, &Value::Null)).await else {
-        return client.request::<Value>(request(http::Method::POST, &list, manifest)).await.map(drop);
-    };
-    let configuration = object["spec"].get("configuration").cloned();
-    object["spec"] = manifest["spec"].clone();
-    if let Some(configuration) = configuration {
-        object["spec"]["configuration"] = configuration;
-    }
-    for (key, value) in manifest["metadata"]["labels"].as_object().into_iter().flatten() {
-        object["metadata"]["labels"][key] = value.clone();
-    }
-    client.request::<Value>(request(http::Method::PUT, &url, &object)).await.map(drop)
+    let url = format!("{list}/{}?fieldManager={by}&force=true", manifest["metadata"]["name"].as_str().unwrap());
+    let request = http::Request::patch(url).header("content-type", "application/apply-patch+yaml");
+    client.request::<Value>(request.body(serde_json::to_vec(manifest).unwrap()).unwrap()).await.map(drop)
 }
 
 async fn all<K>(client: &Client) -> Vec<K>
@@ -201,7 +204,11 @@ async fn cluster(seed: u64) -> usize {
     Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
     for pool in CUSTOM {
         if chance.below(3) == 0 {
-            write(&client, &custom_pool(pool, json!(1), false)).await.unwrap();
+            let mut object = custom_pool(pool, json!(1), false);
+            write(&client, "another", &object).await.unwrap();
+            // So that it is known that this is done on the server's side.
+            object.as_object_mut().unwrap().remove("spec");
+            write(&client, KUBECTL, &object).await.unwrap();
         }
     }
     until_rest(&client).await;
@@ -211,14 +218,27 @@ async fn cluster(seed: u64) -> usize {
     // From here on nobody begins what they are told, so that who was told first can be seen.
     machines.behave(|manners| manners.takes = Duration::from_secs(100_000_000));
 
-    let manifests: Vec<Value> = (0..1 + chance.below(5)).map(|nth| manifest(&mut chance, nth)).collect();
+    let mut manifests: Vec<Value> = (0..1 + chance.below(5)).map(|nth| manifest(&mut chance, nth)).collect();
+    // A node that comes into a pool while that gets another target may be given the old one first, and then is ahead of others.
+    if let Some(node) = manifests.iter().find(|manifest| manifest["kind"] == "Node").cloned() {
+        manifests = vec![node];
+    }
     let now = Timestamp::now();
     let before = World::read(&client, true).await.unwrap();
     let mut after = before.clone();
     let admission = Admission::of_changes();
     let ordered = orders(&client).await;
     for manifest in &manifests {
-        let (foreseen, found) = (after.apply(manifest, &admission, now), write(&client, manifest).await);
+        let (foreseen, mut found) = (after.apply(manifest, &admission, now), write(&client, KUBECTL, manifest).await);
+        if manifest["spec"].get(MISSPELT).is_some() {
+            // That is what kubectl refuses, whatever else is wrong; others come as far as without it.
+            let said = found.unwrap_err().to_string();
+            let is_told = |applied: &Application| applied.dropped.iter().any(|found| found.path.ends_with(MISSPELT));
+            assert!(said.contains(MISSPELT) && foreseen.iter().all(is_told), "seed {seed}: {said} {foreseen:#?}");
+            let mut manifest = manifest.clone();
+            manifest["spec"].as_object_mut().unwrap().remove(MISSPELT);
+            found = write(&client, KUBECTL, &manifest).await;
+        }
         assert_eq!(foreseen.is_err(), found.is_err(), "seed {seed}: {manifest:#}\n{foreseen:#?}\n{found:#?}");
         if let (Err(foreseen), Err(found)) = (foreseen, found) {
             let found = found.to_string();

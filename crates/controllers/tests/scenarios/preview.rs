@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
@@ -99,6 +100,82 @@ async fn settings_are_foreseen_as_they_are_made() {
     assert_eq!(worker.after.as_ref().unwrap().metadata.name.as_deref(), Some(first.as_str()));
     fleet.api::<ContainerRuntimeConfig>().delete("set-pids-limit", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &first)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn manifest_of_a_part_is_foreseen_as_it_is_applied() {
+    let fleet = Fleet::with_workers(3).await;
+    let api = fleet.api::<MachineConfigPool>();
+    let params = PatchParams::apply("kubectl").force();
+    let manifest = |spec: Value| {
+        let metadata = json!({"name": "worker"});
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool", "metadata": metadata, "spec": spec})
+    };
+    let planned = async |manifest: &Value| {
+        let mut world = World::read(&fleet.client, true).await.unwrap();
+        let now = k8s_openapi::jiff::Timestamp::now();
+        world.apply(manifest, &Admission::of_changes(), now).unwrap();
+        world.pool("worker").unwrap().spec.clone()
+    };
+    let first = fleet.get::<MachineConfigPool>("worker").await;
+    // What is applied first stays while it is applied, and goes when it is not; what others wrote stays.
+    for spec in [json!({"maxUnavailable": 2, "paused": true}), json!({"maxUnavailable": 2})] {
+        let manifest = manifest(spec);
+        let foreseen = planned(&manifest).await;
+        let done = api.patch("worker", &params, &Patch::Apply(&manifest)).await.unwrap();
+        assert_eq!(foreseen, done.spec, "{manifest:#}");
+        assert_eq!(done.spec.machine_config_selector, first.spec.machine_config_selector);
+        assert_eq!(target(&done), target(&first));
+    }
+    let done = fleet.get::<MachineConfigPool>("worker").await;
+    assert_eq!((done.spec.paused, done.spec.node_selector), (None, first.spec.node_selector));
+
+    // The budget alone moves nobody.
+    let foresight = foreseen(&fleet, &manifest(json!({"maxUnavailable": 3}))).await;
+    for pool in &foresight.pools {
+        assert!(pool.failure.is_none(), "{}: {:?}", pool.name, pool.failure);
+        assert_eq!(pool.before, pool.after);
+        assert!(pool.outlook.chosen.is_empty());
+    }
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert_eq!(worker.outlook.max_unavailable, Ok(3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_moved_by_what_lets_them_move() {
+    let fleet = Fleet::with_workers(2).await;
+    fleet.machines.behave(|manners| manners.takes = Duration::from_secs(3600));
+    let caused = |foresight: &Foresight| {
+        let all = foresight.pools.iter().flat_map(|pool| pool.caused.clone());
+        all.map(|(node, from)| (node, from.unwrap_or_default())).collect::<Vec<_>>()
+    };
+    let of_worker =
+        |nodes: &[&str]| nodes.iter().map(|node| ((*node).to_owned(), "worker".to_owned())).collect::<Vec<_>>();
+    let paused = |is_paused: bool| {
+        json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": "worker"}, "spec": {"paused": is_paused},
+        })
+    };
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    assert_eq!(caused(&foreseen(&fleet, &paused(true)).await), []);
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
+    let change = file("50-motd", "worker", "/etc/motd", "a");
+    assert_eq!(caused(&foreseen(&fleet, &change).await), of_worker(&["w0", "w1"]));
+    fleet.create::<MachineConfig>(change).await;
+    fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != before)).await;
+    // What waits for a pause to end is moved by its end, and by nothing else.
+    assert_eq!(caused(&foreseen(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await), []);
+    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": false}})).await;
+    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), []);
+
+    // A node that joins is moved by its manifest.
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "w9", "labels": {"node-role.kubernetes.io/worker": ""}},
+    });
+    assert_eq!(caused(&foreseen(&fleet, &node).await), [("w9".to_owned(), String::new())]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -166,7 +166,7 @@ fn wrong_types_in_os_image_streams_are_not_read_as_unset() {
 }
 
 #[rstest]
-#[case(json!({keys::ROLE: "wroker"}), "there is a with role \"wroker\" (did you mean \"worker\"?); correct")]
+#[case(json!({keys::ROLE: "wroker"}), "there is 1 MachineConfig, and it does not match: a with role \"wroker\" (did you mean \"worker\"?); correct")]
 #[case(json!({keys::ROLE: "master"}), "a with role \"master\";")]
 #[case(json!({"machineconfiguration.openshift.io/rol": "worker"}), "did you mean \"machineconfiguration.openshift.io/role\"?")]
 #[case(json!({"role": "worker"}), "a with a label for its role that is not called machineconfiguration.openshift.io/role")]
@@ -184,8 +184,21 @@ fn a_pool_without_inputs_is_told_what_there_is(#[case] labels: Value, #[case] hi
 fn of_many_machine_configs_that_a_pool_does_not_select_some_are_named() {
     let inputs: Vec<_> = (0..7).map(|nth| mc_of("infra", &format!("mc-{nth}"), json!({}))).collect();
     let findings = refused(&worker(), &inputs);
-    assert!(one(&findings).message.contains("mc-4 with role \"infra\" and 2 more; correct"), "{}", findings[0]);
+    let message = &one(&findings).message;
+    assert!(
+        message.contains("there are 7 MachineConfigs, and none of them matches: mc-0 with role \"infra\""),
+        "{message}"
+    );
+    assert!(message.contains("mc-4 with role \"infra\" and 2 more; correct"), "{message}");
     assert!(one(&refused(&worker(), &[])).message.contains("there is no MachineConfig at all"));
+}
+
+#[test]
+fn a_selector_that_asks_for_another_label_than_the_role_is_told_which_was_meant() {
+    let pool = pool("gpu", json!({"matchLabels": {"role": "gpu"}}));
+    let findings = refused(&pool, &[mc_of("gpu", "a", json!({}))]);
+    let hint = format!("a with role \"gpu\"; the selector asks for \"role\"; did you mean {:?}?", keys::ROLE);
+    assert!(one(&findings).message.contains(&hint), "{}", findings[0]);
 }
 
 #[test]

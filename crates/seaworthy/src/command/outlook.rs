@@ -115,15 +115,22 @@ pub fn each(outlook: &Outlook) -> String {
     format!("{} a node ({basis})", short(each.seconds))
 }
 
-/// Nodes with the same disruption, the gravest first.
-pub fn disruptions(outlook: &Outlook) -> Vec<(Option<&Disruption>, Vec<&NodeOutlook>)> {
-    let mut groups: Vec<(Option<&Disruption>, Vec<&NodeOutlook>)> = Vec::new();
+/// The nodes that something is done to.
+pub fn moving(outlook: &Outlook) -> Vec<&NodeOutlook> {
     // Without a daemon nothing happens to a node.
     let is_mute = |node: &NodeOutlook| {
         let mut waiting = outlook.waiting.iter();
         waiting.any(|waiting| waiting.node == node.name && waiting.reason == Reason::NoNodeDaemon)
     };
-    for node in outlook.nodes.iter().filter(|node| node.from != outlook.target && !is_mute(node)) {
+    // Nor does it where there is nothing to come to.
+    let is_moving = |node: &&NodeOutlook| outlook.target.is_some() && node.from != outlook.target && !is_mute(node);
+    outlook.nodes.iter().filter(is_moving).collect()
+}
+
+/// Nodes with the same disruption, the gravest first.
+fn disruptions<'o>(moving: &[&'o NodeOutlook]) -> Vec<(Option<&'o Disruption>, Vec<&'o NodeOutlook>)> {
+    let mut groups: Vec<(Option<&Disruption>, Vec<&NodeOutlook>)> = Vec::new();
+    for node in moving {
         let found = node.disruption.as_deref();
         match groups.iter_mut().find(|(known, _)| *known == found) {
             Some((_, nodes)) => nodes.push(node),
@@ -135,8 +142,8 @@ pub fn disruptions(outlook: &Outlook) -> Vec<(Option<&Disruption>, Vec<&NodeOutl
 }
 
 /// Writes what the change does to nodes, and the rules that say so.
-pub fn write_disruptions(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
-    for (found, nodes) in disruptions(outlook) {
+pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::Result<()> {
+    for (found, nodes) in disruptions(moving) {
         let who = names(nodes.iter().map(|node| node.name.as_str()));
         let Some(found) = found else {
             writeln!(out, "{who}: reboot, for all that is known: what runs there is not known")?;
@@ -158,7 +165,7 @@ pub fn write_disruptions(out: &mut impl Write, outlook: &Outlook) -> io::Result<
             writeln!(out, "    because of {}: {}", names(causes), paint::plain(rule))?;
         }
     }
-    for node in &outlook.nodes {
+    for node in moving {
         if let Some(found) = node.evictions.as_ref().filter(|found| !found.is_feasible()) {
             writeln!(
                 out,

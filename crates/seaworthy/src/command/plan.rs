@@ -19,6 +19,7 @@ use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
 use seaworthy_plan::duration::short;
+use seaworthy_plan::waiting::{Reason, Waiting};
 use seaworthy_render::Finding;
 use serde_json::{Value, json};
 
@@ -188,10 +189,11 @@ impl Report<'_> {
 
     /// Whether somebody should look: something changes, or something is wrong with what was given.
     fn is_news(&self) -> bool {
-        let is_news = |pool: &PoolForesight| pool.failure.is_some() || differs(pool);
+        let is_news = |pool: &PoolForesight| pool.failure.is_some() || differs(pool) || !pool.caused.is_empty();
         let is_wrong = |problem: &&Problem| problem.severity == Severity::Error && self.is_given(problem);
         self.objections.iter().any(Objection::is_refusal)
             || !self.foresight.unselected.is_empty()
+            || !self.foresight.lost.is_empty()
             || self.foresight.problems.iter().any(|problem| is_wrong(&problem))
             || self.foresight.pools.iter().any(is_news)
     }
@@ -292,6 +294,11 @@ pub fn print_text(report: &Report<'_>, is_summary: bool) -> Result<(), Failure> 
     if !foresight.without_pool.is_empty() {
         writeln!(out)?;
         outlook::write_without_pool(&mut out, &foresight.without_pool)?;
+        for (pool, nodes) in grouped(foresight.lost.iter().map(|(node, pool)| (pool, node))) {
+            let leave = if nodes.len() == 1 { "leaves" } else { "leave" };
+            let (who, pool) = (outlook::names(nodes), paint::plain(pool));
+            writeln!(out, "because of these manifests: {who} {leave} pool {pool}; what runs there stays")?;
+        }
     }
     Ok(())
 }
@@ -302,7 +309,8 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
     if let Some(failure) = &pool.failure {
         let style = paint::style(Severity::Error);
         let reason = failure.reason.as_str();
-        writeln!(out, "{style}pool {name} keeps what it has{style:#} ({reason}): {}", paint::plain(&failure.message))?;
+        let what = if outlook.target.is_some() { "keeps what it has" } else { "gets no configuration" };
+        writeln!(out, "{style}pool {name} {what}{style:#} ({reason}): {}", paint::plain(&failure.message))?;
     } else if !is_changed {
         let target = outlook.target.as_deref().unwrap_or("nothing");
         writeln!(out, "pool {name}: no change, it targets {target}")?;
@@ -319,27 +327,62 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
         let text = format!("{}{finding}", place.unwrap_or_default());
         write_finding(out, finding.severity, finding.code, text)?;
     }
+    if outlook.target.is_none() && !outlook.nodes.is_empty() {
+        let nodes = outlook::names(outlook.nodes.iter().map(|node| node.name.as_str()));
+        writeln!(out, "nothing is done to its nodes until it has one: {nodes}")?;
+    }
     // Those that wait for their turn are in the waves.
     let forecast = &outlook.forecast;
     let is_behind = |node: &String| !forecast.blocked.is_empty() && forecast.behind.contains(node);
     let is_in_wave = |node: &String| is_behind(node) || forecast.waves.iter().any(|wave| wave.nodes.contains(node));
-    let stuck: Vec<_> = outlook.waiting.iter().filter(|waiting| !is_in_wave(&waiting.node)).cloned().collect();
+    let is_stuck =
+        |waiting: &&Waiting| !matches!(waiting.reason, Reason::NoConfiguration { .. }) && !is_in_wave(&waiting.node);
+    let stuck: Vec<_> = outlook.waiting.iter().filter(is_stuck).cloned().collect();
     let to_move: usize = outlook.forecast.waves.iter().map(|wave| wave.nodes.len()).sum();
-    if !is_changed && report.is_on_cluster && (to_move > 0 || !stuck.is_empty()) {
+    let is_caused = |node: &str| pool.caused.contains_key(node);
+    let (caused, other): (Vec<_>, Vec<_>) =
+        outlook::moving(outlook).into_iter().partition(|node| is_caused(&node.name));
+    // Where the pool changes, that stands above; without a cluster nothing is on its way.
+    let is_told_apart = !is_changed && report.is_on_cluster;
+    if is_told_apart && !pool.caused.is_empty() {
+        writeln!(out, "because of these manifests:")?;
+    }
+    write_origins(out, pool)?;
+    outlook::write_disruptions(out, &caused)?;
+    let is_left = !other.is_empty() || stuck.iter().any(|waiting| !is_caused(&waiting.node));
+    if is_told_apart && is_left {
         writeln!(out, "still to do, not because of these manifests:")?;
     }
-    outlook::write_disruptions(out, outlook)?;
+    outlook::write_disruptions(out, &other)?;
     if to_move > 0 {
         let budget = outlook.max_unavailable.as_ref().map_or_else(ToString::to_string, ToString::to_string);
         let (each, all) = (outlook::each(outlook), short(outlook.forecast.seconds));
         let but = if forecast.blocked.is_empty() { "" } else { ", as far as pods can leave" };
-        writeln!(out, "budget {budget}, {each}: done in about {all}{but}")?;
+        let both = if is_told_apart && !caused.is_empty() && !other.is_empty() { "all of it: " } else { "" };
+        writeln!(out, "{both}budget {budget}, {each}: done in about {all}{but}")?;
     } else if outlook.nodes.is_empty() && is_changed {
         writeln!(out, "no node takes its configuration from it")?;
     }
     outlook::write_remark(out, outlook)?;
     outlook::write_waves(out, outlook)?;
     outlook::write_waiting(out, &stuck)
+}
+
+/// Says from where nodes come that have not been in the pool before. What is on a node that is new is told by its disruption.
+fn write_origins(out: &mut impl Write, pool: &PoolForesight) -> io::Result<()> {
+    let from = pool.caused.iter().filter_map(|(node, from)| Some((from.as_ref()?, node)));
+    for (from, nodes) in grouped(from.filter(|(from, _)| **from != pool.name)) {
+        let come = if nodes.len() == 1 { "comes" } else { "come" };
+        writeln!(out, "{} {come} from pool {}", outlook::names(nodes), paint::plain(from))?;
+    }
+    Ok(())
+}
+
+/// Nodes by their pool.
+fn grouped<'n>(nodes: impl Iterator<Item = (&'n String, &'n String)>) -> BTreeMap<&'n str, Vec<&'n str>> {
+    let mut pools: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    nodes.for_each(|(pool, node)| pools.entry(pool).or_default().push(node));
+    pools
 }
 
 /// What is wrong with a manifest, in a word.
@@ -364,6 +407,18 @@ fn print_json(report: &Report<'_>) -> Result<(), Failure> {
                 .map(|failure| { json!({"reason": failure.reason.as_str(), "message": failure.message}) })
         );
         value["findings"] = pool.findings.iter().map(Finding::to_json).collect();
+        for node in value["nodes"].as_array_mut().into_iter().flatten() {
+            let caused = pool.caused.get(node["node"].as_str().unwrap_or_default());
+            node["byManifests"] = caused.is_some().into();
+            if let Some(from) = caused {
+                node["poolBefore"] = json!(from);
+            }
+        }
+        value
+    };
+    let stray = |waiting: &Waiting| {
+        let mut value = outlook::waiting_json(waiting);
+        value["poolBefore"] = json!(foresight.lost.get(&waiting.node));
         value
     };
     let placed = |mut value: Value, found: Option<FilePlace<'_>>| {
@@ -401,7 +456,7 @@ fn print_json(report: &Report<'_>) -> Result<(), Failure> {
     let value = json!({
         "manifests": report.objections.iter().map(objection).collect::<Vec<_>>(),
         "findings": foresight.unselected.iter().map(Finding::to_json).collect::<Vec<_>>(),
-        "withoutPool": foresight.without_pool.iter().map(outlook::waiting_json).collect::<Vec<_>>(),
+        "withoutPool": foresight.without_pool.iter().map(stray).collect::<Vec<_>>(),
         "pools": foresight.pools.iter().map(pool).collect::<Vec<_>>(),
         "problems": foresight.problems.iter().map(problem).collect::<Vec<_>>(),
     });

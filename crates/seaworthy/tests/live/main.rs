@@ -13,6 +13,7 @@ mod program;
 
 mod fleet;
 mod mistakes;
+mod planning;
 mod process;
 mod watching;
 

@@ -1,0 +1,74 @@
+//! Which nodes are told something else because of the manifests than they would be without them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use seaworthy_api::machineconfiguration::MachineConfig;
+
+use super::outlook::{Outlook, outlook};
+use crate::world::World;
+
+/// What becomes of the nodes of a cluster.
+pub(super) struct Lots<'w>(BTreeMap<String, Lot<'w>>);
+
+/// What becomes of a node.
+struct Lot<'w> {
+    pool: String,
+    target: Option<&'w MachineConfig>,
+    /// Whether its turn comes, as far as can be foreseen.
+    is_ordered: bool,
+}
+
+impl<'w> Lots<'w> {
+    /// Of a cluster that is left alone.
+    pub(super) fn of(world: &'w World, now: Timestamp) -> Lots<'w> {
+        // Pods decide when a node's turn is over, not whether it comes.
+        let bare = World { pods: None, ..world.clone() };
+        let outlooks = bare.pools.iter().map(|pool| pool.name_any());
+        let outlooks = outlooks.filter_map(|name| outlook(&bare, &name, now).map(|outlook| (name, outlook)));
+        let mut lots = BTreeMap::new();
+        for (pool, outlook) in outlooks {
+            for node in &outlook.nodes {
+                let target =
+                    outlook.target.as_deref().and_then(|name| world.machine_config(name)).map(|found| &**found);
+                let lot = Lot { pool: pool.clone(), target, is_ordered: is_ordered(&outlook, &node.name) };
+                lots.insert(node.name.clone(), lot);
+            }
+        }
+        Lots(lots)
+    }
+
+    /// The nodes of a pool of the changed cluster that move because of the change, each with the pool that it was in: this
+    /// one, another, or none.
+    ///
+    /// What has another name and the same content is no change: another build gives other names.
+    pub(super) fn moved_to(
+        &self,
+        pool: &str,
+        target: Option<&MachineConfig>,
+        outlook: &Outlook,
+    ) -> BTreeMap<String, Option<String>> {
+        let Some(target) = target else { return BTreeMap::new() };
+        let differs = |lot: &Lot<'_>, node: &str| match lot.target {
+            _ if lot.pool != pool => true,
+            None => true,
+            Some(old) if old.metadata.name == target.metadata.name => !lot.is_ordered && is_ordered(outlook, node),
+            Some(old) => old.spec != target.spec,
+        };
+        let moving = outlook.nodes.iter().filter(|node| node.from != target.metadata.name);
+        let caused = moving.filter(|node| self.0.get(&node.name).is_none_or(|lot| differs(lot, &node.name)));
+        caused.map(|node| (node.name.clone(), self.0.get(&node.name).map(|lot| lot.pool.clone()))).collect()
+    }
+
+    /// The nodes that are in no pool any more, each with the pool that it was in.
+    pub(super) fn lost<'n>(&self, without_pool: impl Iterator<Item = &'n str>) -> BTreeMap<String, String> {
+        without_pool.filter_map(|node| Some((node.to_owned(), self.0.get(node)?.pool.clone()))).collect()
+    }
+}
+
+fn is_ordered(outlook: &Outlook, node: &str) -> bool {
+    let forecast = &outlook.forecast;
+    let in_waves = forecast.waves.iter().flat_map(|wave| &wave.nodes);
+    in_waves.chain(&forecast.blocked).chain(&outlook.chosen).any(|name| name == node)
+}

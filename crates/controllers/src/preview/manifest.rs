@@ -1,0 +1,274 @@
+//! A manifest that comes upon the object that is there, as `kubectl apply` brings it there.
+//!
+//! - Maps are merged, a list takes the place of a list, and `null` takes away. Server-side apply looks into the schema for
+//!   more: lists whose items have keys are merged, and maps such as selectors may be taken as a whole. An object is applied
+//!   that way if it was before; otherwise on the client's side, as kubectl does unless it is told.
+//! - What was applied before and is not in the manifest any more goes. Client-side apply keeps a record of that in an
+//!   annotation, server-side apply in `metadata.managedFields`; where there is neither, nothing goes.
+
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use seaworthy_fields::{ApplyError, ObjectType, Writer};
+use seaworthy_schema::{Document, NodeId, Schema};
+use serde_json::{Map, Value, json};
+
+use crate::rollout::to_second;
+
+/// Where client-side apply keeps what it applied.
+pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Who applies.
+const MANAGER: &str = "kubectl";
+
+/// What a manifest may say in the metadata of an object that is there. The rest is the API's.
+const METADATA: [&str; 6] = ["name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"];
+
+/// The schema of the metadata of all objects, as far as lists in it are merged.
+static METADATA_SCHEMA: LazyLock<(Document, NodeId)> = LazyLock::new(|| {
+    let text = json!({"type": "string"});
+    Document::of_custom_resource(&json!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+            "ownerReferences": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["uid"],
+                "items": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                    "properties": {"uid": text},
+                },
+            },
+        },
+    }))
+});
+
+/// A manifest, and what is known of its kind.
+pub(super) struct Manifest<'m> {
+    pub json: &'m Value,
+    /// `None` for kinds that are not the plane's own: their lists are taken as a whole.
+    pub schema: Option<Schema<'m>>,
+    pub now: Timestamp,
+}
+
+impl Manifest<'_> {
+    /// The object that comes of applying the manifest to the one that is there.
+    ///
+    /// Differs: nobody's claim to a field stops it, because client-side apply knows no conflicts and server-side apply
+    /// only asks for `--force-conflicts`; what would come of it is the same.
+    pub(super) fn upon(&self, live: &Value) -> Result<Value, ApplyError> {
+        let is_rendered = live.pointer("/spec/configuration").is_some() && self.json["kind"] == "MachineConfigPool";
+        let wishes = |object: &Value| {
+            let mut wishes = wishes(object);
+            if let Some(spec) = wishes.get_mut("spec").and_then(Value::as_object_mut).filter(|_| is_rendered) {
+                // The render controller writes it, whatever a manifest says.
+                spec.remove("configuration");
+            }
+            wishes
+        };
+        let (mut live, mut config) = (live.clone(), wishes(self.json));
+        if let Some(last) = last_applied(&live) {
+            take_back(&mut live, &wishes(&last), &config);
+        }
+        take_nulls(Some(&mut live), &mut config);
+        self.apply(Some(&live), &config)
+    }
+
+    /// Who applied what, after the manifest has made its object: so a second one takes back what only the first one has.
+    /// `None` for an object that was read from a cluster: nobody applied it.
+    pub(super) fn ownership(&self) -> Option<Value> {
+        let metadata = self.json.get("metadata")?;
+        if ["uid", "resourceVersion", "managedFields"].iter().any(|key| metadata.get(key).is_some()) {
+            return None;
+        }
+        // What does not fit its schema is refused anyway.
+        let made = self.apply(None, &wishes(self.json)).ok()?;
+        made.pointer("/metadata/managedFields").cloned()
+    }
+
+    fn apply(&self, live: Option<&Value>, config: &Value) -> Result<Value, ApplyError> {
+        let api_version = config.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let time = to_second(self.now).to_string();
+        let by = |kind: ObjectType<'_>| {
+            let writer = Writer { kind, api_version, subresource: "", ignored: None, versions: None };
+            writer.apply(live, config, MANAGER, true, &time)
+        };
+        let (document, root) = &*METADATA_SCHEMA;
+        let schema = self.schema.filter(|_| live.is_none_or(is_applied_by_server));
+        let typed = schema.map(|schema| by(ObjectType::custom(schema, document.at(*root))));
+        // What does not fit the schema is merged all the same, so that it can be told as the API tells it.
+        typed.and_then(Result::ok).map_or_else(|| by(ObjectType::unknown()), Ok)
+    }
+}
+
+/// What an object says that is a manifest's to say.
+fn wishes(object: &Value) -> Value {
+    let mut wishes = object.clone();
+    let Some(fields) = wishes.as_object_mut() else { return wishes };
+    fields.remove("status");
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| METADATA.contains(&key.as_str()));
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(LAST_APPLIED);
+        }
+    }
+    wishes
+}
+
+/// What client-side apply applied last.
+fn last_applied(live: &Value) -> Option<Value> {
+    let text = live.get("metadata")?.get("annotations")?.get(LAST_APPLIED)?.as_str()?;
+    serde_json::from_str(text).ok()
+}
+
+/// Whether server-side apply has been at an object.
+fn is_applied_by_server(live: &Value) -> bool {
+    let managers = live.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    managers.into_iter().any(|entry| entry["manager"] == MANAGER && entry["operation"] == "Apply")
+}
+
+/// Takes away what was applied last and is not in the manifest any more.
+fn take_back(live: &mut Value, last: &Value, config: &Value) {
+    /// What tells which object it is; a manifest may leave the namespace to the command line.
+    const NAMES: [&str; 4] = ["apiVersion", "kind", "name", "namespace"];
+    let (Some(live), Some(last), Some(config)) = (live.as_object_mut(), last.as_object(), config.as_object()) else {
+        return;
+    };
+    for (key, old) in last {
+        match config.get(key) {
+            None if NAMES.contains(&key.as_str()) => {}
+            None => drop(live.remove(key)),
+            Some(new) => {
+                if let Some(live) = live.get_mut(key) {
+                    take_back(live, old, new);
+                }
+            }
+        }
+    }
+}
+
+/// Takes away what the manifest sets to `null`.
+fn take_nulls(live: Option<&mut Value>, config: &mut Value) {
+    let Some(config) = config.as_object_mut() else { return };
+    let mut nothing = Map::new();
+    let live = live.and_then(Value::as_object_mut).unwrap_or(&mut nothing);
+    config.retain(|key, value| {
+        if value.is_null() {
+            live.remove(key);
+        }
+        !value.is_null()
+    });
+    for (key, value) in config {
+        take_nulls(live.get_mut(key), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::super::Admission;
+    use super::*;
+
+    const GROUP: &str = "machineconfiguration.openshift.io/v1";
+
+    fn pool(spec: &Value) -> Value {
+        json!({"apiVersion": GROUP, "kind": "MachineConfigPool", "metadata": {"name": "a"}, "spec": spec})
+    }
+
+    fn applied(live: &Value, manifest: &Value) -> Value {
+        let admission = Admission::of_changes();
+        let manifest = Manifest { json: manifest, schema: admission.schema(manifest), now: Timestamp::UNIX_EPOCH };
+        manifest.upon(live).unwrap()
+    }
+
+    fn applied_by_client(live: &Value, last: &Value, manifest: &Value) -> Value {
+        let mut live = live.clone();
+        live["metadata"]["annotations"][LAST_APPLIED] = last.to_string().into();
+        applied(&live, manifest)
+    }
+
+    fn selector(role: &str) -> Value {
+        json!({"matchLabels": {"role": role}})
+    }
+
+    #[rstest]
+    #[case::absent(json!({"maxUnavailable": 2}), json!({"machineConfigSelector": selector("a"), "maxUnavailable": 2, "paused": true}))]
+    #[case::null(json!({"paused": null}), json!({"machineConfigSelector": selector("a"), "maxUnavailable": 1}))]
+    #[case::null_of_nothing(json!({"nodeSelector": {"matchLabels": null}}), json!({"machineConfigSelector": selector("a"), "maxUnavailable": 1, "nodeSelector": {}, "paused": true}))]
+    #[case::map(json!({"machineConfigSelector": {"matchLabels": {"b": "c"}}}), json!({"machineConfigSelector": {"matchLabels": {"b": "c", "role": "a"}}, "maxUnavailable": 1, "paused": true}))]
+    fn manifest_of_a_part_leaves_the_rest(#[case] manifest: Value, #[case] expected: Value) {
+        let live = pool(&json!({"machineConfigSelector": selector("a"), "maxUnavailable": 1, "paused": true}));
+        assert_eq!(applied(&live, &pool(&manifest))["spec"], expected);
+    }
+
+    /// An object that server-side apply has made.
+    fn applied_by_server(config: &Value, by: &str) -> Value {
+        let admission = Admission::of_changes();
+        let (document, root) = &*METADATA_SCHEMA;
+        let kind = ObjectType::custom(admission.schema(config).unwrap(), document.at(*root));
+        let api_version = config["apiVersion"].as_str().unwrap();
+        let writer = Writer { kind, api_version, subresource: "", ignored: None, versions: None };
+        let made = writer.apply(None, config, "kubectl", false, "2026-01-01T00:00:00Z").unwrap();
+        writer.apply(Some(&made), config, by, false, "2026-01-01T00:00:00Z").unwrap()
+    }
+
+    #[test]
+    fn lists_with_keys_are_merged_and_selectors_taken_whole_by_server_side_apply_alone() {
+        let policy = |paths: [&str; 2]| {
+            let file = |path: &str| json!({"path": path, "actions": [{"type": "None"}]});
+            json!({
+                "apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration", "metadata": {"name": "cluster"},
+                "spec": {"nodeDisruptionPolicy": {"files": paths.map(file)}},
+            })
+        };
+        let paths = |object: &Value| {
+            let files = object["spec"]["nodeDisruptionPolicy"]["files"].as_array().unwrap().iter();
+            files.map(|file| file["path"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let (live, manifest) = (policy(["/a", "/b"]), policy(["/a", "/c"]));
+        assert_eq!(paths(&applied(&live, &manifest)), ["/a", "/c"]);
+        assert_eq!(paths(&applied_by_client(&live, &live, &manifest)), ["/a", "/c"]);
+        assert_eq!(paths(&applied(&applied_by_server(&live, "other"), &manifest)), ["/a", "/b", "/c"]);
+
+        let live = pool(&json!({"machineConfigSelector": selector("a")}));
+        let manifest = pool(&json!({"machineConfigSelector": {"matchLabels": {"b": "c"}}}));
+        let labels = |object: &Value| object["spec"]["machineConfigSelector"]["matchLabels"].clone();
+        assert_eq!(labels(&applied(&live, &manifest)), json!({"b": "c", "role": "a"}));
+        assert_eq!(labels(&applied_by_client(&live, &live, &manifest)), json!({"b": "c"}));
+        assert_eq!(labels(&applied(&applied_by_server(&live, "other"), &manifest)), json!({"b": "c"}));
+    }
+
+    #[test]
+    fn what_client_side_apply_applied_before_goes_and_the_rest_stays() {
+        let last = pool(&json!({"machineConfigSelector": selector("a"), "maxUnavailable": 1}));
+        let mut live = pool(&json!({
+            "machineConfigSelector": selector("a"), "maxUnavailable": 3, "paused": true,
+            "configuration": {"name": "rendered-a-1"},
+        }));
+        live["metadata"] = json!({"name": "a", "uid": "u", "labels": {"other": ""}});
+        let found = applied_by_client(&live, &last, &pool(&json!({"machineConfigSelector": selector("a")})));
+        let left =
+            json!({"machineConfigSelector": selector("a"), "paused": true, "configuration": {"name": "rendered-a-1"}});
+        assert_eq!(found["spec"], left);
+        assert_eq!((&found["metadata"]["uid"], &found["metadata"]["labels"]), (&json!("u"), &json!({"other": ""})));
+    }
+
+    #[test]
+    fn what_server_side_apply_applied_before_goes_unless_another_owns_it() {
+        let both = pool(&json!({"maxUnavailable": 1, "paused": true}));
+        let paused = pool(&json!({"paused": true}));
+        assert_eq!(applied(&applied_by_server(&both, "kubectl"), &paused)["spec"], json!({"paused": true}));
+        assert_eq!(applied(&applied_by_server(&both, "other"), &paused)["spec"], both["spec"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_the_schema_is_left_for_the_api_to_refuse() {
+        let live = pool(&json!({"maxUnavailable": 1}));
+        let wrong = pool(&json!({"paused": "yes", "unknown": 1}));
+        assert_eq!(applied(&live, &wrong)["spec"], json!({"maxUnavailable": 1, "paused": "yes", "unknown": 1}));
+    }
+}
