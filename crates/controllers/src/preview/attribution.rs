@@ -1,6 +1,6 @@
 //! Which nodes are told something else because of the manifests than they would be without them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -29,10 +29,10 @@ impl<'w> Lots<'w> {
         let outlooks = outlooks.filter_map(|name| outlook(&bare, &name, now).map(|outlook| (name, outlook)));
         let mut lots = BTreeMap::new();
         for (pool, outlook) in outlooks {
+            let target = outlook.target.as_deref().and_then(|name| world.machine_config(name)).map(|found| &**found);
+            let ordered = ordered(&outlook);
             for node in &outlook.nodes {
-                let target =
-                    outlook.target.as_deref().and_then(|name| world.machine_config(name)).map(|found| &**found);
-                let lot = Lot { pool: pool.clone(), target, is_ordered: is_ordered(&outlook, &node.name) };
+                let lot = Lot { pool: pool.clone(), target, is_ordered: ordered.contains(node.name.as_str()) };
                 lots.insert(node.name.clone(), lot);
             }
         }
@@ -50,10 +50,11 @@ impl<'w> Lots<'w> {
         outlook: &Outlook,
     ) -> BTreeMap<String, Option<String>> {
         let Some(target) = target else { return BTreeMap::new() };
+        let ordered = ordered(outlook);
         let differs = |lot: &Lot<'_>, node: &str| match lot.target {
             _ if lot.pool != pool => true,
             None => true,
-            Some(old) if old.metadata.name == target.metadata.name => !lot.is_ordered && is_ordered(outlook, node),
+            Some(old) if old.metadata.name == target.metadata.name => !lot.is_ordered && ordered.contains(node),
             Some(old) => old.spec != target.spec,
         };
         let moving = outlook.nodes.iter().filter(|node| node.from != target.metadata.name);
@@ -67,8 +68,9 @@ impl<'w> Lots<'w> {
     }
 }
 
-fn is_ordered(outlook: &Outlook, node: &str) -> bool {
+/// The nodes whose turn comes, as far as can be foreseen.
+fn ordered(outlook: &Outlook) -> BTreeSet<&str> {
     let forecast = &outlook.forecast;
     let in_waves = forecast.waves.iter().flat_map(|wave| &wave.nodes);
-    in_waves.chain(&forecast.blocked).chain(&outlook.chosen).any(|name| name == node)
+    in_waves.chain(&forecast.blocked).chain(&outlook.chosen).map(String::as_str).collect()
 }
