@@ -212,3 +212,32 @@ fn without_records(mut object: Value) -> Value {
     }
     object
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of a pool when a manifest of its budget comes upon it, without a cluster.
+    fn with_a_budget(first: &Value) -> Value {
+        let mut world = World::default();
+        let mut second = first.clone();
+        second["metadata"] = json!({"name": "a"});
+        second["spec"] = json!({"maxUnavailable": 2});
+        for (manifest, outcome) in [(first, Applied::New), (&second, Applied::Changed), (&second, Applied::Same)] {
+            let applied = world.apply(manifest, &Admission::of_state(), Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!(applied, Application { outcome, dropped: Vec::new() });
+        }
+        json!(world.pools[0].spec)
+    }
+
+    #[test]
+    fn second_manifest_says_all_unless_the_first_was_read_from_a_cluster() {
+        let mut first = json!({
+            "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": "a"}, "spec": {"maxUnavailable": 1, "paused": true},
+        });
+        assert_eq!(with_a_budget(&first), json!({"maxUnavailable": 2}));
+        first["metadata"]["uid"] = json!("u");
+        assert_eq!(with_a_budget(&first), json!({"maxUnavailable": 2, "paused": true}));
+    }
+}
