@@ -98,7 +98,7 @@ fn a_misspelt_role_is_told_to_the_machine_config_and_to_the_pool() {
     program.file("a.json", machine_config("{}").replace(r#":"worker""#, r#":"wroker""#));
     let outcome = program.run(["lint", "-f", "pool.yaml", "-f", "a.json"]).expect(1);
     for said in [
-        "; there is 50-worker with role \"wroker\" (did you mean \"worker\"?); correct",
+        "; there is 1 MachineConfig, and it does not match: 50-worker with role \"wroker\" (did you mean \"worker\"?); correct",
         "so it does nothing: role \"wroker\" (did you mean \"worker\"?); the pools select: worker (machineconfiguration.openshift.io/role=worker)",
     ] {
         assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
