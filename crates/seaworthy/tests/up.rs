@@ -350,7 +350,12 @@ fn remote_content_comes_from_a_host_that_is_allowed_and_from_no_other_beside_thi
 #[test]
 fn end_of_the_terminal_is_an_orderly_end_unless_it_is_to_be_outlived() {
     let program = Program::new();
-    let mut up = Up::start(&program, &["--nodes", "2", "--data", "data"]);
+    // Whoever runs this suite may be to outlive its terminal.
+    let mut command = Command::new("env");
+    program.settle(&mut command);
+    command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_seaworthy")]);
+    command.args(["up", "--listen", "127.0.0.1:0", "--ignition-listen", "127.0.0.1:0"]);
+    let mut up = Up::run(&program, command, &["--nodes", "2", "--data", "data"]);
     assert_eq!(up.said("simulated machines"), "1 master, 1 worker");
     up.signal("-HUP");
     assert_eq!(up.ended(), Some(0));
