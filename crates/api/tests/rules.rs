@@ -242,9 +242,9 @@ fn a_disruption_policy_is_consistent() {
         "Reboot can only be the sole action",
     );
     refuses("machineconfigurations", policy(json!([{ "type": "None" }, reload])), "None can only be the sole action");
-    refuses("machineconfigurations", policy(json!([{ "type": "Reload" }])), "'reload' goes with the type Reload");
+    refuses("machineconfigurations", policy(json!([{ "type": "Reload" }])), "the type Reload needs 'reload'");
     let stray = json!([{ "type": "Drain", "restart": { "serviceName": "crio.service" } }]);
-    refuses("machineconfigurations", policy(stray), "'restart' goes with the type Restart");
+    refuses("machineconfigurations", policy(stray), "the type Restart needs 'restart'");
     let service = |name: &str| policy(json!([{ "type": "Restart", "restart": { "serviceName": name } }]));
     accepts("machineconfigurations", service("getty@tty1.service".replace('@', "-").as_str()));
     refuses("machineconfigurations", service("crio"), "must end with a unit type");

@@ -257,6 +257,47 @@ async fn a_revert_reaches_a_node_whose_pods_cannot_leave_and_it_does_not_boot() 
     assert_eq!(pods.get(first.name.as_deref().unwrap()).await.unwrap().metadata.uid, first.uid, "nobody evicted it");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_is_taken_back_while_pods_leave_leaves_no_cordon_and_the_next_is_followed() {
+    let cluster = Cluster::start().await;
+    let world = World::with_workers(cluster.client(), pace(), 1).await;
+    // It has been drained and let in pods for what it goes back to.
+    world.apply("50-motd", file("/etc/motd", "hello")).await;
+    world.settled(1).await;
+    let pods: Api<Pod> = Api::namespaced(world.client.clone(), "default");
+    let pod = serde_json::from_value(json!({
+        "metadata": {
+            "name": "lingers", "finalizers": ["example.org/lingers"],
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": "u", "controller": true},
+            ],
+        },
+        "spec": {"nodeName": "w1", "containers": [{"name": "c", "image": "i"}]},
+    }));
+    pods.create(&Default::default(), &pod.unwrap()).await.unwrap();
+    world.apply("60-more", file("/etc/more", "x")).await;
+    let is_cordoned = |node: &Node| node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or_default();
+    world.until("w1", is_cordoned).await;
+    let is_leaving = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.metadata.deletion_timestamp.is_some());
+    let leaving = kube::runtime::wait::await_condition(pods.clone(), "lingers", is_leaving);
+    tokio::time::timeout(PATIENCE, leaving).await.expect("nobody evicts it").unwrap();
+
+    world.api::<MachineConfig>().delete("60-more", &Default::default()).await.unwrap();
+    let is_back = |node: &Node| {
+        let key = |key: seaworthy_api::vocabulary::Annotation| key.of(&node.metadata).map(str::to_owned);
+        key(annotation::STATE).as_deref() == Some("Done")
+            && key(annotation::DESIRED_CONFIG) == key(annotation::CURRENT_CONFIG)
+            && !is_cordoned(node)
+    };
+    world.until("w1", is_back).await;
+    assert_eq!(world.fleet.boots("w1"), 1, "nothing has changed");
+    let freed = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    pods.patch("lingers", &PatchParams::default(), &freed).await.unwrap();
+    world.apply("70-again", file("/etc/again", "x")).await;
+    world.until("w1", |_: &Node| world.fleet.boots("w1") == 2).await;
+    world.settled(1).await;
+}
+
 /// What a kubelet does here beside its daemon; a real one has it from Kubernetes.
 fn kubelet() -> [Value; 2] {
     let rule = |resource: &str, verb: &str| json!({"apiGroups": [""], "resources": [resource], "verbs": [verb]});

@@ -197,7 +197,9 @@ impl<H: Host> Agent<H> {
         is_checking: bool,
     ) -> Result<Report, Failure> {
         self.seen = None;
-        self.heed_revert(order)?;
+        if !self.heed_revert(order, may_begin)? {
+            return Ok(overtaken(order));
+        }
         match self.resume_any() {
             Ok(Resumed::Settled) => {}
             Ok(Resumed::Rebooting(why)) => return Ok(rebooting(why)),
@@ -279,6 +281,8 @@ impl<H: Host> Agent<H> {
                 return Err(Failure { event, again: Again::OnChange, ..Failure::degraded(reason) });
             }
             report.reason = waiting.reason();
+            // Where pods may come again, what it failed at is over.
+            report.state = if waiting.is_drain() { working(order) } else { State::Working };
         }
         match next {
             Move::Nothing | Move::SayDone => {
@@ -287,12 +291,8 @@ impl<H: Host> Agent<H> {
                     report.events.push(("NodeDone", format!("runs {}", disk.name)));
                 }
             }
-            Move::Ask(wish) => {
-                report.ask = Some(wish);
-                report.state = working(order);
-                report.again = Again::OnChange;
-            }
-            Move::Wait(_) => report.state = working(order),
+            Move::Ask(wish) => report.ask = Some(wish),
+            Move::Wait(_) => {}
             Move::Update => {
                 if !may_begin(working(order)) {
                     return Ok(overtaken(order));
@@ -344,7 +344,8 @@ impl<H: Host> Agent<H> {
         if findings.is_empty() {
             return Ok(());
         }
-        let why_not = if self.settings.is_repairing && !is_led_on {
+        // A machine that is led elsewhere is not touched on the way.
+        let why_not = if self.settings.is_repairing && (is_there || !is_led_on) {
             match self.repair(disk, order, &findings, &observed) {
                 Ok(repaired) => {
                     self.seen = Some(seen(&[]));

@@ -54,10 +54,17 @@ pub fn wanted(spec: &ControllerConfigSpec) -> BTreeMap<String, (Vec<u8>, u32)> {
 impl<H: Host> Agent<H> {
     /// Keeps files right that go around configurations; says which were not. While an update is changing files nothing is
     /// touched, and nothing is said; while one waits for a boot, which may never come, they are kept right.
+    ///
+    /// A machine that was there before keeps what it has until a pool's configuration has come to it. One that was made with a
+    /// pool's is kept right although it has not come through, or its file is gone: that must not lock it out as well.
     pub fn keep_right(&self, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
         let on_disk = self.on_disk();
-        // A machine that was there before keeps what it has until a pool's configuration has come to it.
-        let is_strange = matches!(&on_disk, Ok(target) if target.as_ref().is_none_or(|it| it.name == UNCONFIGURED));
+        let is_there = |path: &str| self.host.exists(path).map_err(|error| error.to_string());
+        let is_strange = match &on_disk {
+            Ok(Some(target)) => target.name == UNCONFIGURED,
+            Ok(None) => !is_there(places::INITIAL_ANNOTATIONS)? && !is_there(places::INITIAL_ANNOTATIONS_DONE)?,
+            Err(_) => false,
+        };
         // A configuration that cannot be read must not keep the node from its new authorities.
         let target = on_disk.ok().flatten();
         let journal = Journal::load(&self.host).map_err(|error| error.to_string())?;
@@ -67,11 +74,8 @@ impl<H: Host> Agent<H> {
             Phase::Committed => target.as_ref().is_some_and(|target| target.name != journal.to),
             Phase::Reverted => false,
         });
-        if is_busy {
+        if is_busy || is_strange {
             return Ok(None);
-        }
-        if is_strange {
-            return Ok(Some(Vec::new()));
         }
         let written = keep_right(&self.host, target.as_ref(), wanted);
         written.map(Some).map_err(|error| error.to_string())

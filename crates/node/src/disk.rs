@@ -24,15 +24,18 @@ impl<H: Host> Agent<H> {
             return Ok(Some(target));
         }
         let Some(current) = &order.current else {
-            if order.is_adopted {
-                return self.adopt().map(Some);
-            }
+            let adopt = ADOPT.as_str();
+            let found = match order.adoption.as_deref() {
+                Some("true") => return self.adopt().map(Some),
+                Some(other) => format!(" (its annotation {adopt} is {other:?}, and only \"true\" has it taken in)"),
+                None => String::new(),
+            };
+            let node = if order.node.is_empty() { "NAME" } else { &order.node };
             return Err(Failure::degraded(format!(
-                "nothing says which configuration this machine is in: neither {} nor {} nor the node's annotations; if it was never \
-                 configured by a pool, have it taken in: kubectl annotate node NAME {}=true",
+                "nothing says which configuration this machine is in: neither {} nor {} nor the node's annotations{found}; if it was \
+                 never configured by a pool, have it taken in: kubectl annotate --overwrite node {node} {adopt}=true",
                 places::CURRENT_CONFIG,
                 places::INITIAL_ANNOTATIONS,
-                ADOPT.as_str(),
             )));
         };
         let Some(spec) = &current.spec else {

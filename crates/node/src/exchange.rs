@@ -90,13 +90,14 @@ impl<H: Host + 'static> Daemon<H> {
             .filter_map(|section| section.known())
             .collect();
         Ok(Order {
+            node: self.name.clone(),
             desired,
             current,
-            state: text(annotation::STATE).and_then(|state| state.parse().ok()),
+            state: said_state(node),
             desired_drain: text(annotation::DESIRED_DRAIN),
             last_applied_drain: text(annotation::LAST_APPLIED_DRAIN),
             is_single: text(annotation::CONTROL_PLANE_TOPOLOGY).as_deref() == Some(SINGLE),
-            is_adopted: ADOPT.of(&node.metadata) == Some("true"),
+            adoption: text(ADOPT),
             policies: Some(Arc::new(policies)),
             allowed,
         })
@@ -135,16 +136,20 @@ impl<H: Host + 'static> Daemon<H> {
                 said.insert(key.as_str().to_owned(), json!(value));
             }
         };
+        // A node that has failed says why until it has succeeded, or has something else to say that is worse than being under way.
         // An attempt that has changed something is followed by another one, which says how that stands.
         let is_quiet = report.again == Again::Now;
         if report.is_rebooting {
             set(annotation::POST_CONFIG_ACTION, Some("Rebooting"));
-            set(annotation::REASON, Some(&shorten(&report.reason)));
+            let has_failed = matches!(said_state(node), Some(State::Degraded | State::Unreconcilable));
+            let is_explained = annotation::REASON.of(&node.metadata).is_some_and(|reason| !reason.is_empty());
+            if !(has_failed && is_explained) {
+                set(annotation::REASON, Some(&shorten(&report.reason)));
+            }
         } else if !is_quiet {
             if annotation::POST_CONFIG_ACTION.of(&node.metadata).is_some_and(|action| !action.is_empty()) {
                 set(annotation::POST_CONFIG_ACTION, Some(""));
             }
-            // A node that has failed says why until it has succeeded.
             let is_failing = matches!(report.state, State::Degraded | State::Unreconcilable);
             if !is_failing || !report.reason.is_empty() {
                 set(annotation::REASON, Some(&shorten(&report.reason)));
@@ -159,10 +164,14 @@ impl<H: Host + 'static> Daemon<H> {
         if let Some(wish) = &report.ask {
             set(annotation::DESIRED_DRAIN, Some(wish));
         }
-        if report.state == State::Done
-            && !report.is_rebooting
-            && let Some(current) = &report.current
-        {
+        // Also one that fails says what it has, where its Node was made anew: it would be taken for one that nobody has taken in.
+        let is_unknown = annotation::CURRENT_CONFIG.of(&node.metadata).is_none_or(str::is_empty);
+        let is_done = report.state == State::Done && !report.is_rebooting;
+        if let Some(current) = report.current.as_ref().filter(|_| is_unknown && !is_done && !is_quiet) {
+            set(annotation::CURRENT_CONFIG, Some(&current.name));
+            set(annotation::CURRENT_IMAGE, current.image.as_deref());
+        }
+        if let Some(current) = report.current.as_ref().filter(|_| is_done) {
             set(annotation::CURRENT_CONFIG, Some(&current.name));
             // Who was told nothing yet is told what he has, as a new machine is.
             if annotation::DESIRED_CONFIG.of(&node.metadata).is_none_or(str::is_empty) {
@@ -215,6 +224,11 @@ pub(crate) async fn claim(nodes: &Api<Node>, read: &Node, said: Value) -> Result
         Ok(Err(error)) => Err(DaemonError::api(WRITE, error)),
         Err(_) => Err(DaemonError::Silent { seconds: CLAIM.as_secs() }),
     }
+}
+
+/// How a node has said that it stands.
+fn said_state(node: &Node) -> Option<State> {
+    annotation::STATE.of(&node.metadata).and_then(|state| state.parse().ok())
 }
 
 /// A reason as long as an annotation may be.

@@ -25,6 +25,8 @@ pub struct Config {
 /// What a node is ordered to do: everything that a decision may look at, read anew each time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Order {
+    /// The name of the node; empty if nobody gives it orders.
+    pub node: String,
     /// What it should run; `None` before anybody has said so.
     pub desired: Option<Config>,
     /// What the cluster believes that it runs.
@@ -39,8 +41,8 @@ pub struct Order {
     pub is_single: bool,
     /// The disruption policies of the cluster; the built-in ones if there are none.
     pub policies: Option<Arc<NodeDisruptionPolicyClusterStatus>>,
-    /// Whether its owner says that it was never configured, should nothing say how it is.
-    pub is_adopted: bool,
+    /// What its owner says of taking it in, should nothing say how it is: only `true` means that it was never configured.
+    pub adoption: Option<String>,
     /// Parts of the storage that may differ.
     pub allowed: Vec<StorageSection>,
 }

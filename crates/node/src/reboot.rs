@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{Host, HostError};
 
-use crate::agent::{Agent, Failure};
+use crate::agent::{Agent, Failure, working};
 use crate::clock::Moment;
 use crate::journal::{Journal, Phase};
 use crate::order::{Again, Order};
@@ -86,17 +87,24 @@ impl<H: Host> Agent<H> {
     }
 
     /// An order that was taken back while the boot into it does not come is taken back on the disk too: whatever boot comes
-    /// then, is one into the old configuration.
-    pub(crate) fn heed_revert(&mut self, order: &Order) -> Result<(), Failure> {
-        let (Some(awaited), Some(desired)) = (&self.awaited, &order.desired) else { return Ok(()) };
+    /// then, is one into the old configuration. Says whether the order may be followed; if not, it is another one by now.
+    pub(crate) fn heed_revert(
+        &mut self,
+        order: &Order,
+        may_begin: &mut dyn FnMut(State) -> bool,
+    ) -> Result<bool, Failure> {
+        let (Some(awaited), Some(desired)) = (&self.awaited, &order.desired) else { return Ok(true) };
         if !awaited.is_late((self.clock)()) || self.host.boot()?.id != awaited.boot_id {
-            return Ok(());
+            return Ok(true);
         }
-        let Some(journal) = Journal::load(&self.host)? else { return Ok(()) };
+        let Some(journal) = Journal::load(&self.host)? else { return Ok(true) };
         let is_reverted =
             journal.phase == Phase::Committed && journal.from == desired.name && journal.to != journal.from;
         if !is_reverted {
-            return Ok(());
+            return Ok(true);
+        }
+        if !may_begin(working(order)) {
+            return Ok(false);
         }
         self.awaited = None;
         let why = format!("{} is no longer ordered, and the machine has not booted into it", journal.to);

@@ -28,7 +28,8 @@ impl Waiting {
         self.wish == wish
     }
 
-    fn is_drain(&self) -> bool {
+    /// Whether it is pods that are to leave; otherwise they may come again.
+    pub(crate) fn is_drain(&self) -> bool {
         self.wish.starts_with("drain-")
     }
 

@@ -17,8 +17,20 @@ fn machine_that_nothing_is_known_of_is_left_alone_and_says_how_it_is_taken_in() 
     let mut agent = Agent::new(host.clone(), Settings::default());
     let report = agent.sync(&Order::default(), &mut |_| true);
     assert_eq!(report.state, State::Degraded);
-    assert!(report.reason.contains("kubectl annotate node NAME seaworthy.dev/adopt=true"), "{}", report.reason);
+    assert!(report.reason.contains("kubectl annotate --overwrite node NAME seaworthy.dev/adopt=true"), "{}", report.reason);
     assert_eq!(report.current, None);
+}
+
+#[test]
+fn misspelt_consent_is_none_and_is_shown_with_the_command_that_corrects_it() {
+    let host = FakeHost::new("m");
+    let mut agent = Agent::new(host.clone(), Settings::default());
+    let order = Order { node: "w7".to_owned(), adoption: Some("ture".to_owned()), ..Order::default() };
+    let report = agent.sync(&order, &mut |_| true);
+    assert_eq!((report.state, report.current), (State::Degraded, None));
+    for part in ["seaworthy.dev/adopt is \"ture\"", "kubectl annotate --overwrite node w7 seaworthy.dev/adopt=true"] {
+        assert!(report.reason.contains(part), "{}", report.reason);
+    }
 }
 
 #[test]
@@ -27,7 +39,7 @@ fn adopted_machine_has_nothing_yet_and_follows_its_pool_with_originals_kept() {
     let host = FakeHost::new("m");
     host.put(PATH, b"the owner's", 0o644);
     let mut agent = Agent::new(host.clone(), Settings::default());
-    let adopted = Order { is_adopted: true, ..Order::default() };
+    let adopted = Order { adoption: Some("true".to_owned()), ..Order::default() };
     let report = agent.sync(&adopted, &mut |_| true);
     assert_eq!(report.state, State::Done, "{}", report.reason);
     let current = report.current.unwrap();
@@ -41,7 +53,7 @@ fn adopted_machine_has_nothing_yet_and_follows_its_pool_with_originals_kept() {
             desired: Some(target.clone()),
             current: Some(current.clone()),
             state: Some(State::Done),
-            is_adopted: true,
+            adoption: Some("true".to_owned()),
             ..Order::default()
         };
         let mut report = agent.sync(&order, &mut |_| true);

@@ -191,6 +191,21 @@ fn certificates_are_left_alone_while_files_change_and_not_while_a_boot_is_waited
     assert_eq!(node.host.exists(places::KUBELET_CA).unwrap(), are_kept);
 }
 
+#[rstest]
+#[case::was_there_before(None, false)]
+#[case::was_made_with_a_pools_configuration(Some(places::INITIAL_ANNOTATIONS), true)]
+#[case::lost_what_says_which_it_is_in(Some(places::INITIAL_ANNOTATIONS_DONE), true)]
+fn only_a_machine_that_was_there_before_keeps_its_own_authorities(#[case] made: Option<&str>, #[case] are_kept: bool) {
+    let host = FakeHost::new("m");
+    host.put(places::KUBELET_CA, b"old", 0o644);
+    made.into_iter().for_each(|path| host.put(path, b"{}", 0o644));
+    let files = [(places::KUBELET_CA.to_owned(), (b"new".to_vec(), 0o644))].into();
+    let wanted = seaworthy_node::certificates::Certificates { version: None, files };
+    let written = are_kept.then(|| vec![places::KUBELET_CA.to_owned()]);
+    assert_eq!(Agent::new(host.clone(), Settings::default()).keep_right(&wanted), Ok(written));
+    assert_eq!(host.text(places::KUBELET_CA).as_deref(), Some(if are_kept { "new" } else { "old" }));
+}
+
 #[test]
 fn a_certificate_of_the_configuration_that_comes_is_its_own_before_the_disk_says_so() {
     const AUTHORITY: &str = "/etc/docker/certs.d/registry/ca.crt";

@@ -56,12 +56,13 @@ pub struct UnknownWish {
 /// The wish of a node that is not fulfilled yet.
 pub fn wish(node: &NodeView<'_>) -> Result<Option<Wish>, UnknownWish> {
     let Some(text) = node.desired_drain.filter(|text| !text.is_empty()) else { return Ok(None) };
-    if node.last_applied_drain == Some(text) {
-        return Ok(None);
-    }
+    let is_answered = node.last_applied_drain == Some(text);
     match text.split_once('-').map(|(verb, _)| verb) {
+        // A node that was given its old order back while its pods left asks for what was its last wish before, and was
+        // cordoned since.
+        Some("uncordon") if !is_answered || node.cordoned_for.is_some() => Ok(Some(Wish::Uncordon)),
+        _ if is_answered => Ok(None),
         Some("drain") => Ok(Some(Wish::Drain)),
-        Some("uncordon") => Ok(Some(Wish::Uncordon)),
         _ => Err(UnknownWish { node: node.name.to_owned(), found: text.to_owned() }),
     }
 }
@@ -187,7 +188,12 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
         Progress::Blocked
     } else if !node.is_unschedulable {
         // Evictions follow in the next decision, on a node that is known to take no new pods.
-        let annotations = json!({ seaworthy::annotation::CORDONED_FOR.as_str(): text });
+        // Differs: the last answer is taken back, because it is true no longer: a node that goes back to the order before asks
+        // for the same again, and would take that for done.
+        let annotations = json!({
+            seaworthy::annotation::CORDONED_FOR.as_str(): text,
+            annotation::LAST_APPLIED_DRAIN.as_str(): null,
+        });
         let patch = json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}});
         changes.push(Change::Patch { object: object(), patch });
         changes.push(emit(node, false, NodeEvent::Cordon, "The node takes no new pods".to_owned()));

@@ -65,11 +65,13 @@ impl NodeView<'_> {
         self.desired_config.is_some() && !has_begun && !self.is_targeted(target)
     }
 
-    /// Whether its daemon has asked for its pods to leave, and they have not: until then it changes nothing. That may be for
-    /// ever, where a budget does not let them go.
+    /// Whether its daemon has asked for its pods to leave for this order, and they have not: until then it changes nothing.
+    /// That may be for ever, where a budget does not let them go.
     fn waits_for_its_pods(&self) -> bool {
+        let drained = self.desired_drain.and_then(|wish| wish.strip_prefix("drain-"));
         self.is_under_way()
-            && self.desired_drain.is_some_and(|wish| wish.starts_with("drain-"))
+            && drained.is_some()
+            && drained == self.desired_config
             && self.desired_drain != self.last_applied_drain
     }
 

@@ -199,7 +199,9 @@ fn row_d43_a_drain_cordons_evicts_and_then_says_that_it_is_done() {
     let mut node = asks("drain-1");
     let decision = decide(&node, &pods, NO_TIME);
     assert_eq!(decision.progress, Progress::Draining);
-    let marked = json!({"annotations": {CORDONED_FOR.as_str(): "drain-1"}});
+    // What was true before is not any more.
+    let annotations = json!({CORDONED_FOR.as_str(): "drain-1", annotation::LAST_APPLIED_DRAIN.as_str(): null});
+    let marked = json!({"annotations": annotations});
     assert_eq!(patch(&decision), Some(&json!({"metadata": marked, "spec": {"unschedulable": true}})));
 
     annotate(&mut node, CORDONED_FOR, "drain-1");
@@ -341,6 +343,18 @@ fn row_d42_our_cordon_is_lifted_together_with_the_answer() {
     let answer = json!({annotation::LAST_APPLIED_DRAIN.as_str(): "uncordon-1", CORDONED_FOR.as_str(): null});
     let expected = json!({"metadata": {"annotations": answer}, "spec": {"unschedulable": null}});
     assert_eq!((decision.progress.clone(), patch(&decision)), (Progress::Done, Some(&expected)));
+}
+
+#[test]
+fn our_cordon_is_lifted_for_a_wish_that_was_the_last_one_before_it() {
+    let mut node = cordoned(asks("uncordon-1"));
+    annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "uncordon-1");
+    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).progress, Progress::Idle, "it is somebody else's");
+    annotate(&mut node, CORDONED_FOR, "drain-2");
+    let decision = decide(&node, &Evictions::default(), NO_TIME);
+    let lifted = patch(&decision).unwrap();
+    assert_eq!(lifted["spec"], json!({"unschedulable": null}));
+    assert_eq!(lifted["metadata"]["annotations"][CORDONED_FOR.as_str()], Value::Null);
 }
 
 #[test]

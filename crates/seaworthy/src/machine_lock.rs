@@ -1,9 +1,10 @@
 //! One process at a time works on a machine: two would undo each other's steps, and what each of them notes of its own.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
@@ -15,36 +16,68 @@ pub struct MachineLock {
     _file: File,
 }
 
+/// Somebody else has it.
+pub struct Held {
+    file: File,
+    path: PathBuf,
+    /// The process that has it, as it has said itself.
+    holder: String,
+}
+
 impl MachineLock {
     /// Takes it, and waits for as long as another process has it: a daemon that is exchanged starts before the old one has
     /// ended.
     pub fn take(root: &Path) -> Result<MachineLock, Failure> {
+        match MachineLock::try_take(root)? {
+            Ok(lock) => Ok(lock),
+            Err(held) => {
+                tracing::warn!("{held}; this one waits until it has ended");
+                held.file.lock().map_err(|error| failed(&held.path, &error))?;
+                Ok(MachineLock::marked(held.file))
+            }
+        }
+    }
+
+    /// Takes it if nobody has it.
+    pub fn try_take(root: &Path) -> Result<Result<MachineLock, Held>, Failure> {
         let path = root.join(FILE);
-        let failed = |error: std::io::Error| Failure::unreadable(format!("cannot lock {}: {error}", path.display()));
+        let failed = |error: io::Error| failed(&path, &error);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
         let mut options = OpenOptions::new();
         let mut file = options.read(true).write(true).create(true).mode(0o600).open(&path).map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => {}
+            Ok(()) => Ok(Ok(MachineLock::marked(file))),
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 file.read_to_string(&mut holder).map_err(failed)?;
-                tracing::warn!(
-                    "process {} works on this machine already ({} is locked); this one waits until it has ended",
-                    holder.trim(),
-                    path.display()
-                );
-                file.lock().map_err(failed)?;
+                Ok(Err(Held { file, path, holder }))
             }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
         }
-        // For whoever comes next.
-        file.rewind().and_then(|()| file.set_len(0)).map_err(failed)?;
-        writeln!(file, "{}", std::process::id()).map_err(failed)?;
-        Ok(MachineLock { _file: file })
     }
+
+    /// With the name of this process, for whoever comes next. It is only for people: a disk that is full keeps nobody from work.
+    fn marked(mut file: File) -> MachineLock {
+        let _ = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| writeln!(file, "{}", std::process::id()));
+        MachineLock { _file: file }
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let holder = match self.holder.trim() {
+            "" => "another process".to_owned(),
+            id => format!("process {id}"),
+        };
+        write!(out, "{holder} works on this machine already ({} is locked)", self.path.display())
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    let what = format!("cannot lock {}: {error}", path.display());
+    Failure::unreadable(format!("{what}; the daemon runs as root, and --root is a folder that it can write to"))
 }
 
 #[cfg(test)]
@@ -60,6 +93,8 @@ mod tests {
         let first = MachineLock::take(folder.path()).unwrap();
         let held = fs::read_to_string(folder.path().join(FILE)).unwrap();
         assert_eq!(held.trim(), std::process::id().to_string());
+        let refused = MachineLock::try_take(folder.path()).unwrap().err().unwrap().to_string();
+        assert!(refused.contains(&format!("process {} works on this machine", held.trim())), "{refused}");
         let (sender, taken) = mpsc::channel();
         let root = folder.path().to_owned();
         let second = std::thread::spawn(move || {

@@ -38,14 +38,18 @@ impl<'p> Up<'p> {
     fn run(program: &'p Program, mut command: Command, args: &[&str]) -> Up<'p> {
         let mut process = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let said = lines
-            .by_ref()
-            .take_while(|line| !line.is_empty())
-            .map(|line| line.split_once(": ").map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap())
-            .collect();
-        // What it says later must go somewhere.
-        std::thread::spawn(move || lines.for_each(drop));
-        Up { program, process, said }
+        let (sender, said) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let first: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+            let _ = sender.send(first);
+            // What it says later must go somewhere.
+            lines.for_each(drop);
+        });
+        let mut up = Up { program, process, said: Vec::new() };
+        let said = said.recv_timeout(Duration::from_secs(60)).expect("up has not said where it is");
+        let pair = |line: &String| line.split_once(": ").map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap();
+        up.said = said.iter().map(pair).collect();
+        up
     }
 
     fn said(&self, key: &str) -> &str {

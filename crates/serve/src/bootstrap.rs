@@ -119,10 +119,26 @@ impl Folder {
             match looked {
                 Ok(Ok((print, fresh))) => {
                     before = Some(print);
-                    fresh.into_iter().for_each(|pools| shelf.put(pools));
+                    if let Some(pools) = fresh {
+                        self.tell(&pools);
+                        shelf.put(pools);
+                    }
                 }
                 Ok(Err(error)) => warn!(%error, "what was served before still is"),
                 Err(error) => warn!(%error, "reading the folder broke off"),
+            }
+        }
+    }
+
+    /// Says of what was read what machines will not get, when it is read: they ask at night.
+    fn tell(&self, pools: &Pools) {
+        if pools.is_empty() {
+            let files = POOLS.map(|name| format!("machine-pools/{name}.yaml")).join(" or ");
+            warn!("{}: there is no {files}, so nobody is served", self.base.display());
+        }
+        for (pool, answers) in pools {
+            if let Some(reason) = answers.refusal() {
+                warn!(pool, reason, "machines of this pool are not served");
             }
         }
     }

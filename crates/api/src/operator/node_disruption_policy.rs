@@ -107,9 +107,9 @@ macro_rules! policy {
         #[serde(rename_all = "camelCase")]
         #[x_kube(
             validation = Rule::new("has(self.type) && self.type == 'Reload' ? has(self.reload) : !has(self.reload)")
-                .message("'reload' goes with the type Reload and with no other"),
+                .message("the type Reload needs 'reload' with a serviceName, and no other type has it"),
             validation = Rule::new("has(self.type) && self.type == 'Restart' ? has(self.restart) : !has(self.restart)")
-                .message("'restart' goes with the type Restart and with no other")
+                .message("the type Restart needs 'restart' with a serviceName, and no other type has it")
         )]
         pub struct $action {
             /// The service to reload.

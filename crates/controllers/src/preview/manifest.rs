@@ -71,7 +71,7 @@ impl Manifest<'_> {
         };
         let (mut live, mut config) = (live.clone(), wishes(self.json));
         if let Some(last) = last_applied(&live) {
-            take_back(&mut live, &wishes(&last), &config);
+            take_back(&mut live, &wishes(&last), &annotated(&config));
         }
         take_nulls(Some(&mut live), &mut config);
         self.apply(Some(&live), &config)
@@ -111,11 +111,23 @@ fn wishes(object: &Value) -> Value {
     fields.remove("status");
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|key, _| METADATA.contains(&key.as_str()));
-        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.remove(LAST_APPLIED);
+        match metadata.get_mut("annotations") {
+            Some(Value::Object(annotations)) => drop(annotations.remove(LAST_APPLIED)),
+            // Client-side apply always has one to write there, so it never takes the others away with theirs.
+            Some(Value::Null) => drop(metadata.remove("annotations")),
+            _ => {}
         }
     }
     wishes
+}
+
+/// A manifest as client-side apply sends it: with annotations, because it writes there what it has applied.
+fn annotated(config: &Value) -> Value {
+    let mut config = config.clone();
+    if let Some(metadata) = config.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.entry("annotations").or_insert_with(|| json!({}));
+    }
+    config
 }
 
 /// What client-side apply applied last.
@@ -240,6 +252,30 @@ mod tests {
         assert_eq!(labels(&applied(&live, &manifest)), json!({"b": "c", "role": "a"}));
         assert_eq!(labels(&applied_by_client(&live, &live, &manifest)), json!({"b": "c"}));
         assert_eq!(labels(&applied(&applied_by_server(&live, "other"), &manifest)), json!({"b": "c"}));
+    }
+
+    #[rstest]
+    #[case::none_then_none(json!({}), json!({}), json!({"pin": "1", "mine": "2"}))]
+    #[case::one_that_goes(json!({"annotations": {"mine": "2"}}), json!({}), json!({"pin": "1"}))]
+    #[case::null(json!({"annotations": {}}), json!({"annotations": null}), json!({"pin": "1", "mine": "2"}))]
+    #[case::another(json!({"annotations": {}}), json!({"annotations": {"new": ""}}), json!({"pin": "1", "mine": "2", "new": ""}))]
+    fn annotations_of_others_stay_whatever_client_side_apply_applied_before(
+        #[case] last: Value,
+        #[case] manifest: Value,
+        #[case] expected: Value,
+    ) {
+        let with = |metadata: &Value| {
+            let mut object = pool(&json!({"maxUnavailable": 1}));
+            metadata.as_object().unwrap().iter().for_each(|(key, value)| object["metadata"][key] = value.clone());
+            object
+        };
+        // So kubectl writes it: with annotations, whether there are any or not.
+        let mut last = with(&last);
+        last["metadata"].as_object_mut().unwrap().entry("annotations").or_insert(json!({}));
+        let live = with(&json!({"annotations": {"pin": "1", "mine": "2"}}));
+        let mut found = applied_by_client(&live, &last, &with(&manifest))["metadata"]["annotations"].clone();
+        found.as_object_mut().unwrap().remove(LAST_APPLIED);
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -146,9 +146,9 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
         waiting,
         unsettled: unsettled.into_iter().map(|(node, what)| (node.name.to_owned(), what)).collect(),
     };
-    let is_waiting = |name: &str, is: fn(&Reason) -> bool| {
-        outlook.waiting.iter().any(|waiting| waiting.node == name && is(&waiting.reason))
-    };
+    let reasons: BTreeMap<&str, &Reason> =
+        outlook.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
+    let is_waiting = |name: &str, is: fn(&Reason) -> bool| reasons.get(name).is_some_and(|reason| is(reason));
     let is_next = |reason: &Reason| {
         matches!(
             reason,
@@ -169,7 +169,8 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let each = estimate(level, &history(world, nodes, &progress));
     // Of the nodes that hold the budget some give it back by themselves; the others have to be put right by somebody.
     let is_away = |node: &&&NodeView<'_>| inputs.pool.target().is_some_and(|target| node.is_away(target));
-    let is_mover = |node: &&&NodeView<'_>| order.contains(&node.name) && !is_waiting(node.name, is_busy);
+    let ordered: BTreeSet<&str> = order.iter().copied().collect();
+    let is_mover = |node: &&&NodeView<'_>| ordered.contains(node.name) && !is_waiting(node.name, is_busy);
     let away: Vec<&NodeView<'_>> = nodes.iter().filter(is_away).filter(|node| !is_mover(node)).copied().collect();
     let busy = away.iter().filter(|node| is_waiting(node.name, is_busy) || is_coming_back(node, each, now)).count();
     let stuck = i64::try_from(away.len() - busy).unwrap_or(i64::MAX);
@@ -192,9 +193,10 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
 fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Decision<'_>) -> (Vec<String>, Vec<Waiting>) {
     let Some(target) = inputs.pool.target() else { return (Vec::new(), decision.waiting.clone()) };
     let mut chosen: Vec<String> = decision.chosen.iter().map(|name| (*name).to_owned()).collect();
+    let mut ordered: BTreeSet<String> = chosen.iter().cloned().collect();
     let mut views: Vec<NodeView<'_>> = inputs.nodes.iter().map(|node| (*node).clone()).collect();
     loop {
-        for view in views.iter_mut().filter(|view| chosen.iter().any(|name| name == view.name)) {
+        for view in views.iter_mut().filter(|view| ordered.contains(view.name)) {
             (view.desired_config, view.desired_image) = (Some(target.config), target.image);
             // The order has made another revision.
             view.resource_version = None;
@@ -205,9 +207,10 @@ fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Decision<'_>) 
         if more.is_empty() {
             // An order that nobody carries out changes nothing about why its node waits.
             let mut waiting = next.waiting;
-            waiting.retain(|waiting| waiting.reason == Reason::NoNodeDaemon || !chosen.contains(&waiting.node));
+            waiting.retain(|waiting| waiting.reason == Reason::NoNodeDaemon || !ordered.contains(&waiting.node));
             return (chosen, waiting);
         }
+        ordered.extend(more.iter().cloned());
         chosen.extend(more);
     }
 }

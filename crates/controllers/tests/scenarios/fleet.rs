@@ -17,6 +17,7 @@ use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_controllers::plane::{NAMESPACE, Options};
 use seaworthy_controllers::{Context, install, plane};
+pub use seaworthy_deploy::policy::protection::NAME as PROTECTION;
 use seaworthy_deploy::{Component, Settings, objects};
 use seaworthy_fetch::Policy;
 use seaworthy_runtime::Metrics;
@@ -28,9 +29,6 @@ use tokio::task::JoinHandle;
 
 /// How long anything may take before a test gives up. Nothing waits for it to pass.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The policy that keeps others from what is ours.
-pub const PROTECTION: &str = "seaworthy-protection";
 
 /// A cluster, the plane, and nodes.
 pub struct Fleet {

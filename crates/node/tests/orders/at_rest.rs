@@ -105,9 +105,7 @@ async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
         berth.until(annotation::DESIRED_DRAIN, wish).await;
         let reason = berth.said(annotation::REASON).await;
         assert!(reason.starts_with("waits for ") && reason.contains(wish), "{reason}");
-        let done = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): wish}}});
-        let nodes: Api<Node> = Api::all(berth.client.clone());
-        nodes.patch("w0", &PatchParams::default(), &Patch::Merge(&done)).await.unwrap();
+        berth.grant(wish).await;
     };
     let minutes = Arc::new(AtomicU64::new(0));
     let turned = Arc::clone(&minutes);
@@ -132,5 +130,31 @@ async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
     assert_eq!(berth.said(annotation::STATE).await, "Done");
     assert_eq!(berth.said(annotation::REASON).await, "");
     assert!(!berth.host.exists(places::JOURNAL).unwrap());
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_failed_says_at_what_until_it_is_where_it_should_be() {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), LOUD).await;
+    let failed = json!({annotation::STATE.as_str(): "Degraded", annotation::REASON.as_str(): "unit broken.service failed"});
+    berth.say(failed).await;
+    berth.order("new").await;
+    let mut daemon = Daemon::new(berth.client.clone(), "w0", berth.host.clone(), Settings::default(), rhythm());
+    let running = tokio::spawn(async move { daemon.follow().await });
+    let stands = async || (berth.said(annotation::STATE).await, berth.said(annotation::REASON).await);
+    let is_failing = ("Degraded".to_owned(), "unit broken.service failed".to_owned());
+    berth.until(annotation::DESIRED_DRAIN, "drain-new").await;
+    assert_eq!(stands().await, is_failing, "its pods leave");
+    berth.grant("drain-new").await;
+    berth.until(annotation::POST_CONFIG_ACTION, "Rebooting").await;
+    assert_eq!(stands().await, is_failing, "it boots");
+    berth.host.boot_orderly();
+    berth.until(annotation::DESIRED_DRAIN, "uncordon-new").await;
+    let (state, reason) = stands().await;
+    assert!(state == "Working" && reason.starts_with("waits for pods to be let in again"), "{state}: {reason}");
+    berth.grant("uncordon-new").await;
+    berth.until(annotation::CURRENT_CONFIG, "new").await;
+    assert_eq!(stands().await, ("Done".to_owned(), String::new()));
     running.abort();
 }

@@ -60,6 +60,17 @@ impl Berth {
         order(&self.client, config).await;
     }
 
+    /// Says something on the Node, as somebody else than the daemon.
+    pub async fn say(&self, annotations: Value) {
+        say(&self.client, annotations).await;
+    }
+
+    /// What the drain controller does when it has been asked.
+    pub async fn grant(&self, wish: &str) {
+        self.until(annotation::DESIRED_DRAIN, wish).await;
+        self.say(json!({annotation::LAST_APPLIED_DRAIN.as_str(): wish})).await;
+    }
+
     pub async fn said(&self, key: Annotation) -> String {
         let node: Node = Api::all(self.client.clone()).get("w0").await.unwrap();
         key.of(&node.metadata).unwrap_or_default().to_owned()
@@ -75,7 +86,11 @@ impl Berth {
 }
 
 async fn order(client: &Client, config: &str) {
-    let patch = json!({"metadata": {"annotations": {annotation::DESIRED_CONFIG.as_str(): config}}});
+    say(client, json!({annotation::DESIRED_CONFIG.as_str(): config})).await;
+}
+
+async fn say(client: &Client, annotations: Value) {
+    let patch = json!({"metadata": {"annotations": annotations}});
     let nodes: Api<Node> = Api::all(client.clone());
     nodes.patch("w0", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
 }

@@ -34,10 +34,18 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
     if options.diff {
         return show_differences(&host);
     }
-    let _alone = MachineLock::take(&options.root)?;
     let Some(name) = options.node_name.as_deref().filter(|_| !options.first_boot) else {
-        return complete(&*host);
+        // Whatever is to be completed here, a daemon that runs completes; the kubelet, which may be among what it starts, does not
+        // wait for its end.
+        return match MachineLock::try_take(&options.root)? {
+            Ok(_alone) => complete(&*host),
+            Err(held) => {
+                paint::note(&format!("{held}; nothing is left to complete here"));
+                Ok(OK)
+            }
+        };
     };
+    let _alone = MachineLock::take(&options.root)?;
     if host.is_running()
         && let Err(error) = install(&*host)
     {

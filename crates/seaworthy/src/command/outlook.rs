@@ -1,10 +1,10 @@
 //! What commands that look at a cluster have in common: the way there, and how a pool's roll-out is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use seaworthy_controllers::cluster::{Client, connect};
-use seaworthy_controllers::preview::{NodeOutlook, Outlook};
+use seaworthy_controllers::preview::{NodeOutlook, Outlook, Problem};
 use seaworthy_ignition::spelling;
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
@@ -118,10 +118,9 @@ pub fn each(outlook: &Outlook) -> String {
 /// The nodes that something is done to.
 pub fn moving(outlook: &Outlook) -> Vec<&NodeOutlook> {
     // Without a daemon nothing happens to a node.
-    let is_mute = |node: &NodeOutlook| {
-        let mut waiting = outlook.waiting.iter();
-        waiting.any(|waiting| waiting.node == node.name && waiting.reason == Reason::NoNodeDaemon)
-    };
+    let mute = outlook.waiting.iter().filter(|waiting| waiting.reason == Reason::NoNodeDaemon);
+    let mute: BTreeSet<&str> = mute.map(|waiting| waiting.node.as_str()).collect();
+    let is_mute = |node: &NodeOutlook| mute.contains(node.name.as_str());
     // Nor does it where there is nothing to come to.
     let is_moving = |node: &&NodeOutlook| outlook.target.is_some() && node.from != outlook.target && !is_mute(node);
     outlook.nodes.iter().filter(is_moving).collect()
@@ -181,6 +180,16 @@ pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::R
 /// Who waits, and why, for programs.
 pub fn waiting_json(waiting: &Waiting) -> Value {
     json!({"node": waiting.node, "reason": waiting.reason.word(), "message": waiting.reason.to_string()})
+}
+
+/// Something that is wrong beside the pools, for programs.
+pub fn problem_json(problem: &Problem) -> Value {
+    json!({
+        "code": problem.code,
+        "severity": problem.severity.to_string(),
+        "object": problem.object.as_ref().map(|(kind, name)| format!("{kind} {name}")),
+        "message": problem.message,
+    })
 }
 
 /// An outlook for programs.

@@ -1,6 +1,6 @@
 //! `seaworthy plan`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::{self, Write};
 
@@ -333,10 +333,11 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
     }
     // Those that wait for their turn are in the waves.
     let forecast = &outlook.forecast;
-    let is_behind = |node: &String| !forecast.blocked.is_empty() && forecast.behind.contains(node);
-    let is_in_wave = |node: &String| is_behind(node) || forecast.waves.iter().any(|wave| wave.nodes.contains(node));
-    let is_stuck =
-        |waiting: &&Waiting| !matches!(waiting.reason, Reason::NoConfiguration { .. }) && !is_in_wave(&waiting.node);
+    let behind = forecast.behind.iter().filter(|_| !forecast.blocked.is_empty());
+    let in_waves: BTreeSet<&String> = forecast.waves.iter().flat_map(|wave| &wave.nodes).chain(behind).collect();
+    let is_stuck = |waiting: &&Waiting| {
+        !matches!(waiting.reason, Reason::NoConfiguration { .. }) && !in_waves.contains(&waiting.node)
+    };
     let stuck: Vec<_> = outlook.waiting.iter().filter(is_stuck).cloned().collect();
     let to_move: usize = outlook.forecast.waves.iter().map(|wave| wave.nodes.len()).sum();
     let is_caused = |node: &str| pool.caused.contains_key(node);
@@ -344,11 +345,13 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
         outlook::moving(outlook).into_iter().partition(|node| is_caused(&node.name));
     // Where the pool changes, that stands above; without a cluster nothing is on its way.
     let is_told_apart = !is_changed && report.is_on_cluster;
-    if is_told_apart && !pool.caused.is_empty() {
+    let mut because = Vec::new();
+    write_origins(&mut because, pool)?;
+    outlook::write_disruptions(&mut because, &caused)?;
+    if is_told_apart && !because.is_empty() {
         writeln!(out, "because of these manifests:")?;
     }
-    write_origins(out, pool)?;
-    outlook::write_disruptions(out, &caused)?;
+    out.write_all(&because)?;
     let is_left = !other.is_empty() || stuck.iter().any(|waiting| !is_caused(&waiting.node));
     if is_told_apart && is_left {
         writeln!(out, "still to do, not because of these manifests:")?;
@@ -445,13 +448,7 @@ fn print_json(report: &Report<'_>) -> Result<(), Failure> {
     };
     let problem = |problem: &Problem| {
         let object = problem.object.as_ref();
-        let value = json!({
-            "code": problem.code,
-            "severity": problem.severity.to_string(),
-            "object": object.map(|(kind, name)| format!("{kind} {name}")),
-            "message": problem.message,
-        });
-        placed(value, object.and_then(|(kind, name)| report.file(kind, name, "", Part::Value)))
+        placed(outlook::problem_json(problem), object.and_then(|(kind, name)| report.file(kind, name, "", Part::Value)))
     };
     let value = json!({
         "manifests": report.objections.iter().map(objection).collect::<Vec<_>>(),

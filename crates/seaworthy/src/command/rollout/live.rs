@@ -20,7 +20,7 @@ use seaworthy_plan::revision::{Revision, SourceChange, changes, previous, revisi
 use serde_json::json;
 
 use super::super::outlook::{
-    self as shown, client, each, no_pool, runtime, to_json, waiting_json, write_waiting, write_without_pool,
+    self as shown, client, each, no_pool, problem_json, runtime, to_json, waiting_json, write_waiting, write_without_pool,
 };
 use crate::cli::{PoolOf, PoolsOf, ReportFormat, Rollout};
 use crate::failure::{Failure, OK, WRONG};
@@ -108,7 +108,9 @@ fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result
     for (nth, pool) in pools.iter().enumerate() {
         let name = pool.metadata.name.as_deref().unwrap_or_default();
         let Some(found) = outlook(world, name, Timestamp::now()) else { return Err(no_pool(name, &[])) };
-        is_all_done &= is_done(pool, &found) && !strays.problems.iter().any(|problem| is_fault_of(problem, name));
+        let faults: Vec<&Problem> = strays.problems.iter().filter(|problem| is_fault_of(problem, name)).collect();
+        let is_done = is_done(pool, &found) && faults.is_empty();
+        is_all_done &= is_done;
         match format {
             ReportFormat::Text => {
                 if nth > 0 {
@@ -121,6 +123,10 @@ fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result
             }
             ReportFormat::Json => {
                 let mut value = to_json(name, &found);
+                let failure = |(condition, message): (String, String)| json!({"condition": condition, "message": message});
+                value["done"] = is_done.into();
+                value["failures"] = failures(pool).into_iter().map(failure).collect();
+                value["problems"] = faults.iter().map(|problem| problem_json(problem)).collect();
                 value["withoutPool"] = without_pool.iter().map(waiting_json).collect();
                 values.push(value);
             }
@@ -450,6 +456,8 @@ mod tests {
         let told: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(told.as_array().unwrap().len(), 3);
         assert_eq!(told[2]["withoutPool"][0]["node"], "w9");
+        assert_eq!((&told[0]["done"], &told[2]["done"]), (&json!(false), &json!(true)));
+        assert!(told[0]["problems"][0].to_string().contains("Near"), "{text}");
 
         world.pools.remove(0);
         assert!(standing(&world, None, ReportFormat::Text).unwrap().1);
@@ -470,5 +478,9 @@ mod tests {
         let world = World { pools: vec![pool("worker", label("worker"), &["Degraded"])], ..World::default() };
         let (text, is_done) = standing(&world, None, ReportFormat::Text).unwrap();
         assert!(text.contains("\nDegraded: why Degraded\n") && !is_done, "{text}");
+        let (text, _) = standing(&world, Some("worker"), ReportFormat::Json).unwrap();
+        let told: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(told["failures"], json!([{"condition": "Degraded", "message": "why Degraded"}]));
+        assert_eq!(told["done"], false);
     }
 }

@@ -1,0 +1,185 @@
+//! Beyond upstream: broken nodes go first, and whoever stays says why.
+
+use rstest::rstest;
+use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::NodeView;
+use seaworthy_plan::rollout;
+use serde_json::{Value, json};
+
+use crate::support::{NOW, annotate, decide, inputs, node, nodes, owned, pool};
+use crate::worker;
+
+#[rstest]
+#[case::no_budget_left(json!(1), &["0/2R Degraded", "0/1R", "0/0R"], &["n0"])]
+#[case::not_ready(json!(1), &["0/2N Degraded", "0/0R"], &["n0"])]
+#[case::unreadable_budget(json!("x"), &["0/2R Unreconcilable", "0/0R"], &["n0"])]
+#[case::first_and_the_rest_of_the_budget_after_it(json!(2), &["0/0R", "0/0R", "0/2R Degraded"], &["n2", "n0"])]
+#[case::failed_with_what_it_runs(json!(1), &["0/0R Degraded", "0/0R"], &["n0"])]
+#[case::all_of_them(json!(1), &["0/2R Degraded", "0/2R Degraded", "0/0R"], &["n0", "n1"])]
+fn a_node_that_the_last_target_broke_goes_first_whatever_the_budget(
+    #[case] max: Value,
+    #[case] texts: &[&str],
+    #[case] chosen: &[&str],
+) {
+    assert_eq!(decide(&worker(max), &nodes(texts)).chosen, chosen);
+}
+
+#[rstest]
+#[case::its_own_revert(json!(1), &["1/2R Done", "1/1R"], &["n0"])]
+#[case::a_newer_target(json!(1), &["0/2R Done", "0/0R"], &["n0"])]
+#[case::not_ready(json!(1), &["0/2N Done", "0/0R"], &["n0"])]
+#[case::after_the_broken(json!(1), &["0/2R Done", "0/2R Degraded", "0/0R"], &["n1", "n0"])]
+#[case::its_part_of_the_budget_stays_taken(json!(2), &["0/2R Done", "0/0R", "0/0R"], &["n0", "n1"])]
+#[case::unreadable_budget(json!("x"), &["0/2R Done", "0/0R"], &["n0"])]
+#[case::no_budget_ever(json!(-1), &["0/2R Done", "0/0R"], &["n0"])]
+#[case::not_one_that_has_begun(json!(1), &["0/2R Working", "0/0R"], &[])]
+#[case::not_one_that_has_this_order(json!(1), &["0/1R Done", "0/0R"], &[])]
+fn an_order_that_was_not_begun_is_taken_back_at_once(
+    #[case] max: Value,
+    #[case] texts: &[&str],
+    #[case] chosen: &[&str],
+) {
+    assert_eq!(decide(&worker(max), &nodes(texts)).chosen, chosen);
+}
+
+#[test]
+fn a_machine_that_nobody_has_taken_in_is_given_nothing_and_holds_nobody_up() {
+    let mut all = nodes(&["0/0R", "0/0R", "0/0R Degraded", "0/0R Degraded"]);
+    for node in &mut all[2..] {
+        let annotations = node.metadata.annotations.as_mut().unwrap();
+        annotations.retain(|key, _| !key.ends_with("Config"));
+        annotate(node, annotation::REASON, "annotate it");
+    }
+    let decided = decide(&worker(json!(1)), &all);
+    assert_eq!(decided.chosen, ["n0"]);
+    for name in ["n2", "n3"] {
+        assert_eq!(decided.waiting[name], "failed: annotate it");
+    }
+    // One that is not to be relied on counts all the same.
+    let mut away = nodes(&["0/0N Degraded", "0/0R"]);
+    away[0].metadata.annotations.as_mut().unwrap().retain(|key, _| !key.ends_with("Config"));
+    assert!(decide(&worker(json!(1)), &away).chosen.is_empty());
+}
+
+#[rstest]
+#[case::its_pods_have_not_left("drain-2", "uncordon-0", &["n0"])]
+#[case::never_drained_before("drain-2", "", &["n0"])]
+#[case::its_pods_have_left("drain-2", "drain-2", &[])]
+#[case::it_has_booted_and_lets_pods_in_again("uncordon-2", "drain-2", &[])]
+#[case::it_did_not_ask("", "", &[])]
+#[case::it_asked_for_an_order_before("drain-0", "", &[])]
+fn an_order_that_waits_for_pods_is_taken_back_whatever_holds_them(
+    #[case] asked: &str,
+    #[case] done: &str,
+    #[case] chosen: &[&str],
+) {
+    let mut nodes = nodes(&["1/2R Working", "1/1R"]);
+    annotate(&mut nodes[0], annotation::DESIRED_DRAIN, asked);
+    annotate(&mut nodes[0], annotation::LAST_APPLIED_DRAIN, done);
+    assert_eq!(decide(&worker(json!(1)), &nodes).chosen, chosen);
+}
+
+#[rstest]
+#[case::paused(json!({"paused": true}), None)]
+#[case::node_paused(json!({}), Some("debugging"))]
+fn an_order_is_not_taken_back_where_nothing_may_move(#[case] spec: Value, #[case] paused: Option<&str>) {
+    let mut nodes = nodes(&["0/2R Done"]);
+    if let Some(why) = paused {
+        annotate(&mut nodes[0], seaworthy_api::vocabulary::seaworthy::annotation::PAUSED, why);
+    }
+    assert!(decide(&pool("worker", "1", spec), &nodes).chosen.is_empty());
+}
+
+#[test]
+fn as_many_broken_nodes_as_a_promise_holds_go_at_once_and_the_rest_after_them() {
+    let broken = vec!["0/2R Degraded"; seaworthy_plan::promise::MOST + 1];
+    let decided = decide(&worker(json!(1)), &nodes(&broken));
+    assert_eq!(decided.chosen.len(), seaworthy_plan::promise::MOST);
+    assert_eq!(decided.waiting.len(), 1);
+}
+
+#[test]
+fn a_broken_node_of_a_paused_pool_waits_too() {
+    let pool = pool("worker", "1", json!({"paused": true}));
+    let decided = decide(&pool, &nodes(&["0/2R Degraded"]));
+    assert!(decided.chosen.is_empty());
+    assert_eq!(decided.waiting["n0"], "paused: spec.paused of pool worker is true");
+}
+
+#[test]
+fn an_annotation_keeps_one_node_back_and_no_other() {
+    let mut nodes = nodes(&["0/0R", "0/0R", "0/2R Degraded"]);
+    annotate(&mut nodes[0], seaworthy_api::vocabulary::seaworthy::annotation::PAUSED, "kernel debugging");
+    annotate(&mut nodes[2], seaworthy_api::vocabulary::seaworthy::annotation::PAUSED, "");
+    let decided = decide(&worker(json!(3)), &nodes);
+    assert_eq!(decided.chosen, ["n1"]);
+    assert_eq!(decided.waiting["n0"], "paused by annotation seaworthy.dev/paused: kernel debugging");
+    assert_eq!(decided.waiting["n2"], "paused by annotation seaworthy.dev/paused");
+}
+
+#[test]
+fn a_hold_keeps_nodes_back_until_its_time_and_never_a_broken_one() {
+    let hold = seaworthy_plan::hold::Hold {
+        kind: seaworthy_plan::hold::HoldKind::Window,
+        scope: seaworthy_plan::hold::Scope::AllBut(["n1".to_owned()].into()),
+        what: "the window \"nights\"".to_owned(),
+        until: Some(NOW + k8s_openapi::jiff::SignedDuration::from_mins(5)),
+    };
+    let pool = worker(json!(3));
+    let nodes = nodes(&["0/0R", "0/0R", "0/2R Degraded"]);
+    let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
+    let members: Vec<&NodeView<'_>> = views.iter().collect();
+    let (boots, holds) = (Boots::default(), [hold]);
+    let decision = rollout::decide(&rollout::Inputs { holds: &holds, ..inputs(&pool, &members, &boots) });
+    assert_eq!(decision.chosen, ["n2", "n1"]);
+    assert_eq!(decision.recheck, Some(k8s_openapi::jiff::SignedDuration::from_mins(5)));
+    assert_eq!(owned(&decision).waiting["n0"], "waits for the window \"nights\"");
+}
+
+#[rstest]
+#[case("0/1R", "is updating")]
+#[case("0/1R Degraded", "failed; its daemon gives no reason")]
+#[case("1/1R Degraded", "failed; its daemon gives no reason")]
+#[case("0/0N", "not ready: condition Ready is False")]
+#[case("0/0R", "budget 1 used by away")]
+#[case("0/2R", "still on its way to 2")]
+fn every_node_that_stays_says_why(#[case] text: &str, #[case] reason: &str) {
+    let mut nodes = nodes(&[text]);
+    nodes.push(node("away", "1/1N"));
+    assert_eq!(decide(&worker(json!(1)), &nodes).waiting["n0"], reason);
+}
+
+#[test]
+fn a_cordon_of_somebody_else_is_a_reason_and_who_uses_the_budget_is_told_with_the_time() {
+    let mut nodes = nodes(&["0/0R", "0/0R", "1/1N"]);
+    nodes[0].spec.as_mut().unwrap().unschedulable = Some(true);
+    let conditions = nodes[2].status.as_mut().unwrap().conditions.as_mut().unwrap();
+    let since = NOW - k8s_openapi::jiff::SignedDuration::from_mins(14);
+    conditions[0].last_transition_time = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since));
+    let decided = decide(&worker(json!(2)), &nodes);
+    assert_eq!(decided.waiting["n0"], "cordoned by someone else; `kubectl uncordon` lets it move");
+    assert_eq!(decided.waiting["n1"], "budget 2 used by n2, 14 min; n0");
+}
+
+/// Nobody would carry out an order there, and such a node waits for no budget that it uses up itself.
+#[test]
+fn a_node_without_a_daemon_says_so_whether_it_was_told_or_not() {
+    let mut mute = node("n1", "/R");
+    mute.metadata.annotations = None;
+    let mut told = mute.clone();
+    told.metadata.name = Some("n2".to_owned());
+    annotate(&mut told, annotation::DESIRED_CONFIG, "1");
+    let decided = decide(&worker(json!(1)), &[node("n0", "0/0R"), mute.clone(), told]);
+    assert!(decided.waiting["n1"].starts_with("no node daemon has reported"), "{decided:?}");
+    assert!(decided.waiting["n2"].starts_with("no node daemon has reported"), "{decided:?}");
+    assert_eq!(decided.waiting["n0"], "budget 1 used by n1; n2");
+    // The budget is the page's: such a node is one of the candidates.
+    assert_eq!(decide(&worker(json!(2)), &[mute]).chosen, ["n1"]);
+}
+
+#[test]
+fn a_node_that_uses_the_budget_up_itself_does_not_wait_for_it() {
+    let decided = decide(&worker(json!(1)), &[node("n0", "0/0R Working")]);
+    assert_eq!(decided.waiting["n0"], "still on its way to 0");
+}

@@ -1,0 +1,24 @@
+//! The rows of the specification's table (machineconfig.md, section 8) about pools, nodes and status: 90 to 119.
+//!
+//! Elsewhere: 85 to 89 beside `reconcilable`, 91 and 92 beside `budget`. Left out: 120 to 125, which are about rendering,
+//! bootstrap files and conversions.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod arbiter;
+mod capacity;
+mod custom_boot;
+mod eligibility;
+mod membership;
+mod status;
+#[path = "../support/mod.rs"]
+mod support;
+mod targeting;
+
+use seaworthy_api::machineconfiguration::MachineConfigPool;
+use serde_json::{Value, json};
+use support::pool;
+
+fn worker(max: Value) -> MachineConfigPool {
+    pool("worker", "1", json!({ "maxUnavailable": max }))
+}
