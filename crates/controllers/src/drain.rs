@@ -23,7 +23,7 @@ use seaworthy_plan::drain::{self, Progress, UnknownWish};
 use seaworthy_plan::eviction::{Budgets, Rules, evictions};
 use seaworthy_plan::fleet::{NodeView, Observed as _};
 use seaworthy_runtime::metrics::NodeLabel;
-use seaworthy_runtime::{Applier, Controller, Events, Failure, Key, Next, Queue, Retry, WriteError};
+use seaworthy_runtime::{Applier, Controller, Events, Failure, Key, Next, Queue, Retry, WriteError, words};
 
 use crate::context::Context;
 use crate::drains::Drains;
@@ -69,7 +69,9 @@ pub enum DrainError {
 impl fmt::Display for DrainError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DrainError::Pods { node, error } => write!(out, "the pods of Node {node} cannot be listed: {error}"),
+            DrainError::Pods { node, error } => {
+                write!(out, "the pods of Node {node} cannot be listed: {}", words::of_error(error))
+            }
             DrainError::Silence { node } => {
                 write!(out, "the pods of Node {node} cannot be listed: no answer for {} s", PATIENCE.as_secs())
             }

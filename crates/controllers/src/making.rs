@@ -7,7 +7,8 @@ use std::time::SystemTime;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Resource as _, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{
-    ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool, SettingsStatus,
+    API_VERSION, ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool,
+    SettingsStatus,
 };
 use seaworthy_api::meta::{LabelSelector, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason, annotation, label};
@@ -20,7 +21,7 @@ use seaworthy_plan::render_condition::Failure;
 use seaworthy_plan::revision::Sources;
 use seaworthy_render::remote::{Resolver, Unavailable, Wanted};
 use seaworthy_render::{Controller as Renderer, Finding, MachineConfig as Input, Pool, Prepared, prepare, render};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How many digits of a digest tell two versions of a MachineConfig apart.
 const DIGITS: usize = 16;
@@ -223,7 +224,11 @@ pub async fn make(
     around: &Surroundings<'_>,
     remote: &Remote,
 ) -> Result<Made, Failure> {
-    let texts: Vec<Value> = inputs.iter().filter_map(|input| serde_json::to_value(&**input).ok()).collect();
+    let texts: Vec<Value> = match inputs {
+        // Nothing comes of it, but which there are is said.
+        [] => around.sources.iter().map(|input| without_spec(input)).collect(),
+        _ => inputs.iter().filter_map(|input| serde_json::to_value(&**input).ok()).collect(),
+    };
     let read: Vec<Input<'_>> = texts.iter().zip(0..).map(|(text, nth)| numbered(text, nth)).collect();
     let mut prepared: Vec<Prepared<'_>> = read.iter().map(prepare).collect();
     let mut object = serde_json::to_value(pool).unwrap_or_default();
@@ -233,12 +238,6 @@ pub async fn make(
     }
     let view = Pool::read(&Node::from_json(&object)).map_err(|findings| Failure::of_findings(&findings))?;
     let context = rendering(around)?;
-    if inputs.is_empty() {
-        let texts: Vec<Value> = around.sources.iter().filter_map(|input| serde_json::to_value(&**input).ok()).collect();
-        let read: Vec<Input<'_>> = texts.iter().zip(0..).map(|(text, nth)| numbered(text, nth)).collect();
-        let others: Vec<Prepared<'_>> = read.iter().map(prepare).collect();
-        render(&view, &others, &context).map_err(|findings| Failure::of_findings(&findings))?;
-    }
     let unkept = remote.resolve(&mut prepared).await;
     let rendered = render(&view, &prepared, &context).map_err(|findings| {
         let failure = Failure::of_findings(&findings);
@@ -395,6 +394,15 @@ fn digests(inputs: &[Arc<MachineConfig>], sources: &[String]) -> Sources {
         Some(digest)
     };
     sources.iter().map(|name| (name.clone(), digest(name).unwrap_or_default())).collect()
+}
+
+/// A MachineConfig with no more of it than what it is called and selected by: of the others there may be many, and large ones.
+fn without_spec(object: &MachineConfig) -> Value {
+    let metadata = &object.metadata;
+    json!({
+        "apiVersion": API_VERSION, "kind": "MachineConfig", "spec": {},
+        "metadata": {"name": metadata.name, "labels": metadata.labels},
+    })
 }
 
 fn numbered(text: &Value, nth: u32) -> Input<'_> {

@@ -92,7 +92,8 @@ impl RenderController {
                 // A selector that cannot be read is the pool's own mistake; rendering it says so.
                 let Ok(selection) = Selection::of(selector) else { continue };
                 // One that has found none says what there is instead.
-                let is_told_of_all = targeted(&pool).is_none();
+                let is_told_of_all = targeted(&pool).is_none()
+                    || render_condition::reason(&pool) == Some(RenderReason::NoMachineConfigs);
                 if is_told_of_all || delta.sides().any(|side| selection.matches(side.metadata.labels.as_ref())) {
                     mark.mark(pool.name_any());
                 }

@@ -17,7 +17,11 @@ fn machine_that_nothing_is_known_of_is_left_alone_and_says_how_it_is_taken_in() 
     let mut agent = Agent::new(host.clone(), Settings::default());
     let report = agent.sync(&Order::default(), &mut |_| true);
     assert_eq!(report.state, State::Degraded);
-    assert!(report.reason.contains("kubectl annotate --overwrite node NAME seaworthy.dev/adopt=true"), "{}", report.reason);
+    assert!(
+        report.reason.contains("kubectl annotate --overwrite node NAME seaworthy.dev/adopt=true"),
+        "{}",
+        report.reason
+    );
     assert_eq!(report.current, None);
 }
 

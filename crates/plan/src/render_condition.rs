@@ -99,6 +99,16 @@ pub fn conditions(pool: &MachineConfigPool, outcome: Result<(), &Failure>, now: 
     Some(conditions)
 }
 
+/// Why a pool cannot be rendered, as it says itself.
+pub fn reason(pool: &MachineConfigPool) -> Option<RenderReason> {
+    let conditions = pool.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let is_failure = |condition: &&StatusCondition| {
+        condition.type_.as_deref() == Some(PoolCondition::RenderDegraded.as_str())
+            && condition.status.as_deref() == Some(ConditionStatus::True.as_str())
+    };
+    conditions.into_iter().find(is_failure)?.reason.as_deref()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::jiff::Timestamp;

@@ -47,7 +47,8 @@ impl<'p> Up<'p> {
         });
         let mut up = Up { program, process, said: Vec::new() };
         let said = said.recv_timeout(Duration::from_secs(60)).expect("up has not said where it is");
-        let pair = |line: &String| line.split_once(": ").map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap();
+        let pair =
+            |line: &String| line.split_once(": ").map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap();
         up.said = said.iter().map(pair).collect();
         up
     }

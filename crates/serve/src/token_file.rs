@@ -45,7 +45,7 @@ impl TokenFile {
         let text = error.to_string();
         if self.without < LOOKS && self.told.as_ref() != Some(&text) {
             match self.tokens.is_empty() {
-                true => warn!(error = text, "no token counts"),
+                true => warn!(error = text, "no token of the file counts"),
                 false => warn!(error = text, "the tokens that counted before still do"),
             }
             self.told = Some(text);

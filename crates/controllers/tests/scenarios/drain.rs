@@ -7,16 +7,13 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, condition, file, has_reached, progress, target};
 use crate::preview::foreseen;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
-    let fleet = Fleet::with_workers(2).await;
-    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
-    fleet.machines.behave(|manners| manners.drains = true);
+/// Has a pod `db` run on a node, and its budget let none go; gives the generation of the budget.
+pub async fn hold_pod(fleet: &Fleet, node: &str) -> Option<i64> {
     let accounts: Api<ServiceAccount> = Api::namespaced(fleet.client.clone(), "default");
     let account: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
     // Where a controller makes it, it may be there already.
@@ -24,7 +21,7 @@ async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), "default");
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "db", "labels": {"app": "db"}},
-        "spec": {"nodeName": "w0", "containers": [{"name": "db", "image": "db"}], "terminationGracePeriodSeconds": 1},
+        "spec": {"nodeName": node, "containers": [{"name": "db", "image": "db"}], "terminationGracePeriodSeconds": 1},
     }))
     .unwrap();
     pods.create(&PostParams::default(), &pod).await.unwrap();
@@ -37,11 +34,24 @@ async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
     }))
     .unwrap();
     let generation = budgets.create(&PostParams::default(), &budget).await.unwrap().metadata.generation;
-    let allow = |count: i32| {
-        json!({"status": {"observedGeneration": generation, "disruptionsAllowed": count,
-            "currentHealthy": 1 + count, "desiredHealthy": 1, "expectedPods": 1 + count}})
-    };
-    budgets.patch_status("db", &PatchParams::default(), &Patch::Merge(&allow(0))).await.unwrap();
+    budgets.patch_status("db", &PatchParams::default(), &Patch::Merge(&allowance(generation, 0))).await.unwrap();
+    generation
+}
+
+/// What the disruption controller says of a budget that lets so many go.
+fn allowance(generation: Option<i64>, count: i32) -> Value {
+    json!({"status": {"observedGeneration": generation, "disruptionsAllowed": count,
+        "currentHealthy": 1 + count, "desiredHealthy": 1, "expectedPods": 1 + count}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
+    let fleet = Fleet::with_workers(2).await;
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.machines.behave(|manners| manners.drains = true);
+    let generation = hold_pod(&fleet, "w0").await;
+    let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), "default");
+    let budgets: Api<PodDisruptionBudget> = Api::namespaced(fleet.client.clone(), "default");
     // What the drain would wait for is foreseen: no wave is promised to that node, nor to those behind it.
     let foresight = foreseen(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await;
     let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
@@ -74,7 +84,7 @@ async fn budget_of_pods_holds_a_drain_up_before_anything_is_cordoned() {
     };
     fleet.until("w1", waits).await;
 
-    budgets.patch_status("db", &PatchParams::default(), &Patch::Merge(&allow(1))).await.unwrap();
+    budgets.patch_status("db", &PatchParams::default(), &Patch::Merge(&allowance(generation, 1))).await.unwrap();
     let is_leaving = |pod: Option<&Pod>| pod.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some());
     await_condition(pods.clone(), "db", is_leaving).await.unwrap();
     let node: Node = fleet.get("w0").await;

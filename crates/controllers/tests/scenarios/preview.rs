@@ -16,6 +16,7 @@ use seaworthy_generate::base::Templates;
 use seaworthy_plan::disruption::Level;
 use serde_json::{Value, json};
 
+use crate::drain::hold_pod;
 use crate::fleet::{Fleet, condition, file, has_reached, target};
 
 pub async fn foreseen(fleet: &Fleet, manifest: &Value) -> Foresight {
@@ -167,8 +168,18 @@ async fn nodes_are_moved_by_what_lets_them_move() {
     // What waits for a pause to end is moved by its end, and by nothing else.
     assert_eq!(caused(&foreseen(&fleet, &file("50-motd", "worker", "/etc/motd", "a")).await), []);
     assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
+    // Also those that would come behind one whose pods cannot leave.
+    hold_pod(&fleet, "w0").await;
+    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
     fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": false}})).await;
     assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), []);
+    // A policy under which something else is done to a node when its turn comes.
+    fleet.until("w0", |node: Option<&Node>| node.is_some_and(|node| !is_ordered(node, &before))).await;
+    let policy = json!({
+        "apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration", "metadata": {"name": "cluster"},
+        "spec": {"nodeDisruptionPolicy": {"files": [{"path": "/etc/motd", "actions": [{"type": "None"}]}]}},
+    });
+    assert_eq!(caused(&foreseen(&fleet, &policy).await), of_worker(&["w1"]));
 
     // A node that joins is moved by its manifest.
     let node = json!({

@@ -137,7 +137,8 @@ async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
 async fn a_machine_that_failed_says_at_what_until_it_is_where_it_should_be() {
     let cluster = Cluster::start().await;
     let berth = Berth::new(cluster.client(), LOUD).await;
-    let failed = json!({annotation::STATE.as_str(): "Degraded", annotation::REASON.as_str(): "unit broken.service failed"});
+    let failed =
+        json!({annotation::STATE.as_str(): "Degraded", annotation::REASON.as_str(): "unit broken.service failed"});
     berth.say(failed).await;
     berth.order("new").await;
     let mut daemon = Daemon::new(berth.client.clone(), "w0", berth.host.clone(), Settings::default(), rhythm());
@@ -156,5 +157,19 @@ async fn a_machine_that_failed_says_at_what_until_it_is_where_it_should_be() {
     berth.grant("uncordon-new").await;
     berth.until(annotation::CURRENT_CONFIG, "new").await;
     assert_eq!(stands().await, ("Done".to_owned(), String::new()));
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_whose_node_was_made_anew_says_what_it_has_although_it_fails() {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), QUIET).await;
+    berth.say(json!({annotation::CURRENT_CONFIG.as_str(): null, annotation::STATE.as_str(): null})).await;
+    berth.order("nobody-has-this").await;
+    let mut daemon = Daemon::new(berth.client.clone(), "w0", berth.host.clone(), Settings::default(), rhythm());
+    let running = tokio::spawn(async move { daemon.follow().await });
+    berth.until(annotation::STATE, "Degraded").await;
+    assert_eq!(berth.said(annotation::CURRENT_CONFIG).await, "old", "it would be given nothing otherwise");
+    assert!(berth.said(annotation::REASON).await.contains("nobody-has-this"));
     running.abort();
 }

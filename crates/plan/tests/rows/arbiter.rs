@@ -3,8 +3,8 @@
 use rstest::rstest;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::rollout;
+use seaworthy_plan::rollout::Partner;
 use serde_json::json;
 
 use crate::support;

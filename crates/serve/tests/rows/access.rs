@@ -253,7 +253,7 @@ fn tokens_are_taken_back_when_their_file_is_empty_or_gone_for_a_while(#[case] le
     // A file with a broken line brings none of them back.
     change(Some("no token\n"));
     let text = logged(|| (0..3).for_each(|_| file.look()));
-    assert!(text.contains("no token counts") && !text.contains("still do"), "{text}");
+    assert!(text.contains("no token of the file counts") && !text.contains("still do"), "{text}");
     change(Some("next\n"));
     file.look();
     assert!(opens(&tokens, "next"));

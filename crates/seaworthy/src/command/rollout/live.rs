@@ -20,7 +20,8 @@ use seaworthy_plan::revision::{Revision, SourceChange, changes, previous, revisi
 use serde_json::json;
 
 use super::super::outlook::{
-    self as shown, client, each, no_pool, problem_json, runtime, to_json, waiting_json, write_waiting, write_without_pool,
+    self as shown, client, each, no_pool, problem_json, runtime, to_json, waiting_json, write_waiting,
+    write_without_pool,
 };
 use crate::cli::{PoolOf, PoolsOf, ReportFormat, Rollout};
 use crate::failure::{Failure, OK, WRONG};
@@ -123,7 +124,8 @@ fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result
             }
             ReportFormat::Json => {
                 let mut value = to_json(name, &found);
-                let failure = |(condition, message): (String, String)| json!({"condition": condition, "message": message});
+                let failure =
+                    |(condition, message): (String, String)| json!({"condition": condition, "message": message});
                 value["done"] = is_done.into();
                 value["failures"] = failures(pool).into_iter().map(failure).collect();
                 value["problems"] = faults.iter().map(|problem| problem_json(problem)).collect();
