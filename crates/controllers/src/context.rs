@@ -38,7 +38,7 @@ impl Context {
             leadership: Leadership::alone(),
             metrics: Arc::default(),
             clock: Arc::new(Timestamp::now),
-            build: Arc::from(format!("seaworthy-{}", env!("CARGO_PKG_VERSION"))),
+            build: build().into(),
         }
     }
 
@@ -71,4 +71,9 @@ pub fn identity() -> String {
         host.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned()));
     let host = host.unwrap_or_else(|| "localhost".to_owned());
     format!("{host}_{}_{}", std::process::id(), Timestamp::now().as_microsecond())
+}
+
+/// The build of this program, as it marks what it has made.
+pub fn build() -> String {
+    format!("seaworthy-{}", env!("CARGO_PKG_VERSION"))
 }

@@ -16,6 +16,7 @@ pub mod machine;
 pub mod making;
 pub mod objects;
 mod orders;
+pub mod pending;
 mod perform;
 pub mod plane;
 pub mod pools;

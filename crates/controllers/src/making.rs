@@ -385,7 +385,7 @@ fn rendering(around: &Surroundings<'_>) -> Result<seaworthy_render::Context, Fai
 }
 
 /// What a history tells versions of the sources apart by.
-fn digests(inputs: &[Arc<MachineConfig>], sources: &[String]) -> Sources {
+pub(crate) fn digests(inputs: &[Arc<MachineConfig>], sources: &[String]) -> Sources {
     let digest = |name: &String| {
         let input = inputs.iter().find(|input| input.metadata.name.as_ref() == Some(name))?;
         let text = serde_json::to_vec(&input.spec).ok()?;

@@ -15,7 +15,7 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, Pool
 use seaworthy_api::meta::{ObjectReference, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent, RenderReason, WORKER, annotation};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
-use seaworthy_api::vocabulary::seaworthy::annotation::TURNS;
+use seaworthy_api::vocabulary::seaworthy::annotation::{SOURCES, TURNS};
 use seaworthy_fetch::Policy;
 use seaworthy_plan::pin::{self, Pin};
 use seaworthy_plan::render_condition::{self, Failure};
@@ -185,6 +185,13 @@ impl RenderController {
                 object.metadata.finalizers = found.metadata.finalizers.clone();
                 caches.machine_configs.wrote(self.applier.replace(&object).await?);
                 tell_put_back(&self.events, edited.as_ref().unwrap_or(&found)).await;
+            }
+            // What it was made of has changed, and nothing came of that: else it would look older than its sources for ever.
+            Some(found) if SOURCES.of(&found.metadata) != SOURCES.of(&made.object.metadata) => {
+                let sources = json!({SOURCES.as_str(): SOURCES.of(&made.object.metadata)});
+                let patched = self.applier.patch(&*found, json!({"metadata": {"annotations": sources}})).await;
+                let patched = or_anew(&self.applier, &caches.machine_configs, &*found, patched).await?;
+                caches.machine_configs.wrote(patched);
             }
             Some(_) => {}
         }

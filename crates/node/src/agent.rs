@@ -22,6 +22,7 @@ use crate::waiting::Waiting;
 use crate::{extensions, places, validate};
 
 pub(crate) const PUBLIC: Attributes = Attributes::of_root(0o644);
+pub(crate) const PRIVATE: Attributes = Attributes::of_root(0o600);
 
 /// What a machine's owner has chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,8 @@
 //!   asked, what is under way goes on, and what is to be said is said later.
 //! - The node's MachineConfigNode is derived from these annotations by the roll-out controller: one writer for each object.
 
-use std::sync::{Arc, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -31,6 +32,7 @@ use crate::exchange::{WRITE, claim, shorten};
 use crate::monitor::{Monitor, Settling};
 use crate::news::{Kept, follow, watch};
 use crate::order::{Again, Report};
+use crate::voice::Voice;
 
 /// When the daemon looks again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +69,9 @@ pub struct Daemon<H> {
     pub(crate) name: String,
     pub(crate) agent: Arc<Mutex<Agent<H>>>,
     rhythm: Rhythm,
-    pub(crate) recorder: Recorder,
+    /// What was told last for each reason, and the recorder that counts how often.
+    pub(crate) told: StdMutex<BTreeMap<&'static str, (String, Recorder)>>,
+    pub(crate) voice: Voice,
     pub(crate) specs: Vec<(String, Arc<MachineConfigSpec>)>,
     /// What the ControllerConfig wants kept right.
     kept: Kept,
@@ -77,10 +81,10 @@ pub struct Daemon<H> {
 impl<H: Host + 'static> Daemon<H> {
     /// The daemon of a node, over its machine.
     pub fn new(client: Client, name: &str, host: H, settings: Settings, rhythm: Rhythm) -> Self {
-        let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(name.to_owned()) };
         Daemon {
             nodes: Api::all(client.clone()),
-            recorder: Recorder::new(client.clone(), reporter),
+            told: StdMutex::default(),
+            voice: Voice::default(),
             client,
             name: name.to_owned(),
             agent: Arc::new(Mutex::new(Agent::new(host, settings))),
@@ -111,10 +115,24 @@ impl<H: Host + 'static> Daemon<H> {
 
     /// Goes on with another client: credentials are renewed from time to time.
     pub fn reconnect(&mut self, client: Client) {
-        let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(self.name.clone()) };
         self.nodes = Api::all(client.clone());
-        self.recorder = Recorder::new(client.clone(), reporter);
+        self.told = StdMutex::default();
         self.client = client;
+    }
+
+    /// The recorder to tell something with. One that has told the same before counts it; in other words it is another event,
+    /// because the words of a series are those of its first.
+    pub(crate) fn recorder(&self, reason: &'static str, note: &str) -> Recorder {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last, recorder)) = told.get(reason)
+            && last == note
+        {
+            return recorder.clone();
+        }
+        let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(self.name.clone()) };
+        let recorder = Recorder::new(self.client.clone(), reporter);
+        told.insert(reason, (note.to_owned(), recorder.clone()));
+        recorder
     }
 
     /// Done when nothing is under way on the machine. Whoever ends the process waits for it: ending in the middle of an update
@@ -143,7 +161,7 @@ impl<H: Host + 'static> Daemon<H> {
         }
         let changed = Arc::new(Notify::new());
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let watch = watch(self.nodes.clone(), config, Arc::clone(&changed));
+        let watch = watch(self.nodes.clone(), config, self.voice.clone(), Arc::clone(&changed));
         let certificates = follow(Api::all(self.client.clone()), Arc::clone(&self.kept), Arc::clone(&changed));
         let work = async {
             let mut retry = self.rhythm.first_retry;
@@ -305,6 +323,7 @@ impl<H: Host + 'static> Daemon<H> {
         let order = self.order(&node).await?;
         let agent = Arc::clone(&self.agent);
         let runtime = tokio::runtime::Handle::current();
+        self.voice.begin();
         let (nodes, read) = (self.nodes.clone(), node.clone());
         let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let mut agent = agent.lock_owned().await;

@@ -7,7 +7,7 @@ use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use seaworthy_host::{BootChange, Host, HostError};
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, Failure, PUBLIC, image_of};
+use crate::agent::{Agent, Failure, PRIVATE, PUBLIC, image_of};
 use crate::observed::observe;
 use crate::order::Order;
 use crate::steps::{Step, steps};
@@ -23,7 +23,8 @@ impl<H: Host> Agent<H> {
             }
             return Ok(Some(target));
         }
-        let Some(current) = &order.current else {
+        // What says that it has nothing says the same as nothing: a machine may be made anew before its pool's comes to it.
+        let Some(current) = order.current.as_ref().filter(|current| current.name != UNCONFIGURED) else {
             let adopt = ADOPT.as_str();
             let found = match order.adoption.as_deref() {
                 Some("true") => return self.adopt().map(Some),
@@ -130,7 +131,8 @@ impl<H: Host> Agent<H> {
             Some(image) => self.host.write_through(places::CURRENT_IMAGE, image.as_bytes(), PUBLIC)?,
             None => self.host.remove(places::CURRENT_IMAGE)?,
         }
-        self.host.write_through(places::CURRENT_CONFIG, text, PUBLIC)
+        // Differs: for root alone, because the contents of files stand in it that are for nobody else's eyes.
+        self.host.write_through(places::CURRENT_CONFIG, text, PRIVATE)
     }
 }
 

@@ -123,7 +123,7 @@ impl<H: Host + 'static> Daemon<H> {
         Ok(Config { name, spec, image })
     }
 
-    /// Writes how the node stands, as far as that is new; says whether what it asks for could still be asked.
+    /// Writes how the node stands, as far as that is new; says whether that stands, and what it asks for could still be asked.
     pub(crate) async fn say(
         &self,
         node: &Node,
@@ -193,17 +193,21 @@ impl<H: Host + 'static> Daemon<H> {
                 secondary: None,
             };
             // An event that cannot be written is told by the annotations all the same.
-            let _ = self.recorder.publish(&event, &node.object_ref(&())).await;
-        }
-        if said.is_empty() {
-            return Ok(true);
+            let _ = self.recorder(reason, note).publish(&event, &node.object_ref(&())).await;
         }
         // A drain is the first thing that is done for an order.
-        if report.ask.is_some() {
+        if report.ask.is_some() && !said.is_empty() {
             return claim(&self.nodes, node, Value::Object(said)).await;
         }
-        let written = self.write(Value::Object(said)).await;
-        written.map(|_| true).map_err(|error| DaemonError::api(WRITE, error))
+        let written = match said.is_empty() {
+            true => None,
+            false => {
+                let written = self.write(Value::Object(said)).await;
+                Some(written.map_err(|error| DaemonError::api(WRITE, error))?)
+            }
+        };
+        let is_at_rest = !is_quiet && !report.is_rebooting;
+        Ok(!(is_at_rest && self.voice.said(written.as_ref().unwrap_or(node))))
     }
 
     pub(crate) async fn write(&self, annotations: Value) -> Result<Node, kube::Error> {

@@ -52,6 +52,7 @@ pub mod steps;
 pub mod target;
 mod under_way;
 pub mod validate;
+mod voice;
 mod waiting;
 
 pub use agent::{Agent, Settings};

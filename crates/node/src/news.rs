@@ -15,12 +15,13 @@ use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use tokio::sync::Notify;
 
 use crate::certificates::{self, Certificates};
+use crate::voice::Voice;
 
 /// What the ControllerConfig wants kept right.
 pub(crate) type Kept = Arc<Mutex<Arc<Certificates>>>;
 
-/// Tells of every order that is new.
-pub(crate) async fn watch(nodes: Api<Node>, config: watcher::Config, changed: Arc<Notify>) {
+/// Tells of every order that is new, and of what somebody else says in the node's name.
+pub(crate) async fn watch(nodes: Api<Node>, config: watcher::Config, voice: Voice, changed: Arc<Notify>) {
     let mut changes = pin!(watcher(nodes, config).default_backoff().applied_objects());
     let mut last: Option<BTreeMap<String, String>> = None;
     while let Some(change) = changes.next().await {
@@ -28,7 +29,7 @@ pub(crate) async fn watch(nodes: Api<Node>, config: watcher::Config, changed: Ar
         let Ok(node) = change else { continue };
         // The kubelet writes its node all the time; only orders are of interest.
         let order = order_of(&node);
-        if last.as_ref() != Some(&order) {
+        if voice.heard(&node) || last.as_ref() != Some(&order) {
             last = Some(order);
             changed.notify_one();
         }

@@ -9,7 +9,7 @@ use seaworthy_host::FakeHost;
 use seaworthy_node::agent::{Agent, Settings};
 use seaworthy_node::order::{Again, Order};
 use serde_json::json;
-use support::{config, file, files};
+use support::{Config, config, file, files};
 
 #[test]
 fn machine_that_nothing_is_known_of_is_left_alone_and_says_how_it_is_taken_in() {
@@ -35,6 +35,18 @@ fn misspelt_consent_is_none_and_is_shown_with_the_command_that_corrects_it() {
     for part in ["seaworthy.dev/adopt is \"ture\"", "kubectl annotate --overwrite node w7 seaworthy.dev/adopt=true"] {
         assert!(report.reason.contains(part), "{}", report.reason);
     }
+}
+
+#[test]
+fn machine_that_was_made_anew_before_its_pools_configuration_came_is_taken_in_again() {
+    let mut agent = Agent::new(FakeHost::new("m"), Settings::default());
+    let nothing = Config { name: UNCONFIGURED.to_owned(), spec: None, image: None };
+    let mut order = Order { current: Some(nothing), ..Order::default() };
+    let report = agent.sync(&order, &mut |_| true);
+    assert!(report.state == State::Degraded && report.reason.contains("seaworthy.dev/adopt=true"), "{}", report.reason);
+    order.adoption = Some("true".to_owned());
+    let report = agent.sync(&order, &mut |_| true);
+    assert_eq!((report.state, report.current.unwrap().name.as_str()), (State::Done, UNCONFIGURED), "{}", report.reason);
 }
 
 #[test]

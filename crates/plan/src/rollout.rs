@@ -131,12 +131,25 @@ fn stopped(inputs: &Inputs<'_>) -> Option<Reason> {
 
 fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>, stopped: Option<Reason>) {
     let (mut broken, mut recalled, mut able) = (Vec::new(), Vec::new(), Vec::new());
+    let is_paused = matches!(stopped, Some(Reason::PoolPaused { .. }));
     for node in inputs.nodes.iter().copied() {
         match standing(node, target, inputs.now) {
             Standing::Updated => decision.updated.push(node.name),
             Standing::Stays(reason) => decision.waiting.push(wait(node, reason)),
+            // To be told to stay what it is moves nobody.
+            Standing::Recallable if is_paused && node.runs(target) => recalled.push(node),
             Standing::Broken | Standing::Recallable | Standing::Able if stopped.is_some() => {
-                decision.waiting.extend(stopped.iter().map(|reason| wait(node, reason.clone())));
+                let reason = |reason: &Reason| match (node.desired_config, node.drain_blocked) {
+                    _ if !node.has_daemon() => Reason::NoNodeDaemon,
+                    // It is on its way all the same, and moves as soon as it can.
+                    (_, Some(blockers)) if node.is_under_way() => {
+                        let node = Holder::new(node.name, since(node), inputs.now);
+                        Reason::DrainBlocked { blockers: blockers.to_owned(), node }
+                    }
+                    (Some(config), None) if node.is_under_way() => other_target(node, config, inputs.now),
+                    _ => reason.clone(),
+                };
+                decision.waiting.extend(stopped.iter().map(|stopped| wait(node, reason(stopped))));
             }
             Standing::Broken => broken.push(node),
             Standing::Recallable => recalled.push(node),
@@ -145,6 +158,9 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
     }
     decision.updated.sort_unstable();
     if stopped.is_some() {
+        in_order(&mut recalled);
+        let (free, _) = within_a_promise(recalled, decision, inputs, target);
+        decision.chosen = free.iter().map(|node| node.name).collect();
         return;
     }
 

@@ -50,6 +50,11 @@ impl NodeView<'_> {
         self.is_done() && self.is_targeted(target)
     }
 
+    /// Whether what it runs is the target, whatever it was told since.
+    pub fn runs(&self, target: Target<'_>) -> bool {
+        self.current_config == Some(target.config) && self.current_image == target.image
+    }
+
     /// Whether an earlier target broke it: it failed on the way to something that nobody wants any more, or with it.
     ///
     /// Differs: upstream lets a node that failed with what it runs wait for the budget that it holds itself, because it

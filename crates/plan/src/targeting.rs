@@ -37,17 +37,18 @@ pub struct Inputs<'a> {
 
 /// The changes that carry out a decision, nodes in the order in which they were chosen, then the others.
 ///
-/// A pool that is paused or on its way out changes no node.
+/// A pool that is on its way out changes no node, and one that is paused only those that are told to stay what they are.
 pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
-    let Some(target) = inputs.pool.target().filter(|_| !inputs.pool.is_paused() && !inputs.pool.is_deleting()) else {
+    let Some(target) = inputs.pool.target().filter(|_| !inputs.pool.is_deleting()) else {
         return Vec::new();
     };
+    let is_paused = inputs.pool.is_paused();
     let nodes: BTreeMap<&str, &NodeView<'_>> = inputs.nodes.iter().map(|node| (node.name, *node)).collect();
     let joining: BTreeMap<&str, &Joining<'_>> =
         inputs.decision.joining.iter().map(|joining| (joining.node, joining)).collect();
     let chosen: HashSet<&str> = inputs.decision.chosen.iter().copied().collect();
     let first = inputs.decision.chosen.iter().filter_map(|name| nodes.get(name)).copied();
-    let rest = nodes.values().copied().filter(|node| !chosen.contains(node.name));
+    let rest = nodes.values().copied().filter(|node| !is_paused && !chosen.contains(node.name));
     let mut changes: Vec<Change> = first
         .chain(rest)
         .filter_map(|node| {

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use seaworthy_api::machineconfiguration::ControllerConfig;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::Host as _;
@@ -171,5 +172,39 @@ async fn a_machine_whose_node_was_made_anew_says_what_it_has_although_it_fails()
     berth.until(annotation::STATE, "Degraded").await;
     assert_eq!(berth.said(annotation::CURRENT_CONFIG).await, "old", "it would be given nothing otherwise");
     assert!(berth.said(annotation::REASON).await.contains("nobody-has-this"));
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_else_says_in_a_nodes_name_is_put_right() {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), QUIET).await;
+    let mut daemon = Daemon::new(berth.client.clone(), "w0", berth.host.clone(), Settings::default(), rhythm());
+    let running = tokio::spawn(async move { daemon.follow().await });
+    berth.order("new").await;
+    berth.until(annotation::CURRENT_CONFIG, "new").await;
+    berth.say(json!({annotation::STATE.as_str(): "Degraded", annotation::REASON.as_str(): "joke"})).await;
+    berth.until(annotation::STATE, "Done").await;
+    berth.until(annotation::REASON, "").await;
+    running.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_say_what_they_are_about_although_something_like_it_was_told_before() {
+    let cluster = Cluster::start().await;
+    let berth = Berth::new(cluster.client(), QUIET).await;
+    let mut daemon = Daemon::new(berth.client.clone(), "w0", berth.host.clone(), Settings::default(), rhythm());
+    let running = tokio::spawn(async move { daemon.follow().await });
+    for config in ["nobody-has-this", "nor-this"] {
+        berth.order(config).await;
+        let is_said = |event: &Event| event.note.as_deref().is_some_and(|note| note.contains(config));
+        let events: Api<Event> = Api::all(berth.client.clone());
+        let told = async {
+            while !events.list(&ListParams::default()).await.unwrap().items.iter().any(is_said) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, told).await.expect(config);
+    }
     running.abort();
 }

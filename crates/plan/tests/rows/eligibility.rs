@@ -8,6 +8,7 @@ use seaworthy_plan::rollout;
 use serde_json::{Value, json};
 
 use crate::support::{NOW, annotate, decide, inputs, node, nodes, owned, pool};
+use crate::targeting::patches;
 use crate::worker;
 
 #[rstest]
@@ -78,6 +79,30 @@ fn an_order_that_waits_for_pods_is_taken_back_whatever_holds_them(
     annotate(&mut nodes[0], annotation::DESIRED_DRAIN, asked);
     annotate(&mut nodes[0], annotation::LAST_APPLIED_DRAIN, done);
     assert_eq!(decide(&worker(json!(1)), &nodes).chosen, chosen);
+}
+
+#[test]
+fn a_paused_pool_takes_an_order_back_where_that_leaves_the_node_as_it_is() {
+    let pool = pool("worker", "1", json!({"paused": true}));
+    let mut nodes = nodes(&["1/2R Working", "0/2R Working", "0/0R", "1/2R Done"]);
+    for node in &mut nodes[..2] {
+        annotate(node, annotation::DESIRED_DRAIN, "drain-2");
+    }
+    let decided = decide(&pool, &nodes);
+    assert_eq!(decided.chosen, ["n0", "n3"]);
+    // The other goes on as soon as its pods have left, which nobody must be kept from knowing.
+    assert_eq!(decided.waiting["n1"], "still on its way to 2");
+    assert_eq!(decided.waiting["n2"], "paused: spec.paused of pool worker is true");
+    let told: Vec<String> = patches(&pool, &nodes).into_keys().collect();
+    assert_eq!(told, ["n0", "n3"], "nobody else is touched");
+}
+
+#[test]
+fn a_pause_does_not_hide_that_nobody_follows_orders_on_a_node() {
+    let mut nodes = nodes(&["0/0R"]);
+    nodes[0].metadata.annotations = None;
+    let decided = decide(&pool("worker", "1", json!({"paused": true})), &nodes);
+    assert!(decided.waiting["n0"].starts_with("no node daemon"), "{}", decided.waiting["n0"]);
 }
 
 #[rstest]

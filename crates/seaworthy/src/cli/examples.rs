@@ -89,6 +89,7 @@ Examples:
   seaworthy rollout status
   seaworthy rollout status worker
   seaworthy rollout status worker -w
+  seaworthy rollout status worker -w --timeout 30m
   seaworthy rollout status worker -o json";
 
 pub(super) const PAUSE_EXAMPLES: &str = "\

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use seaworthy_controllers::plane::Part;
@@ -100,6 +101,9 @@ pub enum Rollout {
         /// Stay until every node runs the pool's target
         #[arg(short = 'w', long)]
         watch: bool,
+        /// With --watch: how long at most, such as 90s, 30m or 1h; a pool that waits for somebody waits for ever otherwise
+        #[arg(long, value_name = "TIME", requires = "watch", value_parser = duration)]
+        timeout: Option<Duration>,
         /// How to print the result
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
@@ -157,4 +161,10 @@ pub enum Rollout {
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
     },
+}
+
+/// A time as people write it.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
+    parsed.filter(|time| !time.is_zero()).ok_or_else(|| "accepted is a time such as 90s, 30m, 1h or 1h30m".to_owned())
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_controllers::context::build;
 use seaworthy_controllers::making::Remote;
 use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_controllers::preview::{
@@ -147,8 +148,7 @@ async fn foreseen<'t>(options: &Plan, given: Vec<Given<'t>>) -> Result<Report<'t
 
 /// What the controllers of this build decide with.
 pub fn means(remote: Remote, templates: Templates, now: Timestamp) -> Means {
-    let build = format!("seaworthy-{}", env!("CARGO_PKG_VERSION"));
-    Means { remote, templates, build, now }
+    Means { remote, templates, build: build(), now }
 }
 
 fn kind_in(json: &Value) -> &str {

@@ -1,0 +1,121 @@
+//! What a pool's target does not have yet: whoever asks right after a change must not be told that all is done.
+
+use std::sync::Arc;
+
+use kube::ResourceExt as _;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
+use seaworthy_plan::revision::{Became, SourceChange, changes, revisions};
+use seaworthy_plan::{pin, render_condition};
+
+use crate::making::{digests, inputs, targeted, unready};
+use crate::world::World;
+use crate::writes::is_rendered;
+
+/// What is still to be rendered for a pool, for people; `build` is whose words are compared. Nothing is where the pool is held, or
+/// says itself why it cannot be rendered.
+pub fn pending(world: &World, pool: &MachineConfigPool, build: &str) -> Option<String> {
+    if pin::name(pool).is_some() || render_condition::reason(pool).is_some() {
+        return None;
+    }
+    let target = targeted(pool)?;
+    let sources: Vec<Arc<MachineConfig>> =
+        world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
+    let inputs = inputs(pool, sources);
+    let controller_config = world.controller_config().map(|found| &**found);
+    let is_there = |name: &str| world.machine_config(name).is_some();
+    let (kubelet, runtime) = (&world.kubelet_configs, &world.container_runtime_configs);
+    let unready = unready(pool, &inputs, controller_config, kubelet, runtime, build, is_there);
+    // That this is another build than the controllers' is no matter of theirs.
+    if let Some(unready) = unready.filter(|unready| !unready.what.contains("another build")) {
+        return Some(unready.what);
+    }
+    let Some(rendered) = world.machine_config(target) else {
+        return Some(format!("MachineConfig {target} is missing and is being made again"));
+    };
+    let made_of = revisions(pool, [&**rendered]).into_iter().find_map(|revision| revision.sources)?;
+    let names: Vec<String> = inputs.iter().map(|input| input.name_any()).collect();
+    // Another build may write the same in other bytes.
+    let is_comparable = GENERATED_BY_CONTROLLER_VERSION.of(&rendered.metadata) == Some(build);
+    let changed = changes(Some(&made_of), Some(&digests(&inputs, &names)))?;
+    let changed = changed.into_iter().filter(|change| is_comparable || change.what != Became::Changed);
+    let said = |SourceChange { name, what }: SourceChange| match what {
+        Became::Added => format!("{name} (new)"),
+        Became::Removed => format!("{name} (gone)"),
+        Became::Changed => format!("{name} (changed)"),
+    };
+    let changed: Vec<String> = changed.map(said).collect();
+    (!changed.is_empty()).then(|| format!("{target} is older than MachineConfig {}", changed.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use seaworthy_api::vocabulary::machineconfiguration::RenderReason;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const GROUP: &str = "machineconfiguration.openshift.io/v1";
+
+    fn config(name: &str, motd: &str) -> Arc<MachineConfig> {
+        let object = json!({
+            "apiVersion": GROUP, "kind": "MachineConfig",
+            "metadata": {"name": name, "labels": {"machineconfiguration.openshift.io/role": "infra"}},
+            "spec": {"kernelArguments": [motd]},
+        });
+        Arc::new(serde_json::from_value(object).unwrap())
+    }
+
+    fn world(made_of: &[Arc<MachineConfig>], there: &[Arc<MachineConfig>], condition: Value) -> World {
+        let names: Vec<String> = made_of.iter().map(|object| object.name_any()).collect();
+        let sources = serde_json::to_string(&digests(made_of, &names)).unwrap();
+        let rendered = json!({
+            "apiVersion": GROUP, "kind": "MachineConfig",
+            "metadata": {
+                "name": "rendered-infra-1",
+                "annotations": {"seaworthy.dev/sources": sources, GENERATED_BY_CONTROLLER_VERSION.as_str(): "b1"},
+                "ownerReferences": [{"apiVersion": GROUP, "kind": "MachineConfigPool", "name": "infra", "uid": "u"}],
+            },
+            "spec": {},
+        });
+        let pool = json!({
+            "apiVersion": GROUP, "kind": "MachineConfigPool", "metadata": {"name": "infra", "uid": "u"},
+            "spec": {
+                "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "infra"}},
+                "configuration": {"name": "rendered-infra-1"},
+            },
+            "status": {"conditions": [condition]},
+        });
+        let mut machine_configs = there.to_vec();
+        machine_configs.push(Arc::new(serde_json::from_value(rendered).unwrap()));
+        let pools = vec![Arc::new(serde_json::from_value(pool).unwrap())];
+        World { pools, machine_configs, ..World::default() }
+    }
+
+    #[rstest]
+    #[case::the_same(&[("50-a", "x")], "b1", None)]
+    #[case::added(&[("50-a", "x"), ("60-b", "y")], "b1", Some("60-b (new)"))]
+    #[case::removed(&[], "b1", Some("50-a (gone)"))]
+    #[case::changed(&[("50-a", "y")], "b1", Some("50-a (changed)"))]
+    #[case::changed_as_another_build_sees_it(&[("50-a", "y")], "b2", None)]
+    #[case::added_whichever_build_asks(&[("50-a", "y"), ("60-b", "y")], "b2", Some("60-b (new)"))]
+    fn target_is_behind_what_it_was_not_made_of(
+        #[case] there: &[(&str, &str)],
+        #[case] build: &str,
+        #[case] expected: Option<&str>,
+    ) {
+        let there: Vec<_> = there.iter().map(|(name, motd)| config(name, motd)).collect();
+        let world = world(&[config("50-a", "x")], &there, json!({"type": "Updated", "status": "True"}));
+        let expected = expected.map(|names| format!("rendered-infra-1 is older than MachineConfig {names}"));
+        assert_eq!(pending(&world, &world.pools[0], build), expected);
+    }
+
+    #[test]
+    fn pool_that_says_why_it_is_not_rendered_says_it_alone() {
+        let reason = RenderReason::InvalidMachineConfig.as_str();
+        let failed = json!({"type": "RenderDegraded", "status": "True", "reason": reason, "message": "why"});
+        let world = world(&[config("50-a", "x")], &[config("50-a", "y")], failed);
+        assert_eq!(pending(&world, &world.pools[0], "b1"), None);
+    }
+}
