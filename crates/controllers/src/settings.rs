@@ -14,7 +14,7 @@ use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_generate::container_runtime::AdditionalStores;
 use seaworthy_generate::{Decision, Deletion, Inputs, container_runtime, kubelet};
 use seaworthy_runtime::applier::Written;
-use seaworthy_runtime::{Applier, Cache, Controller, Events, Key, Next, Queue, WriteError};
+use seaworthy_runtime::{Applier, Cache, Controller, Events, Gravity, Key, Next, Queue, WriteError};
 
 use crate::caches::Caches;
 use crate::context::Context;
@@ -200,7 +200,12 @@ impl<K: Kind> Controller for SettingsController<K> {
             build: &self.context.build,
             now: self.context.time(),
         });
+        let is_new = !decision.writes.is_empty();
         carry_out((&self.applier, &self.events), caches, cache, &object, decision.writes).await?;
+        // Its conditions say so as well, and nobody looks there who does not know.
+        for refusal in decision.report.refusals().filter(|_| is_new) {
+            self.events.tell(&*object, Gravity::Warning, refusal.reason.as_str(), refusal.message.clone()).await;
+        }
         Ok(Next::change())
     }
 }

@@ -75,6 +75,17 @@ pub struct Report {
     pub notices: Vec<String>,
 }
 
+impl Report {
+    /// Everything that was refused, of the object or for a pool.
+    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+        let of_pools = self.pools.iter().filter_map(|pool| match &pool.outcome {
+            PoolOutcome::Failed(refusal) => Some(refusal),
+            _ => None,
+        });
+        self.refused.iter().chain(of_pools)
+    }
+}
+
 /// Why nothing was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -22,6 +22,7 @@ use crate::waiting::Waiting;
 use crate::{extensions, places, validate};
 
 pub(crate) const PUBLIC: Attributes = Attributes::of_root(0o644);
+/// Secrets are in it.
 pub(crate) const PRIVATE: Attributes = Attributes::of_root(0o600);
 
 /// What a machine's owner has chosen.

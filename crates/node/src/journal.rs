@@ -20,18 +20,17 @@
 
 use std::collections::BTreeMap;
 
-use seaworthy_host::{Attributes, Boot, BootChange, Entry, Host, HostError, Kind};
+use seaworthy_host::{Boot, BootChange, Entry, Host, HostError, Kind};
 use seaworthy_plan::disruption::Action;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::PRIVATE;
 use crate::booted::{self, Booted};
 use crate::observed::Observed;
 use crate::steps::Step;
 use crate::target::{CORE, Target};
 use crate::{places, settings};
 
-/// Secrets are in it.
-const PRIVATE: Attributes = Attributes::of_root(0o600);
 const FORMAT: u32 = 1;
 
 /// What an update was about to do.

@@ -56,6 +56,10 @@ pub static EVENT: Kind = Kind {
         for key in ["reportingComponent", "reportingInstance"] {
             fill(event, key, "");
         }
+        // So are times: `kubectl get events --sort-by=.lastTimestamp` finds nothing where one is missing.
+        for key in ["eventTime", "firstTimestamp", "lastTimestamp"] {
+            event.entry(key).or_insert(Value::Null);
+        }
     },
     validate: |object, _, _| judge(object, "reportingComponent"),
     columns: COLUMNS,
@@ -84,6 +88,11 @@ pub static NEW_EVENT: Kind = Kind {
         Selectable { label: "reportingController", at: "reportingComponent", otherwise: "" },
         Selectable::text("type"),
     ],
+    prepare: |event, _, _| {
+        for key in ["eventTime", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
+            event.entry(key).or_insert(Value::Null);
+        }
+    },
     validate: judge_new,
     columns: COLUMNS,
     cells: |object, now| cells(&AS_CORE.kept(object, "v1"), now),
@@ -138,7 +147,8 @@ fn judge_new(object: &Object, old: Option<&Object>, _: Part) -> Vec<Cause> {
             let others =
                 ["reportingComponent", "reportingInstance", "type", "eventTime", "related", "action", "source"];
             for field in fields.into_iter().chain(others) {
-                if old.get(field) != event.get(field) {
+                let said = |event: &Object| event.get(field).filter(|value| !value.is_null()).cloned();
+                if said(&old) != said(&event) {
                     let shown = event.get(field).unwrap_or(&Value::Null);
                     causes.push(Cause::invalid(field, shown, "field is immutable"));
                 }

@@ -66,6 +66,13 @@ async fn pool_labelled_later_is_served_beside_one_without_a_base_and_platform_se
     fleet.patch::<MachineConfigPool>("worker", json!({"metadata": {"labels": {"tuned": ""}}})).await;
     fleet.until("99-worker-generated-kubelet", |found: Option<&MachineConfig>| found.is_some()).await;
 
+    // What no kubelet starts with is refused where events are looked at too.
+    fleet.create::<KubeletConfig>(kubelet_config("high", "tuned", json!({"imageGCHighThresholdPercent": 101}))).await;
+    let is_refused = |found: Option<&KubeletConfig>| last(found).is_some_and(|(type_, _)| type_ == "Failure");
+    let refused = fleet.until("high", is_refused).await.unwrap().status.unwrap().conditions.unwrap().pop().unwrap();
+    let told = fleet.told(refused.reason.as_deref().unwrap(), "high").await;
+    assert!(told.contains("imageGCHighThresholdPercent"), "{told}");
+
     // A field that only the platform sets is refused on writing.
     let refused = kubelet_config("wrong", "tuned", json!({"clusterDNS": ["10.0.0.1"]}));
     let refused: KubeletConfig = serde_json::from_value(refused).unwrap();
