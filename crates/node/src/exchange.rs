@@ -182,8 +182,8 @@ impl<H: Host + 'static> Daemon<H> {
         for (reason, note) in &report.events {
             let is_bad = matches!(report.state, State::Degraded | State::Unreconcilable) && *reason != REPAIRED;
             match is_bad {
-                true => tracing::warn!(reason, "{note}"),
-                false => tracing::info!(reason, "{note}"),
+                true => tracing::warn!(node = self.name, reason, "{note}"),
+                false => tracing::info!(node = self.name, reason, "{note}"),
             }
             let event = Event {
                 type_: if is_bad { EventType::Warning } else { EventType::Normal },

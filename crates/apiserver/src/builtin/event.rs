@@ -248,6 +248,18 @@ mod tests {
         assert_eq!(AS_CORE.shown(&kept, "events.k8s.io/v1"), event);
     }
 
+    #[test]
+    fn times_are_there_whichever_group_an_event_was_written_in() {
+        let mut event = object(json!({"metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z"}));
+        (NEW_EVENT.prepare)(&mut event, None, Part::Main);
+        let kept = AS_CORE.kept(&event, "v1");
+        assert_eq!((&kept["lastTimestamp"], &kept["firstTimestamp"]), (&Value::Null, &Value::Null));
+        assert_eq!(kept["eventTime"], event["eventTime"]);
+        let mut event = object(json!({"metadata": {"name": "e"}, "lastTimestamp": "2026-01-01T00:00:00Z"}));
+        (EVENT.prepare)(&mut event, None, Part::Main);
+        assert_eq!((&event["lastTimestamp"], &event["eventTime"]), (&json!("2026-01-01T00:00:00Z"), &Value::Null));
+    }
+
     #[rstest]
     #[case("a", "a", true)]
     #[case("a", "b", false)]

@@ -427,6 +427,7 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use seaworthy_api::machineconfiguration::MachineConfig;
     use serde_json::Value;
 
     use super::*;
@@ -440,6 +441,12 @@ mod tests {
             "status": {"conditions": conditions},
         });
         Arc::new(serde_json::from_value(object).unwrap())
+    }
+
+    /// What the pools of a world target.
+    fn rendered(names: &[&str]) -> Vec<Arc<MachineConfig>> {
+        let object = |name: &&str| json!({"metadata": {"name": format!("rendered-{name}-1")}, "spec": {}});
+        names.iter().map(|name| Arc::new(serde_json::from_value(object(name)).unwrap())).collect()
     }
 
     fn label(name: &str) -> Value {
@@ -457,6 +464,7 @@ mod tests {
                 pool("worker", label("worker"), &[]),
             ],
             nodes: vec![Arc::new(stray)],
+            machine_configs: rendered(&["edge", "master", "worker"]),
             ..World::default()
         };
         let (text, is_done) = standing(&world, None, ReportFormat::Text).unwrap();
@@ -479,6 +487,16 @@ mod tests {
         assert!(standing(&world, None, ReportFormat::Text).unwrap().1);
         world.pools.clear();
         assert!(standing(&world, None, ReportFormat::Text).is_err());
+    }
+
+    #[test]
+    fn pool_whose_target_is_not_there_yet_is_not_done_and_says_so() {
+        let mut world = World { pools: vec![pool("worker", label("worker"), &[])], ..World::default() };
+        let (text, is_done) = standing(&world, Some("worker"), ReportFormat::Text).unwrap();
+        assert!(text.contains("\nnot rendered yet: MachineConfig rendered-worker-1 is missing") && !is_done, "{text}");
+        world.machine_configs = rendered(&["worker"]);
+        let (text, is_done) = standing(&world, Some("worker"), ReportFormat::Text).unwrap();
+        assert!(!text.contains("not rendered") && is_done, "{text}");
     }
 
     #[test]
