@@ -12,6 +12,7 @@ mod hints;
 mod json;
 mod objects;
 mod output;
+mod planned;
 mod secrets;
 mod sides;
 mod slips;
