@@ -27,7 +27,7 @@ use super::running::Running;
 use crate::failure::{Failure, OK};
 use crate::output;
 
-/// How long the story may take; it takes half a minute.
+/// How long the story may take; it takes about ten seconds.
 const LIMIT: Duration = Duration::from_secs(240);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(100);
