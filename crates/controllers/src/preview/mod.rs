@@ -77,6 +77,8 @@ pub struct Problem {
     pub code: &'static str,
     /// The object that it is about, by kind and name.
     pub object: Option<(&'static str, String)>,
+    /// The field of the object; empty for the object as a whole.
+    pub path: String,
     /// The pool that it follows from, if that cannot be rendered: then the pool says why.
     pub follows: Option<String>,
     /// For people, the object named.
@@ -86,12 +88,13 @@ pub struct Problem {
 impl Problem {
     /// Something that nobody has to do anything about.
     fn note(code: &'static str, message: String) -> Problem {
-        Problem { severity: Severity::Info, code, object: None, follows: None, message }
+        Problem { severity: Severity::Info, code, object: None, path: String::new(), follows: None, message }
     }
 
     /// Something about an object.
     fn of(severity: Severity, code: &'static str, kind: &'static str, name: &str, message: String) -> Problem {
-        Problem { severity, code, object: Some((kind, name.to_owned())), follows: None, message }
+        let object = Some((kind, name.to_owned()));
+        Problem { severity, code, object, path: String::new(), follows: None, message }
     }
 }
 

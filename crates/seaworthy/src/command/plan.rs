@@ -226,7 +226,8 @@ impl Report<'_> {
         }
         for problem in &self.foresight.problems {
             let object = problem.object.as_ref();
-            let place = object.map(|(kind, name)| self.place(kind, name, "", Part::Value)).unwrap_or_default();
+            let place =
+                object.map(|(kind, name)| self.place(kind, name, &problem.path, Part::Value)).unwrap_or_default();
             let Problem { severity, code, message, .. } = problem;
             all.push(Said { severity: *severity, code, place, text: message.clone() });
         }
@@ -458,7 +459,10 @@ fn print_json(report: &Report<'_>) -> Result<(), Failure> {
     };
     let problem = |problem: &Problem| {
         let object = problem.object.as_ref();
-        placed(outlook::problem_json(problem), object.and_then(|(kind, name)| report.file(kind, name, "", Part::Value)))
+        placed(
+            outlook::problem_json(problem),
+            object.and_then(|(kind, name)| report.file(kind, name, &problem.path, Part::Value)),
+        )
     };
     let value = json!({
         "manifests": report.objections.iter().map(objection).collect::<Vec<_>>(),

@@ -38,3 +38,64 @@ fn manifests_without_a_controller_config_are_planned_as_they_are_rendered() {
     assert_eq!(rendered.len(), 2);
     assert!(pools.iter().all(|pool| pool["failure"].is_null()), "{plan}");
 }
+
+/// Settings of nodes that cannot be accepted, each with the line and column of the field that it is about.
+const SETTINGS: &str = "\
+apiVersion: machineconfiguration.openshift.io/v1
+kind: KubeletConfig
+metadata:
+  name: typed
+spec:
+  machineConfigPoolSelector:
+    matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ''}
+  kubeletConfig:
+    podPidsLimit: 100
+    maxPods: many
+---
+apiVersion: machineconfiguration.openshift.io/v1
+kind: KubeletConfig
+metadata:
+  name: evicting
+spec:
+  machineConfigPoolSelector:
+    matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ''}
+  kubeletConfig:
+    evictionHard:
+      imagefs.available: 10%
+      memory.available: 200%
+---
+apiVersion: machineconfiguration.openshift.io/v1
+kind: KubeletConfig
+metadata:
+  name: in-vain
+spec:
+  machineConfigPoolSelector:
+    matchLabels: {a: b}
+---
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfigPool
+metadata:
+  name: worker
+  labels: {pools.operator.machineconfiguration.openshift.io/worker: ''}
+spec:
+  machineConfigSelector:
+    matchLabels: {machineconfiguration.openshift.io/role: worker}
+";
+
+#[test]
+fn settings_that_are_not_accepted_are_found_where_they_stand() {
+    let program = Program::new();
+    program.file("m.yaml", SETTINGS);
+    let outcome = program.run(["plan", "--server-less", "-f", "m.yaml"]).expect(1);
+    for place in [
+        "error[not-accepted]: m.yaml:10:14: KubeletConfig typed",
+        "error[not-accepted]: m.yaml:22:25: KubeletConfig evicting",
+        "error[not-accepted]: m.yaml:30:5: KubeletConfig in-vain",
+    ] {
+        assert!(outcome.stdout.contains(place), "{place}: {}", outcome.stdout);
+    }
+    let json = program.run(["plan", "--server-less", "-f", "m.yaml", "-o", "json"]).expect(1).json();
+    let problems = json["problems"].as_array().unwrap();
+    let typed = problems.iter().find(|problem| problem["object"] == "KubeletConfig typed").unwrap();
+    assert_eq!((typed["line"].as_u64(), typed["column"].as_u64()), (Some(10), Some(14)));
+}
