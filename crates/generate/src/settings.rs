@@ -102,6 +102,18 @@ pub struct Refusal {
     pub reason: GeneratorReason,
     /// For people.
     pub message: String,
+    /// The field of the object that it is about; empty where it is none, or not a single one.
+    #[serde(skip)]
+    pub path: String,
+}
+
+/// Something that is wrong with an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    /// The field of the object.
+    pub(crate) path: String,
+    /// What is wrong, for people.
+    pub(crate) why: String,
 }
 
 /// What became of a pool.
@@ -150,11 +162,29 @@ pub(crate) struct Content<'c> {
     pub(crate) notices: Vec<Notice>,
 }
 
+// === impl Mistake ===
+
+impl Mistake {
+    pub(crate) fn new(path: impl Into<String>, why: impl Into<String>) -> Self {
+        Mistake { path: path.into(), why: why.into() }
+    }
+}
+
 // === impl Refusal ===
 
 impl Refusal {
     pub(crate) fn new(reason: GeneratorReason, message: impl Into<String>) -> Self {
-        Refusal { reason, message: message.into() }
+        Refusal { reason, message: message.into(), path: String::new() }
+    }
+
+    /// For a mistake in the object itself.
+    pub(crate) fn invalid(mistake: Mistake) -> Self {
+        Refusal::new(GeneratorReason::Invalid, format!("Error: {}", mistake.why)).at(mistake.path)
+    }
+
+    /// The same, about a field.
+    fn at(self, path: impl Into<String>) -> Self {
+        Refusal { path: path.into(), ..self }
     }
 }
 
@@ -175,6 +205,9 @@ impl Family {
         self.scheme.legacy_names(name_of(&pool.metadata), pool.metadata.uid.as_deref().unwrap_or_default())
     }
 }
+
+/// What selects the pools of an object.
+const SELECTOR: &str = "spec.machineConfigPoolSelector";
 
 /// The decision about one object. `content` says whether the object is valid and what it is for a pool.
 pub(crate) fn decide<K: Settings>(
@@ -198,14 +231,16 @@ pub(crate) fn decide<K: Settings>(
         Ok(selection) => selection.unwrap_or_default(),
         Err(error) => {
             let message = format!("Error: invalid label selector: {error}");
-            return view.refused(Vec::new(), Refusal::new(GeneratorReason::Invalid, message));
+            let refusal = Refusal::new(GeneratorReason::Invalid, message).at(SELECTOR);
+            return view.refused(Vec::new(), refusal);
         }
     };
     let pools = selected(&selection, inputs.pools);
     if pools.is_empty() {
         let name = if family.no_pool.ends_with(' ') { name_of(view.object) } else { "" };
         let why = in_vain(family.kind, name_of(view.object), inputs.object.selector(), inputs.pools);
-        let refusal = Refusal::new(GeneratorReason::NoPool, format!("Error: {}{name}; {why}", family.no_pool));
+        let refusal =
+            Refusal::new(GeneratorReason::NoPool, format!("Error: {}{name}; {why}", family.no_pool)).at(SELECTOR);
         // What was made for pools that were selected before goes, as it would one by one.
         let leave = view.leave(&BTreeSet::new(), &BTreeSet::new());
         return view.refused(leave, refusal);

@@ -6,8 +6,8 @@ use seaworthy_api::vocabulary::machineconfiguration::ARBITER;
 /// A maxUnavailable that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "MachineConfigPool {pool}: spec.maxUnavailable is {found:?}; accepted are a whole number such as 2 and a percentage \
-     such as \"10%\"; no node is given a new configuration until it is corrected"
+    "MachineConfigPool {pool}: spec.maxUnavailable is {found:?}; accepted are a whole number such as 2, without quotes, and a \
+     percentage such as \"10%\"; no node is given a new configuration until it is corrected"
 )]
 pub struct BudgetError {
     /// The pool.

@@ -226,7 +226,7 @@ impl fmt::Display for Reason {
             Reason::NoConfiguration { pool } => write!(f, "pool {pool} has no rendered configuration yet"),
             Reason::InvalidMaxUnavailable { found } => write!(
                 f,
-                "spec.maxUnavailable is {found:?}; accepted are a whole number such as 2 and a percentage such as \"10%\""
+                "spec.maxUnavailable is {found:?}; accepted are a whole number such as 2, without quotes, and a percentage such as \"10%\""
             ),
             Reason::Budget { max, .. } if *max < 0 => write!(f, "budget {max} lets no node move"),
             Reason::Budget { max, used_by } => {

@@ -32,7 +32,7 @@ pub struct Asked {
 
 /// A version that cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Ignition {}.{} cannot be served; accepted are 2.2 and above, and 3.1 and above", .0.major, .0.minor)]
+#[error("Ignition {}.{} cannot be served; accepted are 2.2 and later 2.x, and 3.1 and later 3.x", .0.major, .0.minor)]
 pub struct NotServed(pub Asked);
 
 /// The version to serve for an `Accept` header; several headers are one, with commas between them.

@@ -82,7 +82,7 @@ pub struct MachineConfigPoolSpec {
     // the log would say so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("self == string(self) ? string(self).matches('^[0-9]+%$') : self >= 0")
-        .message("must be a whole number that is not negative, or a percentage such as '10%'"))]
+        .message("must be a whole number that is not negative, without quotes, or a percentage such as '20%'"))]
     pub max_unavailable: Option<IntOrString>,
 
     /// Labels of the nodes that belong to this pool.

@@ -47,6 +47,9 @@ pub struct Means {
     pub build: String,
     /// The time.
     pub now: Timestamp,
+    /// Whether it is a cluster that is looked at. Of manifests alone nobody can tell whether what is missing has gone, or was
+    /// never given.
+    pub is_cluster: bool,
 }
 
 /// What would be.
@@ -61,6 +64,8 @@ pub struct Foresight {
     pub problems: Vec<Problem>,
     /// The MachineConfigs that no pool selects.
     pub unselected: Vec<Finding>,
+    /// Those of them that a pool selected before, by name.
+    pub stranded: BTreeSet<String>,
 }
 
 /// Something that is wrong, or worth knowing, beside the pools.
@@ -72,6 +77,8 @@ pub struct Problem {
     pub code: &'static str,
     /// The object that it is about, by kind and name.
     pub object: Option<(&'static str, String)>,
+    /// The field of the object; empty for the object as a whole.
+    pub path: String,
     /// The pool that it follows from, if that cannot be rendered: then the pool says why.
     pub follows: Option<String>,
     /// For people, the object named.
@@ -81,12 +88,13 @@ pub struct Problem {
 impl Problem {
     /// Something that nobody has to do anything about.
     fn note(code: &'static str, message: String) -> Problem {
-        Problem { severity: Severity::Info, code, object: None, follows: None, message }
+        Problem { severity: Severity::Info, code, object: None, path: String::new(), follows: None, message }
     }
 
     /// Something about an object.
     fn of(severity: Severity, code: &'static str, kind: &'static str, name: &str, message: String) -> Problem {
-        Problem { severity, code, object: Some((kind, name.to_owned())), follows: None, message }
+        let object = Some((kind, name.to_owned()));
+        Problem { severity, code, object, path: String::new(), follows: None, message }
     }
 }
 
@@ -141,7 +149,9 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
     problems.extend(strays.problems);
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
     let lost = lots.lost(strays.nodes.iter().map(|stray| stray.node.as_str()));
-    Foresight { pools, without_pool: strays.nodes, lost, problems, unselected: unselected(&after) }
+    let unselected = unselected(&after);
+    let stranded = stranded(before, &unselected);
+    Foresight { pools, without_pool: strays.nodes, lost, problems, unselected, stranded }
 }
 
 /// Policies that nobody looks at, because of their name.
@@ -158,16 +168,28 @@ fn misnamed(world: &World) -> Vec<Problem> {
         .collect()
 }
 
+/// The selectors of all pools, as far as they can be used.
+fn selections(world: &World) -> Vec<Selection> {
+    let all = world.pools.iter().filter_map(|pool| Selection::of(pool.spec.machine_config_selector.as_ref()?).ok());
+    all.filter(|selection| !selection.is_empty()).collect()
+}
+
+/// The MachineConfigs of these findings that a pool selects in another world, by name.
+fn stranded(world: &World, unselected: &[Finding]) -> BTreeSet<String> {
+    let selections = selections(world);
+    let is_selected = |name: &&String| {
+        let Some(object) = world.machine_config(name) else { return false };
+        selections.iter().any(|selection| selection.matches(object.metadata.labels.as_ref()))
+    };
+    let names = unselected.iter().flat_map(|finding| &finding.places).map(|place| &place.name);
+    names.filter(is_selected).cloned().collect()
+}
+
 /// The MachineConfigs that no pool selects, as `seaworthy lint` tells of them.
 fn unselected(world: &World) -> Vec<Finding> {
     let texts: Vec<Value> = world.pools.iter().filter_map(|pool| serde_json::to_value(&**pool).ok()).collect();
     let pools: Vec<Pool> = texts.iter().filter_map(|text| Pool::read(&Node::from_json(text)).ok()).collect();
-    let selections: Vec<Selection> = world
-        .pools
-        .iter()
-        .filter_map(|pool| Selection::of(pool.spec.machine_config_selector.as_ref()?).ok())
-        .filter(|selection| !selection.is_empty())
-        .collect();
+    let selections = selections(world);
     // A pool whose selector cannot be used says so itself; what it would have selected is anyone's guess.
     if selections.len() < world.pools.len() || pools.len() < world.pools.len() {
         return Vec::new();
@@ -212,7 +234,8 @@ async fn target(
     let inputs = making::inputs(&pool, sources.iter().cloned());
     let controller_config = world.controller_config().cloned();
     let find = |name: &str| world.machine_config(name).cloned();
-    if let Some(lost) = making::lost_base(&pool, controller_config.as_deref(), &world.pools, find) {
+    let lost = making::lost_base(&pool, controller_config.as_deref(), &world.pools, find);
+    if let Some(lost) = lost.filter(|_| means.is_cluster) {
         return (Some(lost), Vec::new());
     }
     let unready = making::unready(

@@ -119,14 +119,17 @@ fn tell(problems: &mut BTreeSet<Problem>, kind: &'static str, name: &str, report
         Problem::of(severity, code, kind, name, format!("{kind} {name}{place}: {}", plain(text)))
     };
     let refused = report.refused.iter();
-    problems.extend(refused.map(|refusal| problem(Severity::Error, "not-accepted", "", &refusal.message)));
+    problems.extend(refused.map(|refusal| Problem {
+        path: refusal.path.clone(),
+        ..problem(Severity::Error, "not-accepted", "", &refusal.message)
+    }));
     problems.extend(report.notices.iter().map(|notice| problem(Severity::Warning, "settings", "", notice)));
     for pool in &report.pools {
         if let PoolOutcome::Failed(refusal) = &pool.outcome {
             let place = format!(", pool {}", pool.pool);
             let told = problem(Severity::Error, "not-accepted", &place, &refusal.message);
             let follows = Some(pool.pool.clone()).filter(|_| refusal.reason == GeneratorReason::NoBase);
-            problems.insert(Problem { follows, ..told });
+            problems.insert(Problem { follows, path: refusal.path.clone(), ..told });
         }
     }
 }

@@ -248,7 +248,8 @@ async fn cluster(seed: u64) -> usize {
     let remote =
         Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
     let build = Context::new(client.clone()).build.to_string();
-    let foresight = foresee(&before, after, &Means { remote, templates: Templates::default(), build, now }).await;
+    let foresight =
+        foresee(&before, after, &Means { remote, templates: Templates::default(), build, now, is_cluster: true }).await;
 
     until_rest(&client).await;
     compare(seed, &client, &foresight, &ordered, &manifests).await;

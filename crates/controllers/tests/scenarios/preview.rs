@@ -36,7 +36,7 @@ async fn foreseen_after(fleet: &Fleet, change: impl FnOnce(&mut World)) -> Fores
     let remote =
         Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
     let build = seaworthy_controllers::Context::new(fleet.client.clone()).build.to_string();
-    foresee(&before, after, &Means { remote, templates: Templates::default(), build, now }).await
+    foresee(&before, after, &Means { remote, templates: Templates::default(), build, now, is_cluster: true }).await
 }
 
 /// Whether a node has been given a configuration.

@@ -91,8 +91,8 @@ fn content<'c>(
     machine_configs: &'c [Arc<MachineConfig>],
     stores: AdditionalStores,
 ) -> Result<Content<'c>, Refusal> {
+    validate::validate(&object.spec).map_err(Refusal::invalid)?;
     let invalid = |why: String| Refusal::new(GeneratorReason::Invalid, format!("Error: {why}"));
-    validate::validate(&object.spec).map_err(invalid)?;
     let settings = &object.spec.container_runtime_config;
     let has_stores = stores == AdditionalStores::Allowed;
     let files = move |pool: &MachineConfigPool| {

@@ -106,8 +106,7 @@ fn content<'c>(
     machine_configs: &'c [Arc<MachineConfig>],
     cluster_tls: Option<&'c TlsSecurityProfile>,
 ) -> Result<Content<'c>, Refusal> {
-    let invalid = |why: String| Refusal::new(GeneratorReason::Invalid, format!("Error: {why}"));
-    let valid = validate::validate(&object.spec).map_err(invalid)?;
+    let valid = validate::validate(&object.spec).map_err(Refusal::invalid)?;
     let profile = object.spec.tls_security_profile.as_ref().map(|profile| tls::settings(Some(profile)));
     let mut unknown = Vec::new();
     if !valid.unknown.is_empty() {
@@ -129,7 +128,7 @@ fn content<'c>(
     };
     let notices = if unknown.is_empty() { Vec::new() } else { vec![notice] };
     let files = move |pool: &MachineConfigPool| {
-        validate::validate_for(&object.spec, pool).map_err(invalid)?;
+        validate::validate_for(&object.spec, pool).map_err(Refusal::invalid)?;
         let path = KUBELET_CONFIG_PATH.of(&pool.metadata).filter(|path| path.starts_with('/')).unwrap_or(KUBELET_CONF);
         let no_base = |why: String| {
             let message = format!("could not get original kubelet config: {why}");

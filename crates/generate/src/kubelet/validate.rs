@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{keys, values};
 use crate::envelope::name_of;
 use crate::quantity;
+use crate::settings::Mistake;
 
 /// The group and version of the kubelet's configuration file.
 pub(super) const API_VERSION: &str = "kubelet.config.k8s.io/v1beta1";
@@ -38,9 +39,10 @@ pub(super) struct Valid {
 }
 
 /// Checks the object by itself: the first mistake, in the words of upstream where it has any.
-pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, String> {
+pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, Mistake> {
     if let Some(level) = spec.log_level.filter(|level| !(0..=10).contains(level)) {
-        return Err(format!("KubeletConfig's LogLevel is not valid [0,10]: {level}"));
+        let why = format!("KubeletConfig's LogLevel is not valid [0,10]: {level}");
+        return Err(Mistake::new("spec.logLevel", why));
     }
     let Some(document) = spec.kubelet_config.as_ref().filter(|document| !document.is_null()) else {
         return Ok(Valid::default());
@@ -48,12 +50,13 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, String> {
     let undecodable = |why: String| format!("KubeletConfig could not be unmarshalled, err: {why}");
     let checked = keys::check(document);
     if !checked.wrong.is_empty() {
-        return Err(undecodable(checked.wrong.join("; ")));
+        return Err(Mistake::new(place_of_first(&checked.wrong), undecodable(checked.wrong.join("; "))));
     }
     let mut overlay = document.as_object().cloned().unwrap_or_default();
     for (key, accepted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
         if let Some(found) = overlay.remove(key).filter(|found| found != accepted && !found.is_null()) {
-            return Err(undecodable(format!("{key}: found {found}; accepted is {accepted:?}, or nothing")));
+            let why = undecodable(format!("{key}: found {found}; accepted is {accepted:?}, or nothing"));
+            return Err(Mistake::new(place(key), why));
         }
     }
     for (path, name) in RESERVED {
@@ -61,7 +64,8 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, String> {
             && (!is_empty(&found) || name == "failSwapOn" && !found.is_null())
         {
             let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
-            return Err(format!("KubeletConfiguration: {name} is not allowed to be set, but contains: {found}"));
+            let why = format!("KubeletConfiguration: {name} is not allowed to be set, but contains: {found}");
+            return Err(Mistake::new(place(&path.join(".")), why));
         }
     }
     // To take the whole away would take the platform's part away with it.
@@ -70,42 +74,58 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, String> {
     }
     let reserved = overlay.get("systemReserved").and_then(Value::as_object);
     if reserved.is_some_and(|reserved| !reserved.is_empty()) && spec.auto_sizing_reserved == Some(true) {
-        return Err("KubeletConfiguration: autoSizingReserved and systemdReserved cannot be set together".to_owned());
+        let why = "KubeletConfiguration: autoSizingReserved and systemdReserved cannot be set together";
+        return Err(Mistake::new("spec.autoSizingReserved", why));
     }
     for key in SIZED {
         // The sizing file is read by a shell: nothing but an amount may come into it.
         if let Some(amount) = reserved.and_then(|reserved| reserved.get(key)).and_then(Value::as_str) {
-            quantity::value(amount).map_err(|error| format!("KubeletConfiguration: systemReserved.{key}: {error}"))?;
+            quantity::value(amount).map_err(|error| {
+                let setting = format!("systemReserved.{key}");
+                Mistake::new(place(&setting), format!("KubeletConfiguration: {setting}: {error}"))
+            })?;
         }
     }
     let text = |key: &str| overlay.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     if let (Some(reserved), Some(system)) = (text("systemReservedCgroup"), text("systemCgroups"))
         && reserved != system
     {
-        return Err(format!(
-            "KubeletConfiguration: systemReservedCgroup ({reserved}) must match systemCgroups ({system})"
-        ));
+        let why =
+            format!("KubeletConfiguration: systemReservedCgroup ({reserved}) must match systemCgroups ({system})");
+        return Err(Mistake::new(place("systemReservedCgroup"), why));
     }
     let refused = values::refused(&overlay);
     if !refused.is_empty() {
-        return Err(format!("KubeletConfiguration: no kubelet starts with: {}", refused.join("; ")));
+        let why = format!("KubeletConfiguration: no kubelet starts with: {}", refused.join("; "));
+        return Err(Mistake::new(place_of_first(&refused), why));
     }
     Ok(Valid { overlay, unknown: checked.unknown })
 }
 
+/// Where a setting of the kubelet stands in the object.
+fn place(setting: &str) -> String {
+    if setting.is_empty() { "spec.kubeletConfig".to_owned() } else { format!("spec.kubeletConfig.{setting}") }
+}
+
+/// Where the first of several mistakes stands: each begins with its setting and a colon.
+fn place_of_first(mistakes: &[String]) -> String {
+    place(mistakes.first().and_then(|first| first.split_once(": ")).map_or("", |(setting, _)| setting))
+}
+
 /// Checks the object against a pool that it selects.
-pub(super) fn validate_for(spec: &KubeletConfigSpec, pool: &MachineConfigPool) -> Result<(), String> {
+pub(super) fn validate_for(spec: &KubeletConfigSpec, pool: &MachineConfigPool) -> Result<(), Mistake> {
     let path = spec.kubelet_config.as_ref().and_then(|document| document.get("staticPodPath"));
     let name = name_of(&pool.metadata);
+    let mistake = |why: String| Err(Mistake::new(place("staticPodPath"), why));
     match path {
         None => Ok(()),
-        Some(_) if is_control_plane(pool) => {
-            Err(format!("KubeletConfiguration: staticPodPath is not allowed to be set for control plane pool {name:?}"))
-        }
+        Some(_) if is_control_plane(pool) => mistake(format!(
+            "KubeletConfiguration: staticPodPath is not allowed to be set for control plane pool {name:?}"
+        )),
         Some(found) => match found.as_str() {
             Some("") => Ok(()),
             None if found.is_null() => Ok(()),
-            found => Err(format!(
+            found => mistake(format!(
                 "KubeletConfiguration: staticPodPath must be empty for pool {name:?}, but contains: {}",
                 found.unwrap_or_default()
             )),

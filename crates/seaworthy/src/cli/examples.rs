@@ -157,7 +157,8 @@ Examples:
 pub(super) const STUB_EXAMPLES: &str = "\
 Examples:
   # For a worker, with the token that the endpoint asks for
-  seaworthy ignition stub --pool worker --server boot.example.org --ca ca.crt --token-file token > worker.ign
+  seaworthy ignition stub --pool worker --server boot.example.org --ca ca.crt \\
+    --token-file token > worker.ign
 
   # For an endpoint that asks for none
   seaworthy ignition stub --pool worker --server 10.0.0.2:22623 --ca ca.crt";
@@ -189,7 +190,8 @@ Examples:
 
   # What does a worker get?
   curl --cacert ca.crt -H \"Authorization: Bearer $(cat token)\" \\
-    -H 'Accept: application/vnd.coreos.ignition+json;version=3.5.0' https://boot.example.org:22623/config/worker";
+    -H 'Accept: application/vnd.coreos.ignition+json;version=3.5.0' \\
+    https://boot.example.org:22623/config/worker";
 
 pub(super) const UP_EXAMPLES: &str = "\
 Examples:
@@ -197,7 +199,7 @@ Examples:
   seaworthy up
   kubectl --kubeconfig seaworthy-data/admin.kubeconfig get nodes,mcp
 
-  # A story of half a minute
+  # A story of about ten seconds
   seaworthy up --demo
 
   # A cluster without machines, beside another one
@@ -207,6 +209,25 @@ pub(super) const MANIFESTS_EXAMPLES: &str = "\
 Examples:
   seaworthy manifests --image registry.example.com/seaworthy:1 |
     kubectl apply --server-side --force-conflicts -f -
-  seaworthy manifests --apiserver-url https://api.example.com:6443 --node-kubeconfig /etc/kubernetes/kubelet.conf
+  seaworthy manifests --apiserver-url https://api.example.com:6443 \\
+    --node-kubeconfig /etc/kubernetes/kubelet.conf
   # what may the controllers do?
   seaworthy manifests --only controllers -o json | jq '.items[] | select(.kind == \"ClusterRole\")'";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// A line that is wider is broken, and what is pasted from there does something else.
+    #[test]
+    fn examples_are_not_wider_than_the_help_is_printed() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines() {
+                assert!(line.chars().count() <= 100, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&crate::cli::Cli::command());
+    }
+}

@@ -39,7 +39,7 @@ pub struct Daemon {
 #[derive(Debug, Args)]
 pub struct Server {
     /// Where to listen; port 0 takes any free one
-    #[arg(long, value_name = "ADDRESS", default_value = "[::]:22623")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "[::]:22623", value_parser = socket_address)]
     pub listen: SocketAddr,
     /// The endpoint's certificate, with what leads from it to its authority; read again when it changes
     #[arg(long, value_name = "FILE", default_value = "/etc/ssl/mcs/tls.crt", value_hint = ValueHint::FilePath)]
@@ -64,7 +64,7 @@ pub struct Server {
     #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
     pub rate_limit: u32,
     /// Answer /metrics, /healthz and /readyz here, without TLS [default: nowhere]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics: Option<SocketAddr>,
     /// How to log
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
@@ -113,10 +113,10 @@ pub struct Up {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub data: Option<PathBuf>,
     /// Where the API server listens; port 0 takes any free one [default: 127.0.0.1:6443, any free one with --demo]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub listen: Option<SocketAddr>,
     /// Where the Ignition endpoint listens [default: 127.0.0.1:22623, any free one with --demo]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub ignition_listen: Option<SocketAddr>,
     /// Let remote content come from this host although its address is a loopback, link-local or metadata one; may be repeated
     #[arg(long, value_name = "HOST")]
@@ -135,6 +135,12 @@ pub enum TlsVersion {
     /// 1.3 alone
     #[value(name = "VersionTLS13")]
     Tls13,
+}
+
+/// Where to listen.
+pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "accepted is ADDRESS:PORT such as 127.0.0.1:6443 or [::]:6443, the address as numbers".to_owned())
 }
 
 /// The address of an API server, as it goes into kubeconfigs: a machine with a wrong one never joins, and cannot say why.

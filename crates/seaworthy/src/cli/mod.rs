@@ -358,7 +358,7 @@ pub struct Apiserver {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub data: PathBuf,
     /// Where to listen; port 0 takes any free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6443", value_parser = machine::socket_address)]
     pub listen: SocketAddr,
     /// Where to write the administrator's kubeconfig [default: admin.kubeconfig in the data folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

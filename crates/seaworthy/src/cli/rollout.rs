@@ -57,7 +57,7 @@ pub struct Controllers {
     #[arg(long, value_name = "NAME", default_value = seaworthy_controllers::plane::NAMESPACE)]
     pub namespace: String,
     /// Answer /metrics, /healthz and /readyz here [default: nowhere]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::machine::socket_address)]
     pub metrics: Option<SocketAddr>,
     /// Act without a lease: only where no other process of this kind can run
     #[arg(long)]

@@ -15,6 +15,7 @@ mod pages;
 mod plan;
 mod render;
 mod rollout;
+mod secret;
 mod server;
 mod ssh_key;
 mod templates;

@@ -71,6 +71,12 @@ pub fn run(options: &Plan) -> Result<u8, Failure> {
     if !errors.is_empty() {
         return Err(Failure::all_unreadable(errors));
     }
+    if given.is_empty() {
+        let next = "give manifests; for what goes on in a cluster without them there is `seaworthy rollout status`";
+        return Err(Failure::unreadable(format!(
+            "there is no object in the input, so there is nothing to plan; {next}"
+        )));
+    }
     let runtime = outlook::runtime()?;
     let result = runtime.block_on(foreseen(options, given));
     runtime.shutdown_background();
@@ -141,14 +147,15 @@ async fn foreseen<'t>(options: &Plan, given: Vec<Given<'t>>) -> Result<Report<'t
     }
     // Without a cluster, the pools' present targets are among the manifests.
     let before = if options.server_less { after.clone() } else { before };
-    let means = means(Remote { policy, snapshots, is_offline: options.remote.offline }, templates, now);
+    let remote = Remote { policy, snapshots, is_offline: options.remote.offline };
+    let means = means(remote, templates, now, !options.server_less);
     let foresight = foresee(&before, after, &means).await;
     Ok(Report::new(foresight, objections, given, !options.server_less))
 }
 
-/// What the controllers of this build decide with.
-pub fn means(remote: Remote, templates: Templates, now: Timestamp) -> Means {
-    Means { remote, templates, build: build(), now }
+/// What the controllers of this build decide with, about a cluster or about manifests alone.
+pub fn means(remote: Remote, templates: Templates, now: Timestamp, is_cluster: bool) -> Means {
+    Means { remote, templates, build: build(), now, is_cluster }
 }
 
 fn kind_in(json: &Value) -> &str {
@@ -162,36 +169,28 @@ fn name_in(json: &Value) -> &str {
 impl Report<'_> {
     /// What is foreseen for a cluster, of manifests that stand in no file.
     pub fn of_cluster(foresight: Foresight, objections: Vec<Objection>, manifests: &[Value]) -> Report<'static> {
-        let mut report = Report::new(foresight, objections, Vec::new(), true);
-        let names: Vec<&str> = manifests.iter().map(name_in).collect();
-        report.foresight.unselected.retain(|finding| finding.places.iter().any(|place| names.contains(&&*place.name)));
-        report
+        let key = |json: &Value| (kind_in(json).to_owned(), name_in(json).to_owned());
+        let given = manifests.iter().map(key).collect();
+        Report { foresight: concerning(foresight, &given), objections, places: BTreeMap::new(), is_on_cluster: true }
     }
 
     fn new<'t>(
-        mut foresight: Foresight,
+        foresight: Foresight,
         objections: Vec<Objection>,
         given: Vec<Given<'t>>,
         is_on_cluster: bool,
     ) -> Report<'t> {
         let key = |json: &Value| (kind_in(json).to_owned(), name_in(json).to_owned());
         let places: BTreeMap<_, _> = given.into_iter().map(|given| (key(&given.json), given.place)).collect();
-        if !places.is_empty() {
-            // Of the others nobody has asked.
-            let is_given = |finding: &Finding| {
-                let mut of = finding.places.iter();
-                of.any(|place| places.contains_key(&(place.kind.to_owned(), place.name.clone())))
-            };
-            foresight.unselected.retain(is_given);
-        }
-        Report { foresight, objections, places, is_on_cluster }
+        let given = places.keys().cloned().collect();
+        Report { foresight: concerning(foresight, &given), objections, places, is_on_cluster }
     }
 
     /// Whether somebody should look: something changes, or something is wrong with what was given.
     fn is_news(&self) -> bool {
         let is_news = |pool: &PoolForesight| pool.failure.is_some() || differs(pool) || !pool.caused.is_empty();
         let is_wrong = |problem: &&Problem| problem.severity == Severity::Error && self.is_given(problem);
-        self.objections.iter().any(Objection::is_refusal)
+        !self.objections.is_empty()
             || !self.foresight.unselected.is_empty()
             || !self.foresight.lost.is_empty()
             || self.foresight.problems.iter().any(|problem| is_wrong(&problem))
@@ -219,15 +218,16 @@ impl Report<'_> {
     fn said(&self) -> Vec<Said> {
         let mut all = Vec::new();
         for objection in &self.objections {
-            let severity = if objection.is_refusal() { Severity::Error } else { Severity::Warning };
             let (kind, name) = objection.object.split_once(' ').unwrap_or((&objection.object, ""));
             let part = if objection.effect == Effect::Dropped { Part::Key } else { Part::Value };
             let place = self.place(kind, name, &objection.path, part);
-            all.push(Said { severity, code: code(objection), place, text: objection.to_string() });
+            // Whoever applies it with kubectl is told no, also of a field that the API would drop.
+            all.push(Said { severity: Severity::Error, code: code(objection), place, text: objection.to_string() });
         }
         for problem in &self.foresight.problems {
             let object = problem.object.as_ref();
-            let place = object.map(|(kind, name)| self.place(kind, name, "", Part::Value)).unwrap_or_default();
+            let place =
+                object.map(|(kind, name)| self.place(kind, name, &problem.path, Part::Value)).unwrap_or_default();
             let Problem { severity, code, message, .. } = problem;
             all.push(Said { severity: *severity, code, place, text: message.clone() });
         }
@@ -240,6 +240,17 @@ impl Report<'_> {
         all.sort_by_key(|said| std::cmp::Reverse(said.severity));
         all
     }
+}
+
+/// A foresight without what is neither about the manifests nor caused by them: of the rest of the cluster nobody has asked.
+fn concerning(mut foresight: Foresight, given: &BTreeSet<(String, String)>) -> Foresight {
+    let stranded = &foresight.stranded;
+    let concerns = |finding: &Finding| {
+        let mut of = finding.places.iter();
+        of.any(|place| given.contains(&(place.kind.to_owned(), place.name.clone())) || stranded.contains(&place.name))
+    };
+    foresight.unselected.retain(concerns);
+    foresight
 }
 
 /// Something that is wrong, or worth knowing.
@@ -439,7 +450,7 @@ fn print_json(report: &Report<'_>) -> Result<(), Failure> {
         let part = if objection.effect == Effect::Dropped { Part::Key } else { Part::Value };
         let value = json!({
             "code": code(objection),
-            "severity": if objection.is_refusal() { Severity::Error } else { Severity::Warning }.to_string(),
+            "severity": Severity::Error.to_string(),
             "object": objection.object,
             "path": objection.path,
             "message": objection.message,
@@ -448,7 +459,10 @@ fn print_json(report: &Report<'_>) -> Result<(), Failure> {
     };
     let problem = |problem: &Problem| {
         let object = problem.object.as_ref();
-        placed(outlook::problem_json(problem), object.and_then(|(kind, name)| report.file(kind, name, "", Part::Value)))
+        placed(
+            outlook::problem_json(problem),
+            object.and_then(|(kind, name)| report.file(kind, name, &problem.path, Part::Value)),
+        )
     };
     let value = json!({
         "manifests": report.objections.iter().map(objection).collect::<Vec<_>>(),

@@ -3,7 +3,7 @@
 use seaworthy_ignition::node::{Node, Value};
 
 use super::contents::counted;
-use super::ssh_key;
+use super::{secret, ssh_key};
 use crate::paint;
 
 /// Stands for a secret.
@@ -43,17 +43,21 @@ pub fn shown(field: &str, node: &Node<'_>) -> String {
     }
 }
 
-/// A value for programs: as it is, but for secrets. What programs print ends up in the logs of pipelines.
-pub fn json(field: &str, node: &Node<'_>) -> serde_json::Value {
+/// A value for programs: as it is, but for secrets. What programs print ends up in the logs of pipelines. `hides_contents` is
+/// whether it is of a file whose contents are one.
+pub fn json(field: &str, node: &Node<'_>, hides_contents: bool) -> serde_json::Value {
     let names_url = |field: &str| ["source", "httpProxy", "httpsProxy", "url"].iter().any(|name| field.ends_with(name));
+    let is_url = |text: &str| !text.starts_with("data:") && text.contains("://");
     match &node.value {
-        Value::List(list) => list.iter().map(|item| json(field, item)).collect(),
+        Value::List(list) => list.iter().map(|item| json(field, item, hides_contents)).collect(),
         Value::Map(map) => {
             let below = |key: &str| if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") };
-            map.iter().map(|(key, item)| (key.to_owned(), json(&below(key), item))).collect()
+            map.iter().map(|(key, item)| (key.to_owned(), json(&below(key), item, hides_contents))).collect()
         }
         // The name of a header is none.
         _ if is_secret(field) && !field.ends_with(".name") => HIDDEN.into(),
+        // Where contents are to be had says nothing about them.
+        Value::Str(text) if hides_contents && secret::holds_contents(field) && !is_url(text) => HIDDEN.into(),
         Value::Str(url) if names_url(field) && !url.starts_with("data:") => seaworthy_fetch::redact(url).into(),
         _ => node.to_json(),
     }
@@ -89,7 +93,7 @@ mod tests {
 
     #[test]
     fn values_for_programs_have_no_secrets_either() {
-        let hidden = |field: &str, value: serde_json::Value| super::json(field, &Node::from_json(&value));
+        let hidden = |field: &str, value: serde_json::Value| super::json(field, &Node::from_json(&value), false);
         assert_eq!(hidden("passwordHash", json!("$6$x")), "(hidden)");
         assert_eq!(hidden("keyFile.source", json!("data:,key")), "(hidden)");
         let body = json!({"source": "https://u:p@h/a?sig=x", "httpHeaders": [{"name": "A", "value": "Bearer x"}]});
@@ -103,5 +107,22 @@ mod tests {
             })
         );
         assert_eq!(hidden("contents.source", json!("data:,a")), "data:,a");
+    }
+
+    #[test]
+    fn contents_of_a_file_with_a_secret_are_hidden_from_programs() {
+        let hidden = |field: &str, value: serde_json::Value| super::json(field, &Node::from_json(&value), true);
+        assert_eq!(hidden("contents.source", json!("data:,a")), "(hidden)");
+        assert_eq!(hidden("contents.source", json!("https://h/a")), "https://h/a");
+        let contents = json!({"source": "data:,a", "compression": "", "verification": {"hash": "sha256-00"}});
+        assert_eq!(
+            hidden("", json!({"path": "/a", "mode": 384, "contents": contents, "append": [{"source": "data:,b"}]})),
+            json!({
+                "path": "/a",
+                "mode": 384,
+                "contents": {"source": "(hidden)", "compression": "", "verification": {"hash": "(hidden)"}},
+                "append": [{"source": "(hidden)"}],
+            })
+        );
     }
 }

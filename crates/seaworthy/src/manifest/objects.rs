@@ -8,7 +8,7 @@ use seaworthy_ignition::path::Path;
 
 use super::document::{Part, Text, is_object};
 use super::file_place::FilePlace;
-use super::set::LOCATE_BUDGET;
+use super::set::{LOCATE_BUDGET, note_empty};
 
 /// An object of a manifest.
 #[derive(Clone, Copy)]
@@ -50,19 +50,27 @@ impl<'t> Place<'t> {
     }
 }
 
-/// Hands out the objects of all texts, lists taken apart. Everything that is no object is an error, not the first only.
+/// Hands out the objects of all texts, lists taken apart. Everything that is no object is an error, not the first only. Of
+/// texts with nothing in them somebody may expect more, so they are named.
 pub fn each<'t>(texts: &'t [Text], errors: &mut Vec<String>, take: &mut dyn FnMut(Object<'_, 't>)) {
     let budget = Rc::new(Cell::new(LOCATE_BUDGET));
+    let mut empty: Vec<&str> = Vec::new();
     for text in texts {
         match text.documents() {
             Err(error) => errors.push(error),
             Ok(documents) => {
+                if documents.is_empty() {
+                    empty.push(text.name.as_str());
+                }
                 for (nth, document) in &documents {
                     let place = Place { text, nth: *nth, path: Path::default(), budget: Rc::clone(&budget) };
                     one(document, None, &place, errors, take);
                 }
             }
         }
+    }
+    if errors.is_empty() {
+        note_empty(&empty);
     }
 }
 

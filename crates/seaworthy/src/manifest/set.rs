@@ -106,6 +106,15 @@ impl Reading<'_> {
     }
 }
 
+/// Says which texts have no document in them.
+pub(super) fn note_empty(empty: &[&str]) {
+    if !empty.is_empty() {
+        let more =
+            if empty.len() > MOST_TOLD { format!(" and {} more", empty.len() - MOST_TOLD) } else { String::new() };
+        paint::note(&format!("there is nothing in {}{more}", empty[..empty.len().min(MOST_TOLD)].join(", ")));
+    }
+}
+
 impl<'t> Set<'t> {
     /// Sorts the documents of all texts. Texts that cannot be read are reported together.
     pub fn read(texts: &'t [Text]) -> Result<Self, Failure> {
@@ -143,11 +152,7 @@ impl<'t> Set<'t> {
         if !errors.is_empty() {
             return Err(Failure::all_unreadable(errors));
         }
-        if !empty.is_empty() {
-            let more =
-                if empty.len() > MOST_TOLD { format!(" and {} more", empty.len() - MOST_TOLD) } else { String::new() };
-            paint::note(&format!("there is nothing in {}{more}", empty[..empty.len().min(MOST_TOLD)].join(", ")));
-        }
+        note_empty(&empty);
         for kind in kinds::GENERATING {
             if let Some(count) = others.remove(kind) {
                 paint::note(&format!(

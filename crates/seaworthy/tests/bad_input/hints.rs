@@ -136,3 +136,16 @@ fn namesakes_that_are_not_told_are_counted() {
     assert_eq!(outcome.stderr.matches("two different MachineConfigs are called").count(), 5, "{}", outcome.stderr);
     outcome.says(&["note: 3 more MachineConfigs have the name of a different one"]);
 }
+
+#[test]
+fn a_port_alone_is_no_place_to_listen() {
+    let words: [&[&str]; 3] = [
+        &["up", "--listen", "6443"],
+        &["up", "--ignition-listen", "x:1"],
+        &["apiserver", "--data", "d", "--listen", "1"],
+    ];
+    for words in words {
+        let outcome = Program::new().run(words).expect(2);
+        outcome.says(&["accepted is ADDRESS:PORT such as 127.0.0.1:6443"]);
+    }
+}

@@ -12,6 +12,8 @@ mod hints;
 mod json;
 mod objects;
 mod output;
+mod planned;
+mod secrets;
 mod sides;
 mod slips;
 mod yaml;

@@ -73,6 +73,54 @@ fn manifest_of_a_part_is_planned_as_kubectl_applies_it() {
 }
 
 #[test]
+fn what_is_wrong_in_the_cluster_beside_the_manifests_is_no_news() {
+    if !has_kubectl() {
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
+    }
+    let fleet = Fleet::start();
+    fleet.begin();
+    let infra = json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+        "metadata": {"name": "60-infra", "labels": {"machineconfiguration.openshift.io/role": "infra"}},
+        "spec": {"kernelArguments": ["quiet"]},
+    });
+    let (text, _) = planned(&fleet, &infra, &[], 1);
+    assert!(text.contains("warning[not-selected]: planned.json:1:"), "{text}");
+    apply(&fleet, &infra, "");
+    let unrelated = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    for manifest in [unrelated, pool("worker", &json!({"maxUnavailable": 2}))] {
+        let (text, json) = planned(&fleet, &manifest, &[], 0);
+        assert!(!text.contains("60-infra"), "{text}");
+        assert_eq!(json["findings"], json!([]));
+    }
+    fleet.program.file("empty.yaml", "# nothing\n");
+    fleet
+        .run(&["plan", "-f", "empty.yaml"])
+        .expect(2)
+        .says(&["note: there is nothing in empty.yaml\n", "nothing to plan"]);
+}
+
+#[test]
+fn field_that_kubectl_refuses_is_an_error_although_nothing_changes() {
+    if !has_kubectl() {
+        return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
+    }
+    let fleet = Fleet::start();
+    fleet.begin();
+    let misspelt = pool("worker", &json!({"maxUnavailabel": 2}));
+    let (text, json) = planned(&fleet, &misspelt, &[], 1);
+    assert!(text.contains("error[unknown-field]: planned.json:1:"), "{text}");
+    assert!(text.contains("pool worker: no change"), "{text}");
+    assert_eq!(
+        (&json["manifests"][0]["code"], &json["manifests"][0]["severity"]),
+        (&json!("unknown-field"), &json!("error"))
+    );
+    fleet.program.file("applied.json", misspelt.to_string());
+    let refused = fleet.must("! kubectl apply -f applied.json 2>&1");
+    assert!(refused.contains("maxUnavailabel"), "{refused}");
+}
+
+#[test]
 fn node_that_changes_its_pool_does_so_because_of_the_manifest() {
     if !has_kubectl() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
@@ -99,8 +147,10 @@ fn node_that_changes_its_pool_does_so_because_of_the_manifest() {
     assert_eq!(in_pool(&json, "infra")["nodes"][0]["byManifests"], json!(false));
 
     // The pool that is taken away gives its node back. It runs what that pool has, and is not moved.
-    let (text, json) = planned(&fleet, &custom_pool("infra", &[]), &["--delete"], 0);
+    // What it alone selected is left without a pool, and the manifests are the cause.
+    let (text, json) = planned(&fleet, &custom_pool("infra", &[]), &["--delete"], 1);
     assert!(!text.contains("because of these manifests"), "{text}");
+    assert!(text.contains("warning[not-selected]: MachineConfig 60-infra"), "{text}");
     assert_eq!(in_pool(&json, "worker")["nodes"][1]["byManifests"], json!(false));
     fleet.must(
         "config=$(kubectl get mcp infra -o jsonpath='{.spec.configuration.name}') && for key in current desired; do \

@@ -5,7 +5,7 @@ use seaworthy_ignition::diff::What;
 use seaworthy_ignition::node::Node;
 use serde_json::{Value, json};
 
-use super::super::value;
+use super::super::{secret, value};
 use super::report::{FieldDifference, Report, noun};
 
 pub fn of(reports: &[Report<'_>]) -> Value {
@@ -40,19 +40,31 @@ fn field_json(field: &FieldDifference<'_>) -> Value {
 
 fn change_json(change: &Change<'_>) -> Value {
     let subject = change.entry.to_string();
-    match &change.what {
-        What::Added(node) => json!({"subject": subject, "change": "added", "new": value::json("", node)}),
-        What::Removed(node) => json!({"subject": subject, "change": "removed", "old": value::json("", node)}),
-        What::Moved { from, to, old, new } => json!({
-            "subject": subject, "change": "moved", "from": from, "to": to, "old": value::json("", old), "new": value::json("", new),
-        }),
-        What::Changed { fields, .. } => {
+    let is_secret = secret::is_in(change);
+    let whole = |node: &Node<'_>| value::json("", node, is_secret);
+    let (mut json, old, new) = match &change.what {
+        What::Added(node) => (json!({"subject": subject, "change": "added", "new": whole(node)}), None, Some(*node)),
+        What::Removed(node) => {
+            (json!({"subject": subject, "change": "removed", "old": whole(node)}), Some(*node), None)
+        }
+        What::Moved { from, to, old, new } => {
+            let json = json!({
+                "subject": subject, "change": "moved", "from": from, "to": to, "old": whole(old), "new": whole(new),
+            });
+            (json, Some(*old), Some(*new))
+        }
+        What::Changed { old, new, fields } => {
             let field = |field: &seaworthy_ignition::diff::FieldChange<'_>| {
                 let path = field.path.to_string();
-                let of = |node: Option<&Node<'_>>| node.map(|node| value::json(&path, node));
+                let of = |node: Option<&Node<'_>>| node.map(|node| value::json(&path, node, is_secret));
                 json!({"path": path, "old": of(field.old), "new": of(field.new)})
             };
-            json!({"subject": subject, "change": "changed", "fields": fields.iter().map(field).collect::<Vec<_>>()})
+            let fields: Vec<Value> = fields.iter().map(field).collect();
+            (json!({"subject": subject, "change": "changed", "fields": fields}), Some(*old), Some(*new))
         }
+    };
+    if is_secret {
+        json["hidden"] = json!({"oldBytes": old.and_then(secret::size_of), "newBytes": new.and_then(secret::size_of)});
     }
+    json
 }

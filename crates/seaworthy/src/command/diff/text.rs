@@ -9,9 +9,8 @@ use seaworthy_ignition::diff::{Entry, FieldChange, What};
 use seaworthy_ignition::node::{Node, Value};
 use seaworthy_ignition::path::Step;
 
-use super::super::contents;
-use super::super::ssh_key;
 use super::super::value::{HIDDEN, shown, shown_or_unset};
+use super::super::{contents, secret, ssh_key};
 use super::report::{FieldDifference, Report, noun};
 use crate::failure::Failure;
 use crate::{output, paint};
@@ -107,22 +106,23 @@ fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io
     }
     // The argument is listed, and the machine shall not have it.
     let unwanted = if change.list == "shouldNotExist" { " shall not exist" } else { "" };
+    let is_secret = secret::is_in(change);
     match &change.what {
         What::Added(node) => {
-            write_signed(out, "", '+', &name, &format!("{unwanted}{}", facts(&change.entry, node)))?;
+            write_signed(out, "", '+', &name, &format!("{unwanted}{}", facts(&change.entry, node, is_secret)))?;
             if !is_whole {
-                write_bodies(out, None, Some(node))?;
+                write_bodies(out, None, Some(node), is_secret)?;
             }
             write_parts(out, '+', node, is_whole)
         }
         What::Removed(node) => {
-            write_signed(out, "", '-', &name, &format!("{unwanted}{}", facts(&change.entry, node)))?;
+            write_signed(out, "", '-', &name, &format!("{unwanted}{}", facts(&change.entry, node, is_secret)))?;
             write_parts(out, '-', node, is_whole)
         }
         What::Moved { from, to, new, .. } => {
-            let more = format!(": was {}, is now {}{}", kind(from), kind(to), facts(&change.entry, new));
+            let more = format!(": was {}, is now {}{}", kind(from), kind(to), facts(&change.entry, new, is_secret));
             write_signed(out, "", '~', &name, &more)?;
-            if is_whole { Ok(()) } else { write_bodies(out, None, Some(new)) }
+            if is_whole { Ok(()) } else { write_bodies(out, None, Some(new), is_secret) }
         }
         What::Changed { old, new, fields } => {
             if let [FieldChange { path, old: Some(old), new: Some(new) }] = fields.as_slice()
@@ -132,9 +132,9 @@ fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io
             }
             write_signed(out, "", '~', &name, "")?;
             for field in fields {
-                write_field_change(out, field, &change.entry)?;
+                write_field_change(out, field, &change.entry, is_secret)?;
             }
-            if is_whole { Ok(()) } else { write_bodies(out, Some(old), Some(new)) }
+            if is_whole { Ok(()) } else { write_bodies(out, Some(old), Some(new), is_secret) }
         }
     }
 }
@@ -151,8 +151,8 @@ fn kind(list: &str) -> &str {
     }
 }
 
-/// What else is worth a word about an entry that came or went.
-fn facts(entry: &Entry<'_>, node: &Node<'_>) -> String {
+/// What else is worth a word about an entry that came or went. `is_secret` is whether its contents are.
+fn facts(entry: &Entry<'_>, node: &Node<'_>, is_secret: bool) -> String {
     let Some(map) = node.as_map() else {
         return match entry {
             // The path ends with what it is.
@@ -181,7 +181,7 @@ fn facts(entry: &Entry<'_>, node: &Node<'_>) -> String {
             (key, _) => facts.push(format!("{key} {}", shown(key, value))),
         }
     }
-    for body in bodies(node) {
+    for body in bodies(node, is_secret) {
         let label = if body.appended.is_some() { format!("{} ", body.label()) } else { String::new() };
         facts.push(format!("{label}{}", body.summary()));
     }
@@ -193,9 +193,9 @@ fn write_parts(out: &mut impl Write, sign: char, node: &Node<'_>, is_whole: bool
     let name = node.text_of("name");
     for dropin in node.list_of("dropins") {
         let entry = Entry::Dropin { unit: name, name: dropin.text_of("name") };
-        write_signed(out, "", sign, &entry.to_string(), &facts(&entry, dropin))?;
+        write_signed(out, "", sign, &entry.to_string(), &facts(&entry, dropin, false))?;
         if sign == '+' && !is_whole {
-            write_bodies(out, None, Some(dropin))?;
+            write_bodies(out, None, Some(dropin), false)?;
         }
     }
     for key in node.list_of("sshAuthorizedKeys").iter().filter_map(Node::as_str) {
@@ -209,7 +209,12 @@ fn ssh_key_of(user: &str, key: &str) -> String {
     format!("SSH key for {user}: {key}")
 }
 
-fn write_field_change(out: &mut impl Write, change: &FieldChange<'_>, entry: &Entry<'_>) -> io::Result<()> {
+fn write_field_change(
+    out: &mut impl Write,
+    change: &FieldChange<'_>,
+    entry: &Entry<'_>,
+    is_secret: bool,
+) -> io::Result<()> {
     let path = change.path.to_string();
     let list = match change.path.0.first() {
         Some(Step::Key(key)) => key.as_str(),
@@ -233,6 +238,8 @@ fn write_field_change(out: &mut impl Write, change: &FieldChange<'_>, entry: &En
         }
         // Below, as a difference of texts.
         _ if is_body_field(&path) => Ok(()),
+        // The hash of a short secret gives it away.
+        _ if is_secret && path.contains("verification") => writeln!(out, "{INDENT}{path}: {HIDDEN}"),
         _ => writeln!(out, "{INDENT}{}", paint::plain(format!("{path}{}", became(&path, change.old, change.new)))),
     }
 }
@@ -257,6 +264,8 @@ struct Body {
     /// How it is written, for comparison.
     spelling: String,
     content: Result<Vec<u8>, BodyError>,
+    /// Whether it is not to be shown.
+    is_secret: bool,
 }
 
 impl Body {
@@ -266,6 +275,7 @@ impl Body {
 
     fn summary(&self) -> String {
         match &self.content {
+            Ok(bytes) if self.is_secret => secret::summary(bytes),
             Ok(bytes) => contents::summary(bytes),
             Err(BodyError::Remote { url }) => format!("what is at {}", paint::quoted(url)),
             Err(error) => error.to_string(),
@@ -274,13 +284,13 @@ impl Body {
 }
 
 /// The texts of an entry: a file's body and what is appended to it, the contents of a unit or a drop-in.
-fn bodies(node: &Node<'_>) -> Vec<Body> {
+fn bodies(node: &Node<'_>, is_secret: bool) -> Vec<Body> {
     let body = |appended: Option<usize>, node: &Node<'_>| {
         let content = match node.as_str() {
             Some(text) => Ok(text.as_bytes().to_vec()),
             None => contents::of_body(node),
         };
-        Body { appended, spelling: node.to_json().to_string(), content }
+        Body { appended, spelling: node.to_json().to_string(), content, is_secret }
     };
     let contents = node.get("contents").filter(|node| node.as_str().is_some() || node.get("source").is_some());
     let appended = node.list_of("append").iter().enumerate().map(|(nth, node)| body(Some(nth), node));
@@ -288,7 +298,13 @@ fn bodies(node: &Node<'_>) -> Vec<Body> {
 }
 
 /// Shows how the texts of an entry differ.
-fn write_bodies(out: &mut impl Write, old: Option<&Node<'_>>, new: Option<&Node<'_>>) -> io::Result<()> {
+fn write_bodies(
+    out: &mut impl Write,
+    old: Option<&Node<'_>>,
+    new: Option<&Node<'_>>,
+    is_secret: bool,
+) -> io::Result<()> {
+    let bodies = |node| bodies(node, is_secret);
     let mut pairs: BTreeMap<Option<usize>, (Option<Body>, Option<Body>)> = BTreeMap::new();
     for body in old.map(bodies).unwrap_or_default() {
         let pair = pairs.entry(body.appended).or_default();
@@ -306,8 +322,9 @@ fn write_body(out: &mut impl Write, old: Option<&Body>, new: Option<&Body>) -> i
     if old.zip(new).is_some_and(|(old, new)| old.spelling == new.spelling) {
         return Ok(());
     }
-    // Of contents that are new and no text everything has been said.
-    if old.is_none() && either.content.as_ref().is_ok_and(|bytes| contents::text(bytes).is_none()) {
+    // Of contents that are new and no text, or not to be shown, everything has been said.
+    let is_shown = |bytes: &Vec<u8>| !either.is_secret && contents::text(bytes).is_some();
+    if old.is_none() && either.content.as_ref().is_ok_and(|bytes| !is_shown(bytes)) {
         return Ok(());
     }
     let label = either.label();
@@ -317,7 +334,11 @@ fn write_body(out: &mut impl Write, old: Option<&Body>, new: Option<&Body>) -> i
     };
     match (bytes(old), bytes(new)) {
         (Some(before), Some(after)) if before == after && old.is_some() && new.is_some() => {
-            writeln!(out, "{INDENT}{label}: the same ({}), written in another way", contents::summary(&after))
+            let summary = if either.is_secret { secret::summary(&after) } else { contents::summary(&after) };
+            writeln!(out, "{INDENT}{label}: the same ({summary}), written in another way")
+        }
+        (Some(before), Some(after)) if either.is_secret => {
+            writeln!(out, "{INDENT}{label}: {}", secret::difference(&before, &after))
         }
         (Some(before), Some(after)) => {
             if either.appended.is_some() {

@@ -3,14 +3,15 @@
 mod question;
 mod text;
 
+use std::collections::HashSet;
 use std::io::Write as _;
 
-use seaworthy_render::provenance::{Entry, Overridden};
+use seaworthy_render::provenance::{Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 use seaworthy_render::{Pool, render};
 
 use self::question::{Kind, answer, instead, kind_named};
-use super::{value, workspace};
+use super::{secret, value, workspace};
 use crate::cli::{Explain, ReportFormat};
 use crate::failure::{Failure, OK, WRONG};
 use crate::manifest::Set;
@@ -62,10 +63,12 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
             (found.entries, found.kind)
         }
     };
+    // Of all, since the mode of a file may tell, and somebody else be asked for.
+    let secrets = secret::among(&all);
     match (options.output, kind) {
-        (ReportFormat::Json, _) => print_json(&rendered.name, &pool.name, &entries)?,
-        (ReportFormat::Text, Kind::Many) => text::print_table(&entries)?,
-        (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries, set.lacks_images())?,
+        (ReportFormat::Json, _) => print_json(&rendered.name, &pool.name, &entries, &secrets)?,
+        (ReportFormat::Text, Kind::Many) => text::print_table(&entries, &secrets)?,
+        (ReportFormat::Text, Kind::Named | Kind::Nearly) => text::print_full(&entries, &secrets, set.lacks_images())?,
     }
     Ok(OK)
 }
@@ -142,23 +145,26 @@ fn not_found(all: &[Entry<'_>], what: &str, place: &str) -> String {
     message
 }
 
-fn print_json(name: &str, pool: &str, entries: &[&Entry<'_>]) -> Result<(), Failure> {
-    let list: Vec<serde_json::Value> = entries.iter().map(|entry| entry_json(entry)).collect();
+fn print_json(name: &str, pool: &str, entries: &[&Entry<'_>], secrets: &HashSet<&Subject>) -> Result<(), Failure> {
+    let json = |entry: &&Entry<'_>| entry_json(entry, secrets.contains(&entry.subject));
+    let list: Vec<serde_json::Value> = entries.iter().map(json).collect();
     let json = serde_json::json!({"rendered": name, "pool": pool, "entries": list});
     // A value always has a JSON form.
     writeln!(output::plain(), "{}", serde_json::to_string_pretty(&json).unwrap_or_default())?;
     Ok(())
 }
 
-fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
+/// `is_secret` is whether the contents of the file are.
+fn entry_json(entry: &Entry<'_>, is_secret: bool) -> serde_json::Value {
+    let lost_json = |lost: &Overridden<'_>| lost_json(&entry.field, lost, is_secret);
     let mut json = serde_json::json!({
         "subject": entry.subject.to_string(),
         "field": entry.field,
-        "value": value::json(&entry.field, &entry.value),
+        "value": value::json(&entry.field, &entry.value, is_secret),
         "setBy": entry.set_by,
         "default": entry.default.is_some(),
         "alsoSetBy": entry.also,
-        "overrode": entry.overrode.iter().map(|lost| lost_json(&entry.field, lost)).collect::<Vec<_>>(),
+        "overrode": entry.overrode.iter().map(lost_json).collect::<Vec<_>>(),
     });
     if let Some(default) = &entry.default {
         json["reason"] = default.reason.into();
@@ -167,7 +173,7 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
         }
     }
     if !entry.ignored.is_empty() {
-        json["ignored"] = entry.ignored.iter().map(|lost| lost_json(&entry.field, lost)).collect();
+        json["ignored"] = entry.ignored.iter().map(lost_json).collect();
     }
     if let Some(fetched) = entry.fetched {
         json["fetched"] = fetched_json(fetched);
@@ -175,8 +181,8 @@ fn entry_json(entry: &Entry<'_>) -> serde_json::Value {
     json
 }
 
-fn lost_json(field: &str, lost: &Overridden<'_>) -> serde_json::Value {
-    let value = lost.value.as_ref().map(|node| value::json(field, node));
+fn lost_json(field: &str, lost: &Overridden<'_>, is_secret: bool) -> serde_json::Value {
+    let value = lost.value.as_ref().map(|node| value::json(field, node, is_secret));
     let mut json = serde_json::json!({"place": lost.place, "value": value});
     if let Some(fetched) = lost.fetched {
         json["fetched"] = fetched_json(fetched);

@@ -10,7 +10,8 @@ use seaworthy_render::provenance::{DefaultValue, Entry, Overridden, Subject};
 use seaworthy_render::remote::Embedded;
 
 use super::super::contents::{self, LARGEST, counted};
-use super::super::value::{is_secret, shown, shown_or_unset};
+use super::super::secret;
+use super::super::value::{HIDDEN, is_secret, shown, shown_or_unset};
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{output, paint};
@@ -20,17 +21,17 @@ const WIDEST: usize = 36;
 
 const INDENT: &str = "      ";
 
-/// One line per value.
-pub fn print_table(entries: &[&Entry<'_>]) -> Result<(), Failure> {
+/// One line per value. The contents of files among `secrets` are not shown.
+pub fn print_table(entries: &[&Entry<'_>], secrets: &HashSet<&Subject>) -> Result<(), Failure> {
     let mut table = Table::new(["WHAT", "FIELD", "VALUE", "SET BY", "OVERRODE"]);
-    let packed = Packed::of(entries);
+    let bodies = Bodies::of(entries, secrets);
     for entry in entries {
         let mut overrode: Vec<&str> = entry.overrode.iter().map(|lost| lost.place.name.as_str()).collect();
         overrode.dedup();
         table.row([
             entry.subject.to_string(),
             entry.field.clone(),
-            short(entry, &packed),
+            short(entry, &bodies),
             set_by(entry),
             overrode.join(", "),
         ]);
@@ -58,9 +59,9 @@ fn set_by(entry: &Entry<'_>) -> String {
 }
 
 /// A value in a few characters.
-fn short(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
+fn short(entry: &Entry<'_>, bodies: &Bodies<'_>) -> String {
     let text = match &entry.value.value {
-        Value::Str(text) if text.starts_with("data:") => summary(entry, packed),
+        Value::Str(text) if text.starts_with("data:") => summary(entry, bodies),
         Value::Str(text) if text.contains('\n') => format!("{}…", text.lines().next().unwrap_or_default()),
         _ => {
             let text = shown(&entry.field, &entry.value);
@@ -76,13 +77,13 @@ fn short(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
 
 /// Every value with everything that is known about it. `lacks_images` is whether nothing in the input says which images a
 /// pool has that chooses none.
-pub fn print_full(entries: &[&Entry<'_>], lacks_images: bool) -> Result<(), Failure> {
+pub fn print_full(entries: &[&Entry<'_>], secrets: &HashSet<&Subject>, lacks_images: bool) -> Result<(), Failure> {
     let mut out = output::painted();
     let bold = Style::new().bold();
     let mut last = None;
     // What was fetched is told once for each thing, not for each of its fields.
     let mut told: Vec<&Embedded> = Vec::new();
-    let packed = Packed::of(entries);
+    let bodies = Bodies::of(entries, secrets);
     for entry in entries {
         if last != Some(&entry.subject) {
             if last.is_some() {
@@ -92,7 +93,7 @@ pub fn print_full(entries: &[&Entry<'_>], lacks_images: bool) -> Result<(), Fail
             last = Some(&entry.subject);
             told.clear();
         }
-        write_entry(&mut out, entry, &packed, &mut told)?;
+        write_entry(&mut out, entry, &bodies, &mut told)?;
         write_ignored(&mut out, entry, lacks_images)?;
     }
     Ok(())
@@ -101,11 +102,11 @@ pub fn print_full(entries: &[&Entry<'_>], lacks_images: bool) -> Result<(), Fail
 fn write_entry<'r>(
     out: &mut impl Write,
     entry: &Entry<'r>,
-    packed: &Packed<'_>,
+    bodies: &Bodies<'_>,
     told: &mut Vec<&'r Embedded>,
 ) -> io::Result<()> {
     let field = if entry.field.is_empty() { "value" } else { &entry.field };
-    writeln!(out, "  {}", paint::plain(format!("{field}: {}", summary(entry, packed))))?;
+    writeln!(out, "  {}", paint::plain(format!("{field}: {}", summary(entry, bodies))))?;
     if let Some(place) = &entry.set_by {
         writeln!(out, "    set by {}", paint::plain(place))?;
     }
@@ -121,14 +122,15 @@ fn write_entry<'r>(
         writeln!(out, "    the same in {}", paint::plain(place))?;
     }
     if entry.overrode.is_empty() {
-        return match bytes_behind(&entry.field, &entry.value, packed.has(entry)) {
+        return match bytes_behind(&entry.field, &entry.value, bodies.is_packed(entry)) {
+            Some(_) if bodies.is_secret(entry) => Ok(()),
             Some(bytes) => contents::write_excerpt(out, &bytes, INDENT),
             None => Ok(()),
         };
     }
-    let mut newer = Some((&entry.value, packed.has(entry)));
+    let mut newer = Some((&entry.value, bodies.is_packed(entry)));
     for lost in &entry.overrode {
-        write_lost(out, entry, lost, newer)?;
+        write_lost(out, entry, lost, newer, bodies.is_secret(entry))?;
         newer = lost.value.as_ref().filter(|_| !is_reference(lost)).map(|value| (value, looks_packed(value)));
     }
     Ok(())
@@ -158,6 +160,7 @@ fn write_lost(
     entry: &Entry<'_>,
     lost: &Overridden<'_>,
     newer: Option<(&Node<'_>, bool)>,
+    is_secret: bool,
 ) -> io::Result<()> {
     let place = paint::plain(&lost.place);
     let Some(old) = &lost.value else {
@@ -172,10 +175,17 @@ fn write_lost(
     let Some((new, is_packed)) = newer else { return Ok(()) };
     let field = &entry.field;
     match (bytes_behind(field, old, looks_packed(old)), bytes_behind(field, new, is_packed)) {
+        (Some(before), Some(after)) if before != after && is_secret => {
+            writeln!(out, "{INDENT}{}", secret::difference(&before, &after))
+        }
+        (Some(before), Some(_)) if is_secret => {
+            writeln!(out, "{INDENT}the same {}, written in another way", secret::summary(&before))
+        }
         (Some(before), Some(after)) if before != after => contents::write_difference(out, &before, &after, INDENT),
         (Some(before), Some(_)) => {
             writeln!(out, "{INDENT}the same {}, written in another way", contents::summary(&before))
         }
+        _ if is_secret && field.ends_with("hash") => writeln!(out, "{INDENT}{HIDDEN} became {HIDDEN}"),
         _ => writeln!(out, "{INDENT}{} became {}", shown(field, old), shown(field, new)),
     }
 }
@@ -185,8 +195,10 @@ fn is_reference(lost: &Overridden<'_>) -> bool {
     lost.fetched.is_some() && lost.value.as_ref().and_then(Node::as_str).is_some_and(|text| text.contains("://"))
 }
 
-fn summary(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
-    match bytes_behind(&entry.field, &entry.value, packed.has(entry)) {
+fn summary(entry: &Entry<'_>, bodies: &Bodies<'_>) -> String {
+    match bytes_behind(&entry.field, &entry.value, bodies.is_packed(entry)) {
+        Some(bytes) if bodies.is_secret(entry) => secret::summary(&bytes),
+        None if bodies.is_secret(entry) && entry.field.ends_with("hash") => HIDDEN.to_owned(),
         Some(bytes) if contents::text(&bytes).is_some() && !bytes.is_empty() => {
             let lines = contents::summary(&bytes);
             format!("{}, {lines}", counted(bytes.len(), "byte"))
@@ -196,18 +208,30 @@ fn summary(entry: &Entry<'_>, packed: &Packed<'_>) -> String {
     }
 }
 
-/// The bodies that are packed.
-struct Packed<'e>(HashSet<(&'e Subject, &'e str)>);
+/// What has to be known of contents before they are shown.
+struct Bodies<'e> {
+    /// The bodies that are packed.
+    packed: HashSet<(&'e Subject, &'e str)>,
+    /// The files whose contents are secrets.
+    secrets: &'e HashSet<&'e Subject>,
+}
 
-impl<'e> Packed<'e> {
-    fn of(entries: &[&'e Entry<'_>]) -> Self {
+impl<'e> Bodies<'e> {
+    fn of(entries: &[&'e Entry<'_>], secrets: &'e HashSet<&'e Subject>) -> Self {
         let gzip = entries.iter().filter(|entry| entry.value.as_str() == Some("gzip"));
-        Packed(gzip.filter_map(|entry| Some((&entry.subject, entry.field.strip_suffix(".compression")?))).collect())
+        let packed =
+            gzip.filter_map(|entry| Some((&entry.subject, entry.field.strip_suffix(".compression")?))).collect();
+        Bodies { packed, secrets }
     }
 
-    /// Whether the value is the source of one.
-    fn has(&self, entry: &Entry<'_>) -> bool {
-        entry.field.strip_suffix(".source").is_some_and(|body| self.0.contains(&(&entry.subject, body)))
+    /// Whether the value is the source of a packed one.
+    fn is_packed(&self, entry: &Entry<'_>) -> bool {
+        entry.field.strip_suffix(".source").is_some_and(|body| self.packed.contains(&(&entry.subject, body)))
+    }
+
+    /// Whether the value is not to be shown.
+    fn is_secret(&self, entry: &Entry<'_>) -> bool {
+        self.secrets.contains(&entry.subject) && secret::holds_contents(&entry.field)
     }
 }
 

@@ -27,7 +27,7 @@ use super::running::Running;
 use crate::failure::{Failure, OK};
 use crate::output;
 
-/// How long the story may take; it takes half a minute.
+/// How long the story may take; it takes about ten seconds.
 const LIMIT: Duration = Duration::from_secs(240);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -184,7 +184,7 @@ impl Story<'_> {
         let refused = after.apply(manifest, &Admission::of_changes(), now).err().unwrap_or_default();
         let snapshots = ClusterSnapshots::load(client, NAMESPACE).await.map_err(Failure::wrong)?;
         let remote = Remote { policy: Policy::default(), snapshots: Arc::new(snapshots), is_offline: true };
-        let mut foresight = foresee(&before, after, &plan::means(remote, Templates::default(), now)).await;
+        let mut foresight = foresee(&before, after, &plan::means(remote, Templates::default(), now, true)).await;
         foresight.pools.retain(|pool| pool.name == WORKER);
         plan::print_text(&plan::Report::of_cluster(foresight, refused, std::slice::from_ref(manifest)), false)
     }
