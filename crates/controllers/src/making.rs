@@ -238,6 +238,16 @@ pub async fn make(
     }
     let view = Pool::read(&Node::from_json(&object)).map_err(|findings| Failure::of_findings(&findings))?;
     let context = rendering(around)?;
+    if inputs.is_empty() {
+        // Nothing is made of the others, whose specs are not here, though one of them may have come to be selected meanwhile: that
+        // is looked at by itself.
+        let found = render(&view, &prepared, &context).err();
+        let only_now = || Failure {
+            reason: RenderReason::NoMachineConfigs,
+            message: format!("no MachineConfigs found matching the selector of pool {}", pool.name_any()),
+        };
+        return Err(found.map_or_else(only_now, |findings| Failure::of_findings(&findings)));
+    }
     let unkept = remote.resolve(&mut prepared).await;
     let rendered = render(&view, &prepared, &context).map_err(|findings| {
         let failure = Failure::of_findings(&findings);
@@ -447,6 +457,7 @@ fn unavailable(error: FetchError) -> Unavailable {
 
 #[cfg(test)]
 mod tests {
+    use seaworthy_fetch::{Snapshot, SnapshotError};
     use serde_json::json;
 
     use super::*;
@@ -516,5 +527,46 @@ mod tests {
         assert_eq!(reason(&pool("worker", &BASE_OF_WORKER), None, &[own]), None, "they were somebody's own");
         let based = machine_config("rendered-infra-1", json!({"annotations": {BASE.as_str(): CONTROLLER_CONFIG}}));
         assert_eq!(reason(&pool("infra", &BASE_OF_WORKER), None, &[based]), None, "it selects nothing of the base");
+    }
+
+    /// Lets nobody say that a MachineConfig refers to anything, or to nothing.
+    struct Silent;
+
+    impl Snapshots for Silent {
+        fn get(&self, _: &SnapshotKey) -> Result<Option<Snapshot>, SnapshotError> {
+            Ok(None)
+        }
+
+        fn put(&self, _: &SnapshotKey, snapshot: Snapshot) -> Result<Snapshot, SnapshotError> {
+            Ok(snapshot)
+        }
+
+        fn note(&self, machine_config: &str, _: &BTreeSet<SnapshotKey>, _: bool) {
+            panic!("{machine_config} was not looked at");
+        }
+
+        fn retain(&self, _: &dyn Fn(&SnapshotKey) -> bool) -> Result<usize, SnapshotError> {
+            Ok(0)
+        }
+    }
+
+    #[tokio::test]
+    async fn of_configs_that_a_pool_does_not_select_nothing_is_made_and_nothing_forgotten() {
+        let remote = Remote { policy: Policy::default(), snapshots: Arc::new(Silent), is_offline: true };
+        // The second has come between two looks at the cache.
+        for role in ["worker", "infra"] {
+            let sources = [machine_config("50-a", json!({"labels": {label::ROLE.as_str(): role}}))];
+            let around = Surroundings {
+                controller_config: None,
+                worker_stream: None,
+                current: None,
+                build: "b1",
+                wants_findings: false,
+                sources: &sources,
+            };
+            let failure = make(&pool("infra", &[]), &[], &around, &remote).await.err().unwrap();
+            assert_eq!(failure.reason, RenderReason::NoMachineConfigs);
+            assert!(failure.message.contains("no MachineConfigs found matching"), "{}", failure.message);
+        }
     }
 }

@@ -12,10 +12,13 @@ use crate::making::{digests, inputs, targeted, unready};
 use crate::world::World;
 use crate::writes::is_rendered;
 
-/// What is still to be rendered for a pool, for people; `build` is whose words are compared. Nothing is where the pool is held, or
-/// says itself why it cannot be rendered.
+/// What is still to be rendered for a pool, for people; `build` is whose words are compared. Nothing is where the pool is held,
+/// on its way out, or says itself why it cannot be rendered.
 pub fn pending(world: &World, pool: &MachineConfigPool, build: &str) -> Option<String> {
-    if pin::name(pool).is_some() || render_condition::reason(pool).is_some() {
+    if pool.metadata.deletion_timestamp.is_some()
+        || pin::name(pool).is_some()
+        || render_condition::reason(pool).is_some()
+    {
         return None;
     }
     let target = targeted(pool)?;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use kube::{Resource as _, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, PoolConfiguration};
 use seaworthy_api::meta::{ObjectReference, Selection};
+use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent, RenderReason, WORKER, annotation};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_api::vocabulary::seaworthy::annotation::{SOURCES, TURNS};
@@ -187,9 +188,10 @@ impl RenderController {
                 tell_put_back(&self.events, edited.as_ref().unwrap_or(&found)).await;
             }
             // What it was made of has changed, and nothing came of that: else it would look older than its sources for ever.
-            Some(found) if SOURCES.of(&found.metadata) != SOURCES.of(&made.object.metadata) => {
-                let sources = json!({SOURCES.as_str(): SOURCES.of(&made.object.metadata)});
-                let patched = self.applier.patch(&*found, json!({"metadata": {"annotations": sources}})).await;
+            Some(found) if MADE.iter().any(|key| key.of(&found.metadata) != key.of(&made.object.metadata)) => {
+                let word = |key: &Annotation| (key.as_str().to_owned(), json!(key.of(&made.object.metadata)));
+                let said: serde_json::Map<_, _> = MADE.iter().map(word).collect();
+                let patched = self.applier.patch(&*found, json!({"metadata": {"annotations": said}})).await;
                 let patched = or_anew(&self.applier, &caches.machine_configs, &*found, patched).await?;
                 caches.machine_configs.wrote(patched);
             }
@@ -363,6 +365,9 @@ impl RenderController {
         }
     }
 }
+
+/// What a rendered MachineConfig was made of, and by which build: that says it in its own words.
+const MADE: [Annotation; 2] = [SOURCES, annotation::GENERATED_BY_CONTROLLER_VERSION];
 
 /// What rendering looks at of a pool, and what it is to be put right of.
 fn seen(pool: &Option<Arc<MachineConfigPool>>) -> Option<impl PartialEq> {

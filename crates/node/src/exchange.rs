@@ -13,6 +13,7 @@ use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
+use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use seaworthy_host::Host;
 use seaworthy_plan::policy::of_cluster;
@@ -36,7 +37,9 @@ const CLAIM: Duration = Duration::from_secs(10);
 impl<H: Host + 'static> Daemon<H> {
     /// A node that is new to the cluster gets the annotations that its machine was made with.
     pub(crate) async fn introduce(&self, node: &Node) -> Result<Node, DaemonError> {
-        if annotation::CURRENT_CONFIG.of(&node.metadata).is_some_and(|name| !name.is_empty()) {
+        // That it was taken in with nothing says nothing of a machine that was made anew.
+        let is_nothing = |text: &str| text.is_empty() || text == UNCONFIGURED;
+        if annotation::CURRENT_CONFIG.of(&node.metadata).is_some_and(|name| !is_nothing(name)) {
             return Ok(node.clone());
         }
         let bytes = self.agent.lock().await.host().read(places::INITIAL_ANNOTATIONS)?;
@@ -50,7 +53,10 @@ impl<H: Host + 'static> Daemon<H> {
             .ok_or_else(|| unreadable(format!("it has no {}", annotation::CURRENT_CONFIG.as_str())))?;
         tracing::info!(node = self.name, "joins with {current}");
         // What somebody has ordered already stays.
-        let has = |key: &str| node.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(key));
+        let has = |key: &str| {
+            let found = node.metadata.annotations.as_ref().and_then(|all| all.get(key));
+            found.is_some_and(|text| text != UNCONFIGURED)
+        };
         let ours = [
             annotation::CURRENT_CONFIG,
             annotation::DESIRED_CONFIG,
@@ -202,12 +208,12 @@ impl<H: Host + 'static> Daemon<H> {
         let written = match said.is_empty() {
             true => None,
             false => {
-                let written = self.write(Value::Object(said)).await;
+                let written = self.write(Value::Object(said.clone())).await;
                 Some(written.map_err(|error| DaemonError::api(WRITE, error))?)
             }
         };
         let is_at_rest = !is_quiet && !report.is_rebooting;
-        Ok(!(is_at_rest && self.voice.said(written.as_ref().unwrap_or(node))))
+        Ok(!(is_at_rest && self.voice.said(node, &said, written.as_ref().unwrap_or(node))))
     }
 
     pub(crate) async fn write(&self, annotations: Value) -> Result<Node, kube::Error> {

@@ -15,7 +15,7 @@ use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use tokio::sync::Notify;
 
 use crate::certificates::{self, Certificates};
-use crate::voice::Voice;
+use crate::voice::{CORRECTION, Voice};
 
 /// What the ControllerConfig wants kept right.
 pub(crate) type Kept = Arc<Mutex<Arc<Certificates>>>;
@@ -24,7 +24,20 @@ pub(crate) type Kept = Arc<Mutex<Arc<Certificates>>>;
 pub(crate) async fn watch(nodes: Api<Node>, config: watcher::Config, voice: Voice, changed: Arc<Notify>) {
     let mut changes = pin!(watcher(nodes, config).default_backoff().applied_objects());
     let mut last: Option<BTreeMap<String, String>> = None;
-    while let Some(change) = changes.next().await {
+    // What cannot be put right at once is put right later, though nobody says it again.
+    let mut look = tokio::time::interval(CORRECTION);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let change = tokio::select! {
+            change = changes.next() => change,
+            _ = look.tick() => {
+                if voice.is_contradicted() {
+                    changed.notify_one();
+                }
+                continue;
+            }
+        };
+        let Some(change) = change else { return };
         // A watch that breaks off begins anew by itself.
         let Ok(node) = change else { continue };
         // The kubelet writes its node all the time; only orders are of interest.

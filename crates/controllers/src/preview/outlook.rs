@@ -163,7 +163,11 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let mut later: Vec<&NodeView<'_>> = nodes.iter().copied().filter(|node| is_waiting(node.name, is_next)).collect();
     rollout::in_order(&mut later);
     let first = outlook.chosen.iter().map(String::as_str).filter(|name| !is_mute(name));
-    let order: Vec<&str> = first.chain(later.iter().map(|node| node.name)).collect();
+    let mut order: Vec<&str> = first.chain(later.iter().map(|node| node.name)).collect();
+    if outlook.is_paused || inputs.pool.is_deleting() {
+        // Who is told something there stays what it is.
+        order.clear();
+    }
     let budget = outlook.max_unavailable.as_ref().map_or(0, |max| *max);
     let level = outlook.level();
     let each = estimate(level, &history(world, nodes, &progress));

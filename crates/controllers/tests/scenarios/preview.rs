@@ -180,6 +180,15 @@ async fn nodes_are_moved_by_what_lets_them_move() {
         "spec": {"nodeDisruptionPolicy": {"files": [{"path": "/etc/motd", "actions": [{"type": "None"}]}]}},
     });
     assert_eq!(caused(&foreseen(&fleet, &policy).await), of_worker(&["w1"]));
+    // Also one that is on its way to something else than the pool wants by now, where a pause is in between.
+    fleet.patch::<MachineConfigPool>("worker", json!({"spec": {"paused": true}})).await;
+    let under_way = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.create::<MachineConfig>(file("60-more", "worker", "/etc/more", "a")).await;
+    fleet.pool_is("worker", |pool| target(pool).is_some_and(|target| target != under_way)).await;
+    assert_eq!(caused(&foreseen(&fleet, &paused(false)).await), of_worker(&["w0", "w1"]));
+    let foresight = foreseen(&fleet, &paused(true)).await;
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert_eq!(worker.outlook.forecast.waves, [], "nobody moves in a paused pool");
 
     // A node that joins is moved by its manifest.
     let node = json!({

@@ -176,7 +176,7 @@ fn entry_json(entry: &Entry<'_>, is_secret: bool) -> serde_json::Value {
         json["ignored"] = entry.ignored.iter().map(lost_json).collect();
     }
     if let Some(fetched) = entry.fetched {
-        json["fetched"] = fetched_json(fetched);
+        json["fetched"] = fetched_json(fetched, is_secret);
     }
     json
 }
@@ -185,11 +185,15 @@ fn lost_json(field: &str, lost: &Overridden<'_>, is_secret: bool) -> serde_json:
     let value = lost.value.as_ref().map(|node| value::json(field, node, is_secret));
     let mut json = serde_json::json!({"place": lost.place, "value": value});
     if let Some(fetched) = lost.fetched {
-        json["fetched"] = fetched_json(fetched);
+        json["fetched"] = fetched_json(fetched, is_secret);
     }
     json
 }
 
-fn fetched_json(fetched: &Embedded) -> serde_json::Value {
-    serde_json::json!({"url": fetched.url, "digest": fetched.digest, "fetchedAt": fetched.fetched_at_utc()})
+fn fetched_json(fetched: &Embedded, is_secret: bool) -> serde_json::Value {
+    let mut json = serde_json::json!({"url": fetched.url, "fetchedAt": fetched.fetched_at_utc()});
+    if !is_secret {
+        json["digest"] = serde_json::json!(fetched.digest);
+    }
+    json
 }

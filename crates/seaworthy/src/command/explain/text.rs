@@ -115,7 +115,7 @@ fn write_entry<'r>(
         writeln!(out, "    set by nobody; default{}: {}", paint::plain(entry), default.reason)?;
     }
     if let Some(fetched) = entry.fetched.filter(|fetched| !told.contains(fetched)) {
-        write_fetched(out, fetched)?;
+        write_fetched(out, fetched, bodies.secrets.contains(&entry.subject))?;
         told.push(fetched);
     }
     for place in &entry.also {
@@ -150,8 +150,11 @@ fn write_ignored(out: &mut impl Write, entry: &Entry<'_>, lacks_images: bool) ->
     Ok(())
 }
 
-fn write_fetched(out: &mut impl Write, fetched: &Embedded) -> io::Result<()> {
-    let line = format!("fetched from {} at {}, {}", fetched.url, fetched.fetched_at_utc(), fetched.digest);
+fn write_fetched(out: &mut impl Write, fetched: &Embedded, is_secret: bool) -> io::Result<()> {
+    let mut line = format!("fetched from {} at {}", fetched.url, fetched.fetched_at_utc());
+    if !is_secret {
+        line.push_str(&format!(", {}", fetched.digest));
+    }
     writeln!(out, "    {}", paint::plain(line))
 }
 
@@ -170,7 +173,7 @@ fn write_lost(
     writeln!(out, "    overrides {place}")?;
     if let Some(fetched) = lost.fetched.filter(|_| is_reference(lost)) {
         // What stood in its place is not part of the result, and nobody keeps it.
-        return write_fetched(out, fetched);
+        return write_fetched(out, fetched, is_secret);
     }
     let Some((new, is_packed)) = newer else { return Ok(()) };
     let field = &entry.field;

@@ -67,7 +67,18 @@ fn pool_of(world: &World, name: &str) -> Result<Arc<MachineConfigPool>, Failure>
 }
 
 async fn status(of: &PoolsOf, watch: bool, timeout: Option<Duration>, format: ReportFormat) -> Result<u8, Failure> {
-    let begun = tokio::time::Instant::now();
+    let Some(timeout) = timeout else { return follow(of, watch, format).await };
+    match tokio::time::timeout(timeout, follow(of, watch, format)).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            let limit = short(i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX));
+            paint::note(&format!("not done after {limit}; what it waits for stands above, and the roll-out goes on"));
+            Ok(WRONG)
+        }
+    }
+}
+
+async fn follow(of: &PoolsOf, watch: bool, format: ReportFormat) -> Result<u8, Failure> {
     let client = client(&of.cluster).await?;
     let mut world = World::read(&client, false).await.map_err(Failure::unreadable)?;
     let is_live = watch && std::io::stdout().is_terminal() && format == ReportFormat::Text;
@@ -88,11 +99,6 @@ async fn status(of: &PoolsOf, watch: bool, timeout: Option<Duration>, format: Re
         }
         if !watch || is_done {
             return Ok(if is_done { OK } else { WRONG });
-        }
-        if let Some(timeout) = timeout.filter(|timeout| begun.elapsed() >= *timeout) {
-            let limit = short(i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX));
-            paint::note(&format!("not done after {limit}; what it waits for stands above, and the roll-out goes on"));
-            return Ok(WRONG);
         }
         world = read_again(&client).await?;
     }
