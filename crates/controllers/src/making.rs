@@ -85,6 +85,8 @@ pub struct Unready {
     pub what: String,
     /// Whether it is likely to be made in a moment; otherwise it waits for somebody to put something right.
     pub will_pass: bool,
+    /// Whether it is there, and only made by another build: to whoever looks from outside that is the same.
+    pub is_made_elsewhere: bool,
 }
 
 /// What has to be made first by another controller; rendering before would roll out a state that nobody wants.
@@ -97,11 +99,15 @@ pub fn unready(
     build: &str,
     exists: impl Fn(&str) -> bool,
 ) -> Option<Unready> {
-    let passing = |what: String| Some(Unready { what, will_pass: true });
+    let passing = |what: String| Some(Unready { what, will_pass: true, is_made_elsewhere: false });
     if let Some(found) = controller_config.filter(|found| !is_complete(found)) {
         let base = format!("the base MachineConfigs of ControllerConfig {}", found.name_any());
         return match base_failure(found) {
-            Some(why) => Some(Unready { what: format!("{base} cannot be made: {why}"), will_pass: false }),
+            Some(why) => Some(Unready {
+                what: format!("{base} cannot be made: {why}"),
+                will_pass: false,
+                is_made_elsewhere: false,
+            }),
             None => passing(format!("{base} are being made")),
         };
     }
@@ -151,7 +157,8 @@ pub fn unready(
         is_made_here && !made_by.is_empty() && made_by != build
     };
     let stale = inputs.iter().find(is_stale)?;
-    passing(format!("MachineConfig {} was made by another build and is being made anew", stale.name_any()))
+    let what = format!("MachineConfig {} was made by another build and is being made anew", stale.name_any());
+    Some(Unready { what, will_pass: true, is_made_elsewhere: true })
 }
 
 /// The MachineConfigs of the platform's base that a pool selects.

@@ -30,7 +30,7 @@ pub fn pending(world: &World, pool: &MachineConfigPool, build: &str) -> Option<S
     let (kubelet, runtime) = (&world.kubelet_configs, &world.container_runtime_configs);
     let unready = unready(pool, &inputs, controller_config, kubelet, runtime, build, is_there);
     // That this is another build than the controllers' is no matter of theirs.
-    if let Some(unready) = unready.filter(|unready| !unready.what.contains("another build")) {
+    if let Some(unready) = unready.filter(|unready| !unready.is_made_elsewhere) {
         return Some(unready.what);
     }
     let Some(rendered) = world.machine_config(target) else {

@@ -255,7 +255,7 @@ impl RenderController {
 
     /// Waits for what has to be made first, and says so if that takes long.
     async fn wait(&self, pool: &MachineConfigPool, for_: Unready) -> Result<Next, WriteError> {
-        let Unready { what, will_pass } = for_;
+        let Unready { what, will_pass, .. } = for_;
         let waited = self.waiting().entry(pool.name_any()).or_insert_with(Instant::now).elapsed();
         if will_pass && waited < PATIENCE {
             return Ok(Next::after(PATIENCE - waited));
@@ -317,7 +317,7 @@ impl RenderController {
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
         if let Some(role) = remaking::missing(controller_config.as_deref(), &caches.pools.all()) {
             let what = format!("MachineConfigPool {role} is missing and is being made again");
-            return self.wait(&pool, Unready { what, will_pass: true }).await;
+            return self.wait(&pool, Unready { what, will_pass: true, is_made_elsewhere: false }).await;
         }
         let inputs = making::inputs(&pool, sources(caches));
         let find = |name: &str| caches.machine_configs.named(name);

@@ -248,7 +248,7 @@ async fn target(
         |name| world.machine_config(name).is_some(),
     );
     // What another build has made is made anew before: the same, as far as can be told from here.
-    if let Some(unready) = unready.filter(|unready| !unready.what.contains("another build")) {
+    if let Some(unready) = unready.filter(|unready| !unready.is_made_elsewhere) {
         return (Some(Failure { reason: RenderReason::InputsNotReady, message: unready.what }), Vec::new());
     }
     let worker = world.pool(WORKER).and_then(|pool| pool.spec.os_image_stream.as_ref());
