@@ -184,9 +184,11 @@ impl Cluster {
                 _ = looks.tick() => {}
                 () = tokio::time::sleep(RETRY), if is_short => {}
             }
-            self.stock(client, &mut larder).await;
+            // Both look at the same pools: one that asks for something else meanwhile has nothing in the larder yet.
+            let pools = self.pools.all();
+            self.stock(client, &pools, &mut larder).await;
             let (cluster, stock) = (Arc::clone(self), larder);
-            let making = tokio::task::spawn_blocking(move || (cluster.make(made, &stock), stock)).await;
+            let making = tokio::task::spawn_blocking(move || (cluster.make(&pools, made, &stock), stock)).await;
             let Ok(((next, refusals), stock)) = making else {
                 warn!("making answers broke off; what was served before still is");
                 (made, larder) = (All::new(), Larder::new());
@@ -208,9 +210,8 @@ impl Cluster {
     }
 
     /// Reads what pools give to new machines and is not there yet, or has changed, and forgets the rest.
-    async fn stock(&self, client: &Client, larder: &mut Larder) {
+    async fn stock(&self, client: &Client, pools: &[Arc<MachineConfigPool>], larder: &mut Larder) {
         let api: Api<MachineConfig> = Api::all(client.clone());
-        let pools = self.pools.all();
         let wanted: BTreeSet<&str> = pools.iter().filter_map(|pool| chosen(pool)).collect();
         larder.retain(|name, _| wanted.contains(name.as_str()));
         for name in wanted {
@@ -241,14 +242,14 @@ impl Cluster {
     }
 
     /// Makes the answers of every pool, keeping those that are as they were, and says which pools have none since now.
-    fn make(&self, mut former: All, larder: &Larder) -> (All, Vec<Refused>) {
+    fn make(&self, pools: &[Arc<MachineConfigPool>], mut former: All, larder: &Larder) -> (All, Vec<Refused>) {
         let additions = self.additions();
         let mut refusals = Vec::new();
         let mut all = All::new();
-        for pool in self.pools.all() {
+        for pool in pools {
             let name = pool.name_any();
             let before = former.remove(&name);
-            let (made, old) = match self.recipe(&pool, larder, &additions) {
+            let (made, old) = match self.recipe(pool, larder, &additions) {
                 // What cannot be read at the moment is no reason to send machines away that could be served.
                 Err(Lack::Passing(_)) if before.as_ref().is_some_and(|before| before.recipe.is_some()) => {
                     all.extend(before.map(|before| (name, before)));

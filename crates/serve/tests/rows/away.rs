@@ -169,6 +169,20 @@ async fn config_that_cannot_be_read_at_the_moment_is_no_reason_to_send_machines_
 }
 
 #[tokio::test(start_paused = true)]
+async fn pool_that_asks_for_another_config_while_one_is_waited_for_is_served_as_before() {
+    let (_cluster, client) = filled().await;
+    let (way, is_way) = watch::channel(Way::Free);
+    let following = following(sieve(client.clone(), is_way));
+    following.serves("rendered-worker-old").await;
+    way.send_replace(Way::Lost("/machineconfigs/"));
+    status(&client, json!({"updatedMachineCount": 1})).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    status(&client, json!({"configuration": {"name": "rendered-worker-newest"}, "updatedMachineCount": 0})).await;
+    tokio::time::sleep(HOUR).await;
+    following.serves("rendered-worker-old").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn config_that_the_watch_has_not_told_of_is_read_and_one_that_is_gone_is_refused() {
     let (_cluster, client) = filled().await;
     let (way, is_way) = watch::channel(Way::Free);
