@@ -171,7 +171,7 @@ impl Controller for DrainController {
         let now = self.context.now();
         let (cordoned, moved) = (
             since(progress.as_deref(), NodeCondition::Cordoned, ConditionStatus::True),
-            self.drains.moved(name, view.drain_blocked.is_some(), now),
+            self.drains.moved(name, view.drain_blocked().is_some(), now),
         );
         let inputs = drain::Inputs {
             node: &view,
@@ -232,6 +232,6 @@ fn since(progress: Option<&MachineConfigNode>, step: NodeCondition, status: Cond
 /// What the drain looks at of a node.
 fn wishes(node: &Option<Arc<Machine>>) -> Option<impl PartialEq> {
     let node = node.as_ref()?;
-    let said = |key: Annotation| key.of(&node.metadata);
+    let said = |key: Annotation| node.annotation(key);
     Some((said(DESIRED_DRAIN), said(LAST_APPLIED_DRAIN), said(CORDONED_FOR), node.is_unschedulable()))
 }

@@ -52,8 +52,8 @@ impl GarbageController {
         let mark = Arc::clone(&queue);
         caches.nodes.listen(move |delta| {
             fn used(node: &Option<Arc<Machine>>) -> Option<[Option<&str>; 2]> {
-                let metadata = &node.as_ref()?.metadata;
-                Some([annotation::CURRENT_CONFIG.of(metadata), annotation::DESIRED_CONFIG.of(metadata)])
+                let node = node.as_ref()?;
+                Some([node.annotation(annotation::CURRENT_CONFIG), node.annotation(annotation::DESIRED_CONFIG)])
             }
             if used(&delta.before) != used(&delta.after) {
                 mark.mark(());

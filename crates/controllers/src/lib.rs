@@ -14,6 +14,7 @@ mod gauges;
 pub mod install;
 pub mod machine;
 pub mod making;
+mod moment;
 pub mod objects;
 mod orders;
 pub mod pending;

@@ -14,6 +14,7 @@ use kube::api::PostParams;
 use seaworthy_deploy::policy::protection::{NAME, objects};
 use seaworthy_runtime::applier::Written;
 use seaworthy_runtime::{Applier, Controller, Failure, Next, Queue, Retry, WriteError};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::context::Context;
@@ -62,7 +63,7 @@ impl ProtectionController {
     }
 
     /// Puts right one of the objects, if it is not as it was left.
-    async fn keep<K: Written>(&self, nth: usize, wanted: Value) -> Result<(), Unprotected> {
+    async fn keep<K: Written + Serialize>(&self, nth: usize, wanted: Value) -> Result<(), Unprotected> {
         let found = self.applier.read::<K>(NAME).await?;
         let shown = found.as_ref().map(spec);
         if shown.is_some() && shown == self.installed().answers[nth] {
@@ -101,7 +102,7 @@ impl Controller for ProtectionController {
     }
 }
 
-fn spec<K: Written>(object: &K) -> Value {
+fn spec<K: Written + Serialize>(object: &K) -> Value {
     serde_json::to_value(object).ok().and_then(|mut object| Some(object.get_mut("spec")?.take())).unwrap_or_default()
 }
 

@@ -15,14 +15,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::{
-    MachineConfig, MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus,
-};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, MachineConfigPoolStatus};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER, PoolEvent};
 use seaworthy_generate::base::ROLES;
 use seaworthy_plan::change::{Change, Reference};
 use seaworthy_plan::custom_boot::Boots;
-use seaworthy_plan::fleet::{NodeView, PoolView};
+use seaworthy_plan::fleet::{NodeView, Observed as _, PoolView};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::promise::{Promise, Settled};
 use seaworthy_plan::rollout::Partner;
@@ -36,10 +34,10 @@ use crate::context::Context;
 use crate::drains::Drains;
 use crate::gauges::Gauges;
 use crate::machine::Machine;
+use crate::moment::{Beside, Moment};
 use crate::orders::Orders;
 use crate::perform::{or_anew, perform, perform_in_order, tell, tell_all};
 use crate::remaking;
-use crate::writes::is_rendered;
 
 /// How long a node that was given an order has before its MachineConfigNode says that it is on its way: one that needs no
 /// reboot is often done by then, and one write tells all of it.
@@ -87,14 +85,6 @@ struct Memory {
     orders: Orders,
     /// What the promises on a pool are about that cannot come about any more.
     settled: BTreeMap<String, Settled>,
-}
-
-/// What a decision looks at, taken at one moment.
-struct Moment {
-    pools: Vec<Arc<MachineConfigPool>>,
-    nodes: Vec<Arc<Machine>>,
-    progress: Vec<Arc<MachineConfigNode>>,
-    rendered: Vec<Arc<MachineConfig>>,
 }
 
 impl RolloutController {
@@ -150,23 +140,13 @@ impl RolloutController {
         (controller, queue)
     }
 
-    fn moment(&self) -> Moment {
-        let caches = &self.context.caches;
-        Moment {
-            pools: caches.pools.all(),
-            nodes: caches.nodes.all(),
-            progress: caches.machine_config_nodes.all(),
-            rendered: caches.machine_configs.filter(is_rendered),
-        }
-    }
-
     /// A moment, and what is promised in it on these pools. Nodes that a promise is ahead of are read anew, so that whoever
     /// is away is seen to be. What is promised of others after that cannot come about any more: they are gone, in another
     /// pool, or somebody has edited the promise.
     async fn moment_of<const N: usize>(&self, names: [&str; N]) -> Result<(Moment, [Promise; N]), WriteError> {
         loop {
-            let moment = self.moment();
-            let promises = names.map(|name| promised(&moment, name));
+            let moment = Moment::of(&self.context.caches);
+            let promises = names.map(|name| moment.promised(name));
             let mut unread: BTreeSet<&String> = BTreeSet::new();
             for (name, (promise, unseen)) in names.into_iter().zip(&promises) {
                 let settled = self.memory().settled.get(name).cloned().unwrap_or_default();
@@ -226,18 +206,18 @@ impl RolloutController {
         }
 
         let partner = partner(name, topology, &moment.pools);
-        let progress = progress(&moment);
+        let mut progress = Beside::new(&moment.progress);
         // The nodes of other pools are not looked at: there may be many more of them.
         let (mut own, mut others, mut disputed) = (Vec::new(), Vec::new(), Vec::new());
         for node in &moment.nodes {
-            let membership = pools.of_labels(node.metadata.labels.as_ref());
+            let membership = pools.of_labels(node.labels());
             match &membership {
-                Membership::In { primary, .. } if *primary == name => own.push(view(node, &progress)),
+                Membership::In { primary, .. } if *primary == name => own.push(progress.view(node)),
                 Membership::In { primary, .. } if partner.is_some_and(|partner| partner.name == *primary) => {
-                    others.push(view(node, &progress));
+                    others.push(progress.view(node));
                 }
                 Membership::Torn(torn) if torn.contains(&name) => {
-                    disputed.extend(remark::dispute(node.metadata.name.as_deref().unwrap_or_default(), &membership));
+                    disputed.extend(remark::dispute(node.name(), &membership));
                 }
                 _ => {}
             }
@@ -257,7 +237,6 @@ impl RolloutController {
         let mut decision = pool::desired(&pool::Inputs {
             pool: PoolView::of(object),
             nodes,
-            progress: &progress,
             hindrances: &hindrances,
             unanswered: &unanswered,
             holds: &[],
@@ -323,13 +302,13 @@ impl RolloutController {
 
     /// The nodes without a pool have a MachineConfigNode too, which says why nothing moves them.
     async fn unassigned(&self) -> Result<Next, WriteError> {
-        let moment = self.moment();
+        let moment = Moment::of(&self.context.caches);
         let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
         if remaking::missing(controller_config.as_deref(), &moment.pools).is_some() {
             return Ok(Next::change());
         }
-        let progress = progress(&moment);
-        let views = views(moment.nodes.iter(), &progress);
+        let mut progress = Beside::new(&moment.progress);
+        let views: Vec<NodeView<'_>> = moment.nodes.iter().map(|node| progress.view(node)).collect();
         let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
         let assignment = pools.assign(&views);
         let now = to_second(self.context.now());
@@ -339,7 +318,7 @@ impl RolloutController {
         self.gauges.alert(views.iter().filter(in_vain).map(|node| node.name.to_owned()).collect());
         let mut changes = self.orphans(&moment, &views).await?;
         changes.extend(reasons.iter().flat_map(|(node, reason)| {
-            let old = progress.get(node.name).copied();
+            let old = node.progress;
             let inputs = node_status::Inputs {
                 node,
                 pool: None,
@@ -418,7 +397,7 @@ fn concerned(pools: &[Arc<MachineConfigPool>], delta: &Delta<Machine>) -> BTreeS
     let members = Pools::new(pools.iter().map(|pool| PoolView::of(pool)));
     let mut subjects = BTreeSet::new();
     for side in delta.sides() {
-        let membership = members.of(&NodeView::of(side, None));
+        let membership = members.of_labels(side.labels());
         // Nodes without a pool, those that a pool selects in vain, and what is left of one that is gone.
         let is_odd = matches!(membership, Membership::In { in_vain: Some(_), .. }) || membership.primary().is_none();
         if is_odd || delta.after.is_none() {
@@ -432,41 +411,6 @@ fn concerned(pools: &[Arc<MachineConfigPool>], delta: &Delta<Machine>) -> BTreeS
         }
     }
     subjects
-}
-
-/// What is promised on a pool, and the nodes that whoever promised had seen later than they are here.
-fn promised(moment: &Moment, name: &str) -> (Promise, Vec<String>) {
-    let pool = moment.pools.iter().find(|pool| pool.name_any() == name);
-    let promised = pool.map(|pool| Promise::of(pool)).unwrap_or_default();
-    if promised.nodes.is_empty() {
-        return (promised, Vec::new());
-    }
-    let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
-    let is_promised = |node: &&Arc<Machine>| {
-        node.metadata.name.as_ref().is_some_and(|node| promised.nodes.contains_key(node))
-            && pools.of_labels(node.metadata.labels.as_ref()).primary() == Some(name)
-    };
-    let views: Vec<NodeView<'_>> =
-        moment.nodes.iter().filter(is_promised).map(|node| NodeView::of(node, None)).collect();
-    let views: Vec<&NodeView<'_>> = views.iter().collect();
-    let unseen = promised.unseen(&views).into_iter().map(str::to_owned).collect();
-    (promised, unseen)
-}
-
-/// The MachineConfigNodes by the names of their nodes.
-fn progress(moment: &Moment) -> BTreeMap<&str, &MachineConfigNode> {
-    moment.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect()
-}
-
-fn views<'a>(
-    nodes: impl Iterator<Item = &'a Arc<Machine>>,
-    progress: &BTreeMap<&str, &'a MachineConfigNode>,
-) -> Vec<NodeView<'a>> {
-    nodes.map(|node| view(node, progress)).collect()
-}
-
-fn view<'a>(node: &'a Arc<Machine>, progress: &BTreeMap<&str, &'a MachineConfigNode>) -> NodeView<'a> {
-    NodeView::of(node, progress.get(node.metadata.name.as_deref().unwrap_or_default()).copied())
 }
 
 /// In a cluster with an arbiter, the other pool that keeps quorum.

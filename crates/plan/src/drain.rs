@@ -179,7 +179,7 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
         changes.push(emit(node, true, NodeEvent::DrainFailed, message));
     }
     // Once: what is in the way stands in the MachineConfigNode from then on, and is tried again often.
-    if let Some(hindrance) = hindrance.as_deref().filter(|said| node.drain_blocked != Some(said)) {
+    if let Some(hindrance) = hindrance.as_deref().filter(|said| node.drain_blocked() != Some(said)) {
         let message = format!("The node cannot be drained: {hindrance}");
         changes.push(emit(node, true, NodeEvent::DrainBlocked, message));
     }

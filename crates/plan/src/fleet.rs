@@ -3,14 +3,13 @@
 //! A view borrows from the objects of a watch, so that a view of 5,000 nodes costs a pass over their annotations and no
 //! copy. What a decision may know of an object is what its view has.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, PoolConfiguration};
-use seaworthy_api::meta::{ConditionStatus, IntOrString, LabelSelector};
+use seaworthy_api::meta::{Condition, ConditionStatus, IntOrString, LabelSelector, Pairs};
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, State, WaitingReason, label, node};
 use seaworthy_api::vocabulary::{Annotation, seaworthy};
 
@@ -92,8 +91,12 @@ pub enum Ailment<'a> {
 
 /// What a node shows of itself: a Node of the API does, and whatever keeps less of one.
 pub trait Observed {
-    /// Its metadata.
+    /// Its metadata, but for labels and annotations.
     fn metadata(&self) -> &ObjectMeta;
+    /// Its labels.
+    fn labels(&self) -> Pairs<'_>;
+    /// Its annotations.
+    fn annotations(&self) -> Pairs<'_>;
     /// Its taints.
     fn taints(&self) -> &[Taint];
     /// Whether it takes no pods.
@@ -105,6 +108,14 @@ pub trait Observed {
 impl Observed for Node {
     fn metadata(&self) -> &ObjectMeta {
         &self.metadata
+    }
+
+    fn labels(&self) -> Pairs<'_> {
+        self.metadata.labels.as_ref().into()
+    }
+
+    fn annotations(&self) -> Pairs<'_> {
+        self.metadata.annotations.as_ref().into()
     }
 
     fn taints(&self) -> &[Taint] {
@@ -127,6 +138,14 @@ impl Observed for Node {
 impl<N: Observed> Observed for Arc<N> {
     fn metadata(&self) -> &ObjectMeta {
         (**self).metadata()
+    }
+
+    fn labels(&self) -> Pairs<'_> {
+        (**self).labels()
+    }
+
+    fn annotations(&self) -> Pairs<'_> {
+        (**self).annotations()
     }
 
     fn taints(&self) -> &[Taint] {
@@ -152,7 +171,7 @@ pub struct NodeView<'a> {
     /// The version that was seen, as precondition of a change.
     pub resource_version: Option<&'a str>,
     /// Its labels.
-    pub labels: Option<&'a BTreeMap<String, String>>,
+    pub labels: Pairs<'a>,
     /// Its taints.
     pub taints: &'a [Taint],
     /// When it was made.
@@ -191,31 +210,23 @@ pub struct NodeView<'a> {
     pub is_unschedulable: bool,
     /// Why it cannot be relied on; the first of several causes.
     pub ailment: Option<Ailment<'a>>,
-    /// Since when it is not updated, as its MachineConfigNode has it.
-    pub since: Option<Timestamp>,
-    /// What keeps its pods from being evicted, as its MachineConfigNode has it.
-    pub drain_blocked: Option<&'a str>,
+    /// Its MachineConfigNode.
+    pub progress: Option<&'a MachineConfigNode>,
 }
 
 impl<'a> NodeView<'a> {
     /// A view of a node, with what its MachineConfigNode adds.
     pub fn of(object: &'a impl Observed, progress: Option<&'a MachineConfigNode>) -> Self {
         let metadata = object.metadata();
-        let annotation = |key: Annotation| key.of(metadata);
+        let annotations = object.annotations();
+        let annotation = |key: Annotation| annotations.get(key.as_str());
         let is_unschedulable = object.is_unschedulable();
         let cordoned_for = annotation(seaworthy::annotation::CORDONED_FOR);
-        let condition = |type_: NodeCondition| {
-            let conditions = progress?.status.as_ref()?.conditions.as_ref()?;
-            conditions.iter().find(|condition| condition.type_ == type_.as_str())
-        };
-        let pending = condition(NodeCondition::Updated).filter(|found| found.status == ConditionStatus::False);
-        let blocked =
-            condition(NodeCondition::Drained).filter(|drained| drained.reason == WaitingReason::DrainBlocked.as_str());
         Self {
             name: metadata.name.as_deref().unwrap_or_default(),
             uid: metadata.uid.as_deref().unwrap_or_default(),
             resource_version: metadata.resource_version.as_deref(),
-            labels: metadata.labels.as_ref(),
+            labels: object.labels(),
             taints: object.taints(),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             current_config: annotation(node::CURRENT_CONFIG),
@@ -239,9 +250,26 @@ impl<'a> NodeView<'a> {
                 (true, None) => Some(Ailment::Cordoned),
                 (true, Some(_)) => Some(Ailment::CordonedForUpdate),
             }),
-            since: pending.map(|condition| condition.last_transition_time.0),
-            drain_blocked: blocked.map(|condition| condition.message.as_str()),
+            progress,
         }
+    }
+
+    /// Since when it is not updated, as its MachineConfigNode has it.
+    pub fn since(&self) -> Option<Timestamp> {
+        let pending = self.condition(NodeCondition::Updated)?;
+        (pending.status == ConditionStatus::False).then_some(pending.last_transition_time.0)
+    }
+
+    /// What keeps its pods from being evicted, as its MachineConfigNode has it.
+    pub fn drain_blocked(&self) -> Option<&'a str> {
+        let drained = self.condition(NodeCondition::Drained)?;
+        (drained.reason == WaitingReason::DrainBlocked.as_str()).then_some(drained.message.as_str())
+    }
+
+    /// What its MachineConfigNode says of something.
+    pub fn condition(&self, type_: NodeCondition) -> Option<&'a Condition> {
+        let conditions = self.progress?.status.as_ref()?.conditions.as_ref()?;
+        conditions.iter().find(|condition| condition.type_ == type_.as_str())
     }
 
     /// The zone that it says it is in.
@@ -251,7 +279,7 @@ impl<'a> NodeView<'a> {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&'a str> {
-        self.labels?.get(key).map(String::as_str)
+        self.labels.get(key)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use seaworthy_api::meta::{Selection, SelectionError};
+use seaworthy_api::meta::{Pairs, Selection, SelectionError};
 use seaworthy_api::vocabulary::machineconfiguration::{MASTER, WORKER, label};
 
 use crate::fleet::{NodeView, PoolView};
@@ -103,8 +103,8 @@ impl<'a> Pools<'a> {
     }
 
     /// The pools of a node with these labels: nothing else of it counts.
-    pub fn of_labels(&self, labels: Option<&BTreeMap<String, String>>) -> Membership<'a> {
-        if labels.and_then(|labels| labels.get(label::OS.as_str())).is_some_and(|system| system == WINDOWS) {
+    pub fn of_labels(&self, labels: Pairs<'_>) -> Membership<'a> {
+        if labels.get(label::OS.as_str()) == Some(WINDOWS) {
             return Membership::Foreign;
         }
         let (mut is_master, mut is_worker, mut custom) = (false, false, Vec::new());

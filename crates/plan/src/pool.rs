@@ -3,12 +3,12 @@
 //! Applying the changes and deciding again leads, without progress of nodes, to no further change; an idle pool causes
 //! none at all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use seaworthy_api::machineconfiguration::MachineConfigPoolStatus;
 use seaworthy_api::machineconfiguration::controller_config::ControllerCertificate;
-use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPoolStatus};
 use seaworthy_api::vocabulary::seaworthy::annotation;
 use serde_json::json;
 
@@ -27,10 +27,8 @@ use crate::{node_status, pool_status, rollout, targeting};
 pub struct Inputs<'a> {
     /// The pool.
     pub pool: PoolView<'a>,
-    /// The nodes that take their configuration from it.
+    /// The nodes that take their configuration from it, with their MachineConfigNodes.
     pub nodes: &'a [&'a NodeView<'a>],
-    /// The MachineConfigNodes by name.
-    pub progress: &'a BTreeMap<&'a str, &'a MachineConfigNode>,
     /// What is in the way of drains under way, by node.
     pub hindrances: &'a BTreeMap<String, Arc<str>>,
     /// The nodes that were given an order a moment ago. While they are on their way without trouble, their
@@ -78,7 +76,7 @@ pub struct Decision<'a> {
 
 /// Decides about a pool.
 pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
-    let Inputs { pool, nodes, progress, now, .. } = *inputs;
+    let Inputs { pool, nodes, now, .. } = *inputs;
     let promised = inputs.promised;
     let report = rollout::decide(&rollout::Inputs {
         pool,
@@ -97,8 +95,7 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &report, topology, now });
     let certificates = inputs.certificates;
     let remarks = Remarks::of(nodes, pool.target(), &report.waiting, inputs.disputed);
-    let status =
-        pool_status::status(&pool_status::Inputs { pool, nodes, progress, remarks: &remarks, certificates, now });
+    let status = pool_status::status(&pool_status::Inputs { pool, nodes, remarks: &remarks, certificates, now });
     let recheck = report.recheck;
     let status = status.filter(|status| pool.object.status.as_ref() != Some(status));
     let events = status.as_ref().map(|status| pool_status::events(pool, status, &remarks)).unwrap_or_default();
@@ -131,13 +128,12 @@ impl Telling<'_> {
 
 /// The MachineConfigNodes of the pool's nodes, as far as they differ from what they should be.
 fn tellings<'a>(inputs: &Inputs<'a>, report: &rollout::Decision<'_>) -> Vec<Telling<'a>> {
-    let waiting: BTreeMap<&str, &Reason> =
+    let waiting: HashMap<&str, &Reason> =
         report.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
-    let chosen: BTreeSet<&str> = report.chosen.iter().copied().collect();
+    let chosen: HashSet<&str> = report.chosen.iter().copied().collect();
     let target = inputs.pool.target();
     let mut tellings = Vec::new();
     for node in inputs.nodes.iter().copied() {
-        let old = inputs.progress.get(node.name).copied();
         let is_chosen = chosen.contains(node.name);
         let about = node_status::Inputs {
             node,
@@ -146,7 +142,7 @@ fn tellings<'a>(inputs: &Inputs<'a>, report: &rollout::Decision<'_>) -> Vec<Tell
             is_chosen,
             waiting: None,
             hindrance: inputs.hindrances.get(node.name).map(Arc::as_ref),
-            old,
+            old: node.progress,
             now: inputs.now,
         };
         let waiting = waiting.get(node.name).copied();

@@ -4,16 +4,14 @@
 //!   when nothing has changed.
 //! - Conditions of others (rendering, image builds) are kept as they are; `Degraded` is the sum of all.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::controller_config::ControllerCertificate;
 use seaworthy_api::machineconfiguration::machine_config_pool::{
     CertExpiry, PoolSynchronizerStatus, PoolSynchronizerType,
 };
-use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPoolStatus, StatusCondition};
-use seaworthy_api::meta::{Condition, ConditionStatus, Selection};
+use seaworthy_api::machineconfiguration::{MachineConfigPoolStatus, StatusCondition};
+use seaworthy_api::meta::{ConditionStatus, Selection};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, PoolCondition, PoolEvent, PoolReason};
 
@@ -31,11 +29,8 @@ const API_SERVER_BUNDLE: &str = "KubeAPIServerServingCAData";
 pub struct Inputs<'a> {
     /// The pool, with the status that it has.
     pub pool: PoolView<'a>,
-    /// Its nodes.
+    /// Its nodes. What failed ones say is told in the words of their MachineConfigNodes; those without one are counted only.
     pub nodes: &'a [&'a NodeView<'a>],
-    /// The MachineConfigNodes by name: what failed nodes say is told in their words. Without them failed nodes are
-    /// counted only.
-    pub progress: &'a BTreeMap<&'a str, &'a MachineConfigNode>,
     /// What is to be said beside how far the nodes are.
     pub remarks: &'a Remarks,
     /// The certificates of the ControllerConfig.
@@ -285,12 +280,9 @@ fn complaints(inputs: &Inputs<'_>) -> String {
         .iter()
         .filter(|node| node.is_degraded())
         .filter_map(|node| {
-            let progress = inputs.progress.get(node.name)?;
-            let conditions = progress.status.as_ref().and_then(|status| status.conditions.as_ref());
-            let is_degraded = |condition: &&Condition| {
-                condition.type_ == NodeCondition::NodeDegraded.as_str() && condition.status == ConditionStatus::True
-            };
-            let condition = conditions.into_iter().flatten().find(is_degraded);
+            node.progress?;
+            let condition = node.condition(NodeCondition::NodeDegraded);
+            let condition = condition.filter(|condition| condition.status == ConditionStatus::True);
             let message = condition.map(|condition| condition.message.as_str()).filter(|text| !text.is_empty());
             Some((node.name, message.unwrap_or(node.reason)))
         })

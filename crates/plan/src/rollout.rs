@@ -139,7 +139,7 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
             // To be told to stay what it is moves nobody.
             Standing::Recallable if is_paused && node.runs(target) => recalled.push(node),
             Standing::Broken | Standing::Recallable | Standing::Able if stopped.is_some() => {
-                let reason = |reason: &Reason| match (node.desired_config, node.drain_blocked) {
+                let reason = |reason: &Reason| match (node.desired_config, node.drain_blocked()) {
                     _ if !node.has_daemon() => Reason::NoNodeDaemon,
                     // It is on its way all the same, and moves as soon as it can.
                     (_, Some(blockers)) if node.is_under_way() => {
@@ -307,7 +307,7 @@ fn standing(node: &NodeView<'_>, target: Target<'_>, now: Timestamp) -> Standing
     if node.is_targeted(target) {
         return Standing::Stays(if node.is_degraded() {
             Reason::Failed { message: node.reason.to_owned() }
-        } else if let Some(blockers) = node.drain_blocked {
+        } else if let Some(blockers) = node.drain_blocked() {
             Reason::DrainBlocked { blockers: blockers.to_owned(), node: holder() }
         } else if !node.has_daemon() {
             Reason::NoNodeDaemon
@@ -353,7 +353,7 @@ fn wait(node: &NodeView<'_>, reason: Reason) -> Waiting {
 fn since(node: &NodeView<'_>) -> Option<Timestamp> {
     match node.ailment {
         Some(Ailment::Condition { since: Some(since), .. }) => Some(since),
-        _ => node.since,
+        _ => node.since(),
     }
 }
 

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::SignedDuration;
 use rstest::rstest;
+use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
 use seaworthy_plan::change::Change;
@@ -178,10 +179,21 @@ fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision
 }
 
 fn decide_told(node: &Node, evictions: &Evictions, lasts: SignedDuration, told: Option<&str>) -> Decision {
-    let mut view = NodeView::of(node, None);
-    view.drain_blocked = told;
+    let progress = told.map(blocked);
+    let view = NodeView::of(node, progress.as_ref());
     let since = Some(NOW - lasts);
     drain::decide(&drain::Inputs { node: &view, evictions, since, moved: since, now: NOW }).unwrap()
+}
+
+/// The MachineConfigNode of a node whose pods cannot leave.
+fn blocked(by: &str) -> MachineConfigNode {
+    serde_json::from_value(json!({
+        "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigNode", "metadata": {"name": "w1"},
+        "spec": {"configVersion": {"desired": "1"}, "node": {"name": "w1"}, "pool": {"name": "worker"}},
+        "status": {"conditions": [{"type": "Drained", "status": "Unknown", "reason": "DrainBlocked", "message": by,
+            "lastTransitionTime": NOW.to_string()}]},
+    }))
+    .unwrap()
 }
 
 fn patch(decision: &Decision) -> Option<&Value> {
@@ -301,7 +313,8 @@ fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
     let said = format!("pod shop/p, which should be gone since {due}");
     assert_eq!((decision.progress.clone(), decision.hindrance.as_deref()), (Progress::Draining, Some(said.as_str())));
     assert_eq!(warnings(&decision), [(true, "DrainBlocked", format!("The node cannot be drained: {said}"))]);
-    let view = NodeView { drain_blocked: Some(&said), ..NodeView::of(&node, None) };
+    let progress = blocked(&said);
+    let view = NodeView::of(&node, Some(&progress));
     let earlier = NOW - SignedDuration::from_secs(1);
     let inputs = drain::Inputs { node: &view, evictions: &found, since: None, moved: None, now: earlier };
     let decision = drain::decide(&inputs).unwrap();

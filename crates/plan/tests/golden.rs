@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
@@ -78,7 +78,6 @@ fn every_case_gives_the_recorded_answer() {
         let status = pool_status::status(&pool_status::Inputs {
             pool: PoolView::of(&pool),
             nodes: members,
-            progress: &BTreeMap::new(),
             remarks: &Default::default(),
             certificates: &[],
             now: Timestamp::UNIX_EPOCH,

@@ -301,12 +301,11 @@ impl Decider {
         let promised = self.read_anew(world, Promise::of(&pool));
         let views: Vec<NodeView<'_>> = self.nodes.values().map(|node| NodeView::of(node, None)).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let (progress, hindrances, unanswered) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let (hindrances, unanswered) = (BTreeMap::new(), BTreeSet::new());
         let boots = Boots::default();
         let decision = desired(&pool::Inputs {
             pool: PoolView::of(&pool),
             nodes: &members,
-            progress: &progress,
             hindrances: &hindrances,
             unanswered: &unanswered,
             holds: &[],

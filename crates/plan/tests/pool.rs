@@ -38,14 +38,11 @@ impl Cluster {
         let views: Vec<NodeView<'_>> =
             self.nodes.iter().map(|(name, node)| NodeView::of(node, self.progress.get(name))).collect();
         let members: Vec<&NodeView<'_>> = views.iter().collect();
-        let progress: BTreeMap<&str, &MachineConfigNode> =
-            self.progress.iter().map(|(name, object)| (name.as_str(), object)).collect();
         let (boots, promised, hindrances) = (Boots::default(), Promise::of(&self.pool), BTreeMap::new());
         let unanswered = self.unanswered.clone();
         let decision = desired(&Inputs {
             pool: PoolView::of(&self.pool),
             nodes: &members,
-            progress: &progress,
             hindrances: &hindrances,
             unanswered: &unanswered,
             holds: &[],

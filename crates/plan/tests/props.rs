@@ -312,7 +312,6 @@ proptest! {
         let inputs = pool_status::Inputs {
             pool: PoolView::of(&pool),
             nodes: &members,
-            progress: &BTreeMap::new(),
             remarks: &Default::default(),
             certificates: &[],
             now: NOW + k8s_openapi::jiff::SignedDuration::from_hours(1),

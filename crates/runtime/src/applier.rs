@@ -194,7 +194,7 @@ impl Applier {
     }
 
     /// Brings about that what this manager owns of the object is just this.
-    pub async fn apply<K: Written>(&self, object: &K) -> Result<K, WriteError> {
+    pub async fn apply<K: Written + Serialize>(&self, object: &K) -> Result<K, WriteError> {
         let (api, name) = (K::api(&self.client, object.meta().namespace.as_deref()), object.name_any());
         self.write(Verb::Apply, object, || async move {
             let body = typed::<K>(serde_json::to_value(object).map_err(kube::Error::SerdeError)?);
@@ -204,7 +204,7 @@ impl Applier {
     }
 
     /// The same for the object's status.
-    pub async fn apply_status<K: Written>(&self, object: &K) -> Result<K, WriteError> {
+    pub async fn apply_status<K: Written + Serialize>(&self, object: &K) -> Result<K, WriteError> {
         let (api, name) = (K::api(&self.client, object.meta().namespace.as_deref()), object.name_any());
         self.write(Verb::Apply, object, || async move {
             let mut body = typed::<K>(serde_json::to_value(object).map_err(kube::Error::SerdeError)?);
@@ -217,14 +217,14 @@ impl Applier {
     }
 
     /// Makes an object that must not be there yet.
-    pub async fn create<K: Written>(&self, object: &K) -> Result<K, WriteError> {
+    pub async fn create<K: Written + Serialize>(&self, object: &K) -> Result<K, WriteError> {
         let api = K::api(&self.client, object.meta().namespace.as_deref());
         let params = PostParams { dry_run: self.is_dry(), field_manager: Some(self.manager.to_owned()) };
         self.write(Verb::Create, object, || async move { api.create(&params, object).await }).await
     }
 
     /// Replaces an object that is wholly ours, provided that it still has the revision it carries.
-    pub async fn replace<K: Written>(&self, object: &K) -> Result<K, WriteError> {
+    pub async fn replace<K: Written + Serialize>(&self, object: &K) -> Result<K, WriteError> {
         let (api, name) = (K::api(&self.client, object.meta().namespace.as_deref()), object.name_any());
         let params = PostParams { dry_run: self.is_dry(), field_manager: Some(self.manager.to_owned()) };
         self.write(Verb::Replace, object, || async move { api.replace(&name, &params, object).await }).await
@@ -312,7 +312,7 @@ async fn in_time<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Re
 }
 
 /// A kind that is written: it knows where its objects live.
-pub trait Written: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned {
+pub trait Written: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {
     /// The API for its objects, in this namespace where it has one.
     fn api(client: &Client, namespace: Option<&str>) -> Api<Self>;
 }
@@ -337,7 +337,7 @@ impl<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>> Reach<K> for
 
 impl<K> Written for K
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     K::Scope: Reach<K>,
 {
     fn api(client: &Client, namespace: Option<&str>) -> Api<Self> {

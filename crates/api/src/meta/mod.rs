@@ -10,6 +10,7 @@ mod int_or_string;
 mod label_selector;
 mod local_object_reference;
 mod object_reference;
+mod pairs;
 mod selection;
 mod toleration;
 
@@ -20,5 +21,6 @@ pub use int_or_string::{IntOrString, Quantity};
 pub use label_selector::{LabelSelector, LabelSelectorRequirement};
 pub use local_object_reference::LocalObjectReference;
 pub use object_reference::ObjectReference;
+pub use pairs::Pairs;
 pub use selection::{Selection, SelectionError};
 pub use toleration::Toleration;

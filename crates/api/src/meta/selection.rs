@@ -1,8 +1,8 @@
 //! Selection: a [`LabelSelector`] that is known to be well-formed, ready to be asked about many objects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::LabelSelector;
+use super::{LabelSelector, Pairs};
 
 /// A well-formed label selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,9 +83,10 @@ impl Selection {
     }
 
     /// Whether an object with these labels is meant.
-    pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+    pub fn matches<'l>(&self, labels: impl Into<Pairs<'l>>) -> bool {
+        let labels = labels.into();
         self.requirements.iter().all(|(key, requirement)| {
-            let value = labels.and_then(|labels| labels.get(key));
+            let value = labels.get(key);
             match requirement {
                 Requirement::In(values) => value.is_some_and(|value| values.contains(value)),
                 Requirement::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
@@ -98,6 +99,8 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;

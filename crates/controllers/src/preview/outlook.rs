@@ -80,7 +80,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let object = world.pool(name)?;
     let now = to_second(now);
     let progress: BTreeMap<&str, &MachineConfigNode> =
-        world.progress.iter().map(|found| (found.spec.node.name.as_str(), &**found)).collect();
+        world.progress.iter().map(|found| (found.metadata.name.as_deref().unwrap_or_default(), &**found)).collect();
     let told = |name: Option<&str>| progress.get(name.unwrap_or_default()).copied();
     let views: Vec<NodeView<'_>> =
         world.nodes.iter().map(|node| NodeView::of(node, told(node.metadata.name.as_deref()))).collect();
@@ -256,7 +256,7 @@ pub fn strays(world: &World) -> Strays {
     }));
     for node in &world.nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
-        let membership = pools.of_labels(node.metadata.labels.as_ref());
+        let membership = pools.of_labels(node.metadata.labels.as_ref().into());
         if let Membership::In { primary, in_vain: Some(pool), .. } = &membership {
             let problem = format!(
                 "Node {name}: pool {pool} selects it in vain, as it belongs to the control plane and takes its configuration \

@@ -112,7 +112,6 @@ fn row_115_a_pool_without_configuration_writes_nothing() {
     let inputs = pool_status::Inputs {
         pool: PoolView::of(&pool),
         nodes: &[],
-        progress: &BTreeMap::new(),
         remarks: &Default::default(),
         certificates: &[],
         now: NOW,
@@ -131,7 +130,6 @@ fn remarked(nodes: &[Node], disputed: &[String], type_: &str) -> (bool, String, 
     let mut status_of = pool_status::Inputs {
         pool: PoolView::of(&pool),
         nodes: &members,
-        progress: &BTreeMap::new(),
         remarks: &remarks,
         certificates: &[],
         now: NOW,
@@ -156,7 +154,7 @@ fn pools_that_argue_about_a_node_say_so() {
     let (infra, edge) = (custom("infra"), custom("edge"));
     let pools = Pools::new([PoolView::of(&infra), PoolView::of(&edge)]);
     let labels = ["infra", "edge"].map(|name| (format!("node-role.kubernetes.io/{name}"), String::new()));
-    let membership = pools.of_labels(Some(&labels.into()));
+    let membership = pools.of_labels(Some(&labels.into()).into());
     let disputed: Vec<String> = dispute("w6", &membership).into_iter().collect();
     let (is_degraded, reason, message, events) = remarked(&nodes(&["1/1R"]), &disputed, "Degraded");
     assert_eq!((is_degraded, reason.as_str()), (true, "NodesInSeveralPools"));
@@ -205,7 +203,6 @@ fn row_116_the_certificates_of_the_api_server_are_told() {
     let inputs = pool_status::Inputs {
         pool: PoolView::of(&pool),
         nodes: &[],
-        progress: &BTreeMap::new(),
         remarks: &Default::default(),
         certificates: &certificates,
         now: NOW,
@@ -225,18 +222,16 @@ fn however_many_nodes_fail_their_pool_can_say_so() {
     for node in &mut nodes {
         annotate(node, annotation::REASON, &reason);
     }
-    let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();
-    let members: Vec<&NodeView<'_>> = views.iter().collect();
     let told: MachineConfigNode = serde_json::from_value(json!({
         "apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigNode", "metadata": {"name": "n"},
         "spec": {"configVersion": {"desired": "0"}, "node": {"name": "n"}, "pool": {"name": "worker"}},
     }))
     .unwrap();
-    let progress: BTreeMap<&str, &MachineConfigNode> = members.iter().map(|node| (node.name, &told)).collect();
+    let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, Some(&told))).collect();
+    let members: Vec<&NodeView<'_>> = views.iter().collect();
     let inputs = pool_status::Inputs {
         pool: PoolView::of(&pool),
         nodes: &members,
-        progress: &progress,
         remarks: &Default::default(),
         certificates: &[],
         now: NOW,

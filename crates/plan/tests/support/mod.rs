@@ -141,7 +141,6 @@ pub fn status(pool: &MachineConfigPool, nodes: &[Node]) -> MachineConfigPoolStat
     let inputs = pool_status::Inputs {
         pool: PoolView::of(pool),
         nodes: &members,
-        progress: &BTreeMap::new(),
         remarks: &Default::default(),
         certificates: &[],
         now: NOW,

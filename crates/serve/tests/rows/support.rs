@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -29,6 +29,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tracing::Dispatch;
+use tracing::subscriber::NoSubscriber;
 
 /// An `Accept` header for a version.
 pub fn accepts(version: &str) -> String {
@@ -315,8 +317,13 @@ pub fn versions() -> [Version; 6] {
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
+/// As long as there is only one subscriber, whoever comes to a line of the log first decides for all whether it is heard, and
+/// most tests do not listen. This one is there so that every subscriber is asked.
+static NOBODY: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
+
 impl Log {
     pub fn subscriber(&self) -> impl tracing::Subscriber + Send + Sync + use<> {
+        LazyLock::force(&NOBODY);
         let sink = self.clone();
         let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
         lines.with_writer(move || sink.clone()).finish()

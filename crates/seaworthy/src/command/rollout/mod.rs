@@ -2,11 +2,10 @@
 
 pub mod live;
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use jiff::Timestamp;
-use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, MachineConfigPoolStatus};
+use seaworthy_api::machineconfiguration::{MachineConfigPool, MachineConfigPoolStatus};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
 use seaworthy_ignition::spelling;
 use seaworthy_plan::budget::remark;
@@ -80,17 +79,8 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
         decision.waiting.extend(reason.map(|reason| Waiting { node: node.name.to_owned(), reason }));
     }
     decision.waiting.sort_by(|a, b| a.node.cmp(&b.node));
-    let progress: BTreeMap<&str, &MachineConfigNode> =
-        fleet.progress.iter().map(|(name, object)| (name.as_str(), object)).collect();
     let remarks = Default::default();
-    let status = pool_status::status(&pool_status::Inputs {
-        pool,
-        nodes,
-        progress: &progress,
-        remarks: &remarks,
-        certificates: &[],
-        now,
-    });
+    let status = pool_status::status(&pool_status::Inputs { pool, nodes, remarks: &remarks, certificates: &[], now });
     match format {
         ReportFormat::Json => print_json(pool, &decision, status.as_ref())?,
         ReportFormat::Text => print_text(pool, &decision, nodes.len())?,
