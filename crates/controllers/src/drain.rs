@@ -7,12 +7,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::ListParams;
-use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
@@ -170,14 +168,14 @@ impl Controller for DrainController {
         let found = evictions(&pods, &Budgets::new(budgets.iter().map(|budget| &**budget)), Rules::default());
         let now = self.context.now();
         let (cordoned, moved) = (
-            since(progress.as_deref(), NodeCondition::Cordoned, ConditionStatus::True),
+            view.since_when(NodeCondition::Cordoned, ConditionStatus::True),
             self.drains.moved(name, view.drain_blocked().is_some(), now),
         );
         let inputs = drain::Inputs {
             node: &view,
             evictions: &found,
             // A drain that is over, or was of an earlier order, says nothing about this one.
-            since: since(progress.as_deref(), NodeCondition::Drained, ConditionStatus::Unknown),
+            since: view.since_when(NodeCondition::Drained, ConditionStatus::Unknown),
             moved: cordoned.map(|cordoned| moved.map_or(cordoned, |moved| moved.max(cordoned))),
             now,
         };
@@ -220,13 +218,6 @@ impl DrainController {
         }
         failure
     }
-}
-
-/// Since when a step is as it is, if it is so.
-fn since(progress: Option<&MachineConfigNode>, step: NodeCondition, status: ConditionStatus) -> Option<Timestamp> {
-    let conditions = progress?.status.as_ref()?.conditions.as_ref()?;
-    let condition = conditions.iter().find(|condition| condition.type_ == step.as_str())?;
-    (condition.status == status).then_some(condition.last_transition_time.0)
 }
 
 /// What the drain looks at of a node.

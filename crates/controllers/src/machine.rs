@@ -16,7 +16,7 @@ use seaworthy_api::meta::Pairs;
 use seaworthy_api::text::Text;
 use seaworthy_api::vocabulary::{Annotation, seaworthy};
 use seaworthy_plan::fleet::Observed;
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::texts::Texts;
@@ -58,12 +58,10 @@ struct Metadata {
     resource_version: Option<String>,
     #[serde(default)]
     creation_timestamp: Option<Time>,
-    #[serde(default)]
-    deletion_timestamp: Option<Time>,
-    #[serde(default, deserialize_with = "pairs")]
-    labels: Vec<(Text, Text)>,
-    #[serde(default, deserialize_with = "pairs")]
-    annotations: Vec<(Text, Text)>,
+    #[serde(default, deserialize_with = "labels")]
+    labels: List,
+    #[serde(default, deserialize_with = "annotations")]
+    annotations: List,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -101,6 +99,17 @@ impl Machine {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
+    // As methods of the type itself, so that nobody asks the metadata, which have none.
+    /// Its labels.
+    pub fn labels(&self) -> Pairs<'_> {
+        Pairs::List(&self.labels)
+    }
+
+    /// Its annotations.
+    pub fn annotations(&self) -> Pairs<'_> {
+        Pairs::List(&self.annotations)
+    }
+
     /// The value of an annotation.
     pub fn annotation(&self, key: Annotation) -> Option<&str> {
         self.annotations().get(key.as_str())
@@ -116,19 +125,11 @@ impl Machine {
 
 impl From<Shown> for Machine {
     fn from(Shown { metadata, spec, status }: Shown) -> Machine {
-        let Metadata { name, uid, resource_version, creation_timestamp, deletion_timestamp, labels, annotations } =
-            metadata;
+        let Metadata { name, uid, resource_version, creation_timestamp, labels, annotations } = metadata;
         Machine {
-            metadata: ObjectMeta {
-                name,
-                uid,
-                resource_version,
-                creation_timestamp,
-                deletion_timestamp,
-                ..ObjectMeta::default()
-            },
-            labels: labels.into(),
-            annotations: annotations.into_iter().filter(|(key, _)| is_looked_at(key)).collect(),
+            metadata: ObjectMeta { name, uid, resource_version, creation_timestamp, ..ObjectMeta::default() },
+            labels,
+            annotations,
             spec: spec.unwrap_or_default(),
             conditions: status.and_then(|status| status.conditions).unwrap_or_default(),
         }
@@ -141,32 +142,43 @@ fn is_looked_at(key: &str) -> bool {
     is_ours && key != seaworthy::annotation::ORDERED.as_str()
 }
 
-/// Reads pairs into a list by key.
-fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Text, Text)>, D::Error> {
-    struct Reader;
+fn labels<'de, D: Deserializer<'de>>(deserializer: D) -> Result<List, D::Error> {
+    deserializer.deserialize_any(Reader { what: "labels", is_wanted: |_| true })
+}
 
-    impl<'de> Visitor<'de> for Reader {
-        type Value = Vec<(Text, Text)>;
+fn annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<List, D::Error> {
+    deserializer.deserialize_any(Reader { what: "annotations", is_wanted: is_looked_at })
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("labels or annotations")
-        }
+/// Reads pairs into a list by key, and those that are not wanted into nothing.
+struct Reader {
+    what: &'static str,
+    is_wanted: fn(&str) -> bool,
+}
 
-        fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-            Ok(Vec::new())
-        }
+impl<'de> Visitor<'de> for Reader {
+    type Value = List;
 
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(16));
-            while let Some(pair) = map.next_entry()? {
-                pairs.push(pair);
-            }
-            pairs.sort_unstable();
-            Ok(pairs)
-        }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.what)
     }
 
-    deserializer.deserialize_any(Reader)
+    fn visit_unit<E: Error>(self) -> Result<List, E> {
+        Ok(List::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List, A::Error> {
+        let mut pairs = Vec::with_capacity(16);
+        while let Some(key) = map.next_key::<Text>()? {
+            if (self.is_wanted)(&key) {
+                pairs.push((key, map.next_value()?));
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        pairs.sort_unstable();
+        Ok(pairs.into())
+    }
 }
 
 /// Shares what many machines say alike.
@@ -184,11 +196,11 @@ impl Observed for Machine {
     }
 
     fn labels(&self) -> Pairs<'_> {
-        Pairs::List(&self.labels)
+        Machine::labels(self)
     }
 
     fn annotations(&self) -> Pairs<'_> {
-        Pairs::List(&self.annotations)
+        Machine::annotations(self)
     }
 
     fn taints(&self) -> &[Taint] {
@@ -236,29 +248,118 @@ impl Resource for Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use seaworthy_plan::fleet::NodeView;
-    use serde_json::json;
+    use std::sync::Arc;
 
-    #[test]
-    fn machine_looks_as_its_node_does() {
-        let node = json!({
-            "metadata": {"name": "a", "uid": "u", "resourceVersion": "7", "labels": {"zone": "z", "a": ""},
-                "annotations": {"machineconfiguration.openshift.io/state": "Done", "other.example.com/x": "y"}},
+    use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+    use seaworthy_plan::fleet::NodeView;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    fn node() -> Value {
+        // Every annotation that a view has a field for, and one that is nobody's here.
+        let keys = [
+            annotation::STATE,
+            annotation::REASON,
+            annotation::CURRENT_CONFIG,
+            annotation::DESIRED_CONFIG,
+            annotation::CURRENT_IMAGE,
+            annotation::DESIRED_IMAGE,
+            annotation::FIRST_PIVOT_CONFIG,
+            annotation::CUSTOM_POOL_LABELS_APPLIED,
+            annotation::CONTROL_PLANE_TOPOLOGY,
+            annotation::DESIRED_DRAIN,
+            annotation::LAST_APPLIED_DRAIN,
+            annotation::POST_CONFIG_ACTION,
+            seaworthy::annotation::CORDONED_FOR,
+            seaworthy::annotation::PAUSED,
+        ];
+        let mut annotations: Map<String, Value> =
+            keys.iter().map(|key| (key.as_str().to_owned(), format!("of {key}").into())).collect();
+        annotations[annotation::STATE.as_str()] = "Done".into();
+        annotations.insert("other.example.com/x".to_owned(), "y".into());
+        json!({
+            "metadata": {"name": "a", "uid": "u", "resourceVersion": "7", "creationTimestamp": "2025-01-01T00:00:00Z",
+                "generation": 3, "labels": {"zone": "z", "a": ""}, "annotations": annotations},
             "spec": {"unschedulable": true, "podCIDR": "10.0.0.0/24", "taints": [{"key": "k", "effect": "NoSchedule"}]},
             "status": {"images": [], "conditions": [
                 {"type": "Ready", "status": "False", "reason": "r", "lastTransitionTime": "2026-01-01T00:00:00Z"},
             ]},
-        });
-        let whole: Node = serde_json::from_value(node.clone()).unwrap();
-        let mut machine: Machine = serde_json::from_value(node).unwrap();
-        slim()(&mut machine);
+        })
+    }
+
+    fn machine(node: Value) -> Machine {
+        serde_json::from_value(node).unwrap()
+    }
+
+    #[test]
+    fn machine_looks_as_its_node_does() {
+        let whole: Node = serde_json::from_value(node()).unwrap();
+        let mut slimmed = machine(node());
+        slim()(&mut slimmed);
         let shown = |view: NodeView<'_>| format!("{view:?}");
-        assert_eq!(shown(NodeView::of(&machine, None)), shown(NodeView::of(&whole, None)));
-        assert_eq!(machine.annotations.len(), 1);
-        assert!(serde_json::from_value::<Machine>(json!({"metadata": {"name": "bare"}, "spec": null})).is_ok());
+        assert_eq!(shown(NodeView::of(&slimmed, None)), shown(NodeView::of(&whole, None)));
+        assert_eq!(slimmed.annotations.len(), 14);
+        assert!(slimmed.annotations.is_sorted() && slimmed.labels.is_sorted());
+        let mut ordered = node();
+        ordered["metadata"]["annotations"][seaworthy::annotation::ORDERED.as_str()] = "1 x".into();
+        assert_eq!(machine(ordered).annotation(seaworthy::annotation::ORDERED), None);
+    }
+
+    #[test]
+    fn bare_node_and_one_with_nulls_are_read() {
+        let bare = machine(json!({"metadata": {"name": "bare"}, "spec": null}));
         let nulls =
             json!({"metadata": {"name": "bare", "labels": null, "annotations": null}, "status": {"conditions": null}});
-        assert!(serde_json::from_value::<Machine>(nulls).is_ok());
+        let nulls = machine(nulls);
+        assert!(bare.seen() == nulls.seen());
+        let said =
+            serde_json::from_value::<Machine>(json!({"metadata": {"labels": {"a": 1}}})).unwrap_err().to_string();
+        assert!(said.contains("expected a string"), "{said}");
+    }
+
+    #[test]
+    fn machines_share_what_they_say_alike() {
+        let slim = slim();
+        let [one, other] = ["a", "b"].map(|name| {
+            let mut machine = machine(node());
+            machine.metadata.name = Some(name.to_owned());
+            slim(&mut machine);
+            machine
+        });
+        let is_shared = |one: &Text, other: &Text| Arc::ptr_eq(one.as_arc(), other.as_arc());
+        for lists in [(&one.labels, &other.labels), (&one.annotations, &other.annotations)] {
+            let pairs = lists.0.iter().zip(lists.1);
+            assert!(pairs.into_iter().all(|(one, other)| is_shared(&one.0, &other.0) && is_shared(&one.1, &other.1)));
+        }
+    }
+
+    #[test]
+    fn heartbeat_is_not_seen_and_everything_that_counts_is() {
+        let before = machine(node());
+        let is_seen = |path: &str, value: Value| {
+            let mut node = node();
+            *node.pointer_mut(path).unwrap() = value;
+            let after = machine(node);
+            before.seen() != after.seen()
+        };
+        for (path, value) in [
+            ("/metadata/resourceVersion", json!("8")),
+            ("/metadata/annotations/other.example.com~1x", json!("z")),
+            ("/status/images", json!([{"names": ["i"]}])),
+            ("/status/conditions/0/lastTransitionTime", json!("2026-01-01T00:00:05Z")),
+        ] {
+            assert!(!is_seen(path, value), "{path}");
+        }
+        for (path, value) in [
+            ("/metadata/uid", json!("v")),
+            ("/metadata/labels/zone", json!("y")),
+            ("/metadata/annotations/machineconfiguration.openshift.io~1state", json!("Working")),
+            ("/spec/unschedulable", json!(false)),
+            ("/spec/taints/0/effect", json!("NoExecute")),
+            ("/status/conditions/0/status", json!("True")),
+        ] {
+            assert!(is_seen(path, value), "{path}");
+        }
     }
 }

@@ -28,12 +28,16 @@ pub struct Moment {
 impl Moment {
     /// What the caches have now.
     pub fn of(caches: &Caches) -> Moment {
-        Moment {
+        let moment = Moment {
             pools: caches.pools.all(),
             nodes: caches.nodes.all(),
             progress: caches.machine_config_nodes.all(),
             rendered: caches.machine_configs.filter(is_rendered),
-        }
+        };
+        // A node that is not found where it should be would be taken for one that is gone.
+        debug_assert!(moment.nodes.is_sorted_by_key(|node| node.name()));
+        debug_assert!(moment.progress.is_sorted_by_key(|found| found.metadata.name.as_deref()));
+        moment
     }
 
     /// What is promised on a pool, and the nodes that whoever promised had seen later than they are here.
@@ -81,6 +85,7 @@ impl<'a> Beside<'a> {
 
 #[cfg(test)]
 mod tests {
+    use seaworthy_api::vocabulary::seaworthy::annotation;
     use serde_json::json;
 
     use super::*;
@@ -92,10 +97,49 @@ mod tests {
         Arc::new(serde_json::from_value(object).unwrap())
     }
 
+    fn machine(name: &str, revision: &str, role: &str) -> Arc<Machine> {
+        let labels = json!({format!("node-role.kubernetes.io/{role}"): ""});
+        let metadata = json!({"name": name, "resourceVersion": revision, "labels": labels});
+        Arc::new(serde_json::from_value(json!({"metadata": metadata})).unwrap())
+    }
+
+    fn pool(name: &str, promised: &Promise) -> Arc<MachineConfigPool> {
+        let selector = json!({"matchLabels": {format!("node-role.kubernetes.io/{name}"): ""}});
+        let annotations = json!({annotation::PROMISED.as_str(): promised.to_text()});
+        let object = json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": name, "annotations": annotations}, "spec": {"nodeSelector": selector}});
+        Arc::new(serde_json::from_value(object).unwrap())
+    }
+
+    #[test]
+    fn promises_of_nodes_that_are_behind_gone_or_elsewhere_are_unseen_and_no_others() {
+        // By name, as they come out of a cache: a hyphen is before a full stop, and both are before a digit.
+        let nodes = [
+            machine("w-a", "5", "worker"),
+            machine("w.a", "5", "worker"),
+            machine("w1", "5", "master"),
+            machine("w10", "5", "worker"),
+            machine("w2", "5", "worker"),
+        ];
+        let revisions = [("w-a", "5"), ("w.a", "6"), ("w1", "5"), ("w10", "4"), ("w2", "5"), ("w3", "5")];
+        let nodes_promised = revisions.map(|(node, revision)| (node.to_owned(), revision.to_owned())).into();
+        let promised = Promise { config: "c".to_owned(), nodes: nodes_promised };
+        let moment = Moment {
+            pools: vec![pool("master", &Promise::default()), pool("worker", &promised)],
+            nodes: nodes.into(),
+            progress: Vec::new(),
+            rendered: Vec::new(),
+        };
+        assert!(moment.nodes.is_sorted_by_key(|node| node.name()));
+        let unseen = ["w.a", "w1", "w3"].map(str::to_owned).to_vec();
+        assert_eq!(moment.promised("worker"), (promised, unseen));
+        assert_eq!(moment.promised("master"), Default::default());
+        assert_eq!(moment.promised("none"), Default::default());
+    }
+
     #[test]
     fn nodes_are_seen_with_their_own_machine_config_nodes_whoever_else_has_one() {
-        let machine = |name| Arc::new(serde_json::from_value(json!({"metadata": {"name": name}})).unwrap());
-        let nodes: Vec<Arc<Machine>> = ["b", "c", "e", "f", "h"].map(machine).into();
+        let nodes: Vec<Arc<Machine>> = ["b", "c", "e", "f", "h"].map(|name| machine(name, "1", "worker")).into();
         for told in [&["a", "b", "d", "e", "f", "g", "i"][..], &["h"], &["b"], &["a", "z"], &[]] {
             let progress: Vec<_> = told.iter().map(|name| machine_config_node(name)).collect();
             let mut beside = Beside::new(&progress);

@@ -318,7 +318,6 @@ impl RolloutController {
         self.gauges.alert(views.iter().filter(in_vain).map(|node| node.name.to_owned()).collect());
         let mut changes = self.orphans(&moment, &views).await?;
         changes.extend(reasons.iter().flat_map(|(node, reason)| {
-            let old = node.progress;
             let inputs = node_status::Inputs {
                 node,
                 pool: None,
@@ -326,10 +325,9 @@ impl RolloutController {
                 is_chosen: false,
                 waiting: reason.as_ref(),
                 hindrance: None,
-                old,
                 now,
             };
-            node_status::changes(old, &node_status::desired(&inputs), false)
+            node_status::changes(node.progress, &node_status::desired(&inputs), false)
         }));
         perform(&self.applier, &self.events, &self.context.caches, changes).await.result?;
         Ok(Next { recheck: None, rest: REST })

@@ -12,12 +12,14 @@ pub struct Texts(Mutex<Known>);
 #[derive(Default)]
 struct Known {
     texts: HashSet<Arc<str>>,
+    /// What they take, in bytes.
+    bytes: usize,
     sweep_at: usize,
 }
 
 impl Texts {
-    /// Below this many texts it is not worth looking for those that nobody says any more.
-    const SMALLEST_SWEEP: usize = 1024;
+    /// Below this many bytes it is not worth looking for texts that nobody says any more.
+    const SMALLEST_SWEEP: usize = 256 << 10;
 
     /// Makes each of these texts the copy that all who say the same share.
     pub fn share<'t>(&self, texts: impl IntoIterator<Item = &'t mut Text>) {
@@ -27,6 +29,7 @@ impl Texts {
                 Some(shared) => *text = Arc::clone(shared).into(),
                 None => {
                     known.sweep();
+                    known.bytes += cost(text);
                     known.texts.insert(Arc::clone(text.as_arc()));
                 }
             }
@@ -35,13 +38,20 @@ impl Texts {
 }
 
 impl Known {
-    /// Forgets what nobody else holds. Doubling before the next time makes the cost per text constant.
+    /// Forgets what nobody else holds, so that it never takes much more than what somebody does. Doubling before the next time
+    /// makes the cost per text constant.
     fn sweep(&mut self) {
-        if self.texts.len() >= self.sweep_at.max(Texts::SMALLEST_SWEEP) {
+        if self.bytes >= self.sweep_at.max(Texts::SMALLEST_SWEEP) {
             self.texts.retain(|text| Arc::strong_count(text) > 1);
-            self.sweep_at = self.texts.len() * 2;
+            self.bytes = self.texts.iter().map(|text| cost(text)).sum();
+            self.sweep_at = self.bytes * 2;
         }
     }
+}
+
+/// About what a text takes: itself, its counts, and its place in the set.
+fn cost(text: &str) -> usize {
+    text.len() + 48
 }
 
 #[cfg(test)]
@@ -54,10 +64,16 @@ mod tests {
         let mut said: [Text; 2] = ["alike".into(), "alike".into()];
         texts.share(&mut said);
         assert!(Arc::ptr_eq(said[0].as_arc(), said[1].as_arc()));
-        for n in 0..Texts::SMALLEST_SWEEP * 4 {
-            texts.share([&mut Text::from(n.to_string())]);
+        for length in [1, 1000, 100_000] {
+            let text = |n: usize| Text::from(format!("{n:9}{}", "x".repeat(length)));
+            for n in 0..Texts::SMALLEST_SWEEP * 4 / cost(&text(0)) {
+                texts.share([&mut text(n)]);
+            }
+            let known = texts.0.lock().unwrap();
+            let held: usize = known.texts.iter().map(|text| cost(text)).sum();
+            assert!(held <= Texts::SMALLEST_SWEEP + cost(&text(0)), "{held}");
+            assert_eq!(held, known.bytes);
         }
-        assert!(texts.0.lock().unwrap().texts.len() <= Texts::SMALLEST_SWEEP);
         let mut again = Text::from("alike");
         texts.share([&mut again]);
         assert!(Arc::ptr_eq(again.as_arc(), said[0].as_arc()));

@@ -1,6 +1,6 @@
 //! Snapshots that decisions look at: pools and nodes as borrowed, flat values.
 //!
-//! A view borrows from the objects of a watch, so that a view of 5,000 nodes costs a pass over their annotations and no
+//! A view borrows from the objects of a watch, so that a view of 5,000 nodes costs a look at each of their annotations and no
 //! copy. What a decision may know of an object is what its view has.
 
 use std::sync::Arc;
@@ -210,7 +210,7 @@ pub struct NodeView<'a> {
     pub is_unschedulable: bool,
     /// Why it cannot be relied on; the first of several causes.
     pub ailment: Option<Ailment<'a>>,
-    /// Its MachineConfigNode.
+    /// Its MachineConfigNode, if it has one. A view that was made without looking for one is no ground to tell anything.
     pub progress: Option<&'a MachineConfigNode>,
 }
 
@@ -256,8 +256,13 @@ impl<'a> NodeView<'a> {
 
     /// Since when it is not updated, as its MachineConfigNode has it.
     pub fn since(&self) -> Option<Timestamp> {
-        let pending = self.condition(NodeCondition::Updated)?;
-        (pending.status == ConditionStatus::False).then_some(pending.last_transition_time.0)
+        self.since_when(NodeCondition::Updated, ConditionStatus::False)
+    }
+
+    /// Since when its MachineConfigNode says this of something, if it does.
+    pub fn since_when(&self, type_: NodeCondition, status: ConditionStatus) -> Option<Timestamp> {
+        let condition = self.condition(type_)?;
+        (condition.status == status).then_some(condition.last_transition_time.0)
     }
 
     /// What keeps its pods from being evicted, as its MachineConfigNode has it.

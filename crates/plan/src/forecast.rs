@@ -4,7 +4,6 @@
 //! number of ours where there is no history.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
 use serde::Serialize;
 
@@ -87,22 +86,16 @@ pub fn mark(config: &str) -> &str {
 /// How long the last update of a node took, from its order to the word that it is done: how long it waited for its turn
 /// before does not count. `level` says what the change from the configuration with a mark to another does. Nothing is known of a node that is on
 /// its way, or was never given an order.
-pub fn past(
-    node: &NodeView<'_>,
-    progress: &MachineConfigNode,
-    level: impl FnOnce(&str, &str) -> Option<Level>,
-) -> Option<Past> {
+pub fn past(node: &NodeView<'_>, level: impl FnOnce(&str, &str) -> Option<Level>) -> Option<Past> {
     let (ordered, from) = node.ordered?.split_once(' ')?;
     let (ordered, current) = (Timestamp::from_second(ordered.parse().ok()?).ok()?, node.current_config?);
-    let done = came_to_it(progress).filter(|done| node.is_done() && *done >= ordered)?;
+    let done = came_to_it(node).filter(|done| node.is_done() && *done >= ordered)?;
     Some(Past { level: level(from, current)?, took: done.duration_since(ordered) })
 }
 
 /// When a node came to what it runs, as its MachineConfigNode has it.
-fn came_to_it(progress: &MachineConfigNode) -> Option<Timestamp> {
-    let conditions = progress.status.as_ref()?.conditions.as_ref()?;
-    let found = conditions.iter().find(|found| found.type_ == NodeCondition::UpdateComplete.as_str())?;
-    Some(found.last_transition_time.0)
+fn came_to_it(node: &NodeView<'_>) -> Option<Timestamp> {
+    Some(node.condition(NodeCondition::UpdateComplete)?.last_transition_time.0)
 }
 
 /// How long one node will take: the middle of what others took, which one node that hung does not move. Times have seconds,
@@ -156,6 +149,8 @@ mod tests {
     use k8s_openapi::api::core::v1::Node;
     use serde_json::json;
 
+    use seaworthy_api::machineconfiguration::MachineConfigNode;
+
     use super::*;
 
     #[test]
@@ -187,7 +182,7 @@ mod tests {
                 "status": {"conditions": conditions},
             }))
             .unwrap();
-            past(&NodeView::of(&node, Some(&progress)), &progress, |from, to| (from < to).then_some(Level::Reboot))
+            past(&NodeView::of(&node, Some(&progress)), |from, to| (from < to).then_some(Level::Reboot))
         };
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let (ordered, unknown) = (ordered(start, Some("rendered-worker-a")), ordered(start, Some("rendered-worker-z")));

@@ -103,7 +103,8 @@ impl<'a> Pools<'a> {
     }
 
     /// The pools of a node with these labels: nothing else of it counts.
-    pub fn of_labels(&self, labels: Pairs<'_>) -> Membership<'a> {
+    pub fn of_labels<'l>(&self, labels: impl Into<Pairs<'l>>) -> Membership<'a> {
+        let labels = labels.into();
         if labels.get(label::OS.as_str()) == Some(WINDOWS) {
             return Membership::Foreign;
         }

@@ -57,7 +57,7 @@ const LONGEST_MESSAGE: usize = 32 << 10;
 /// Everything that a MachineConfigNode depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The node.
+    /// The node, with the object as it is.
     pub node: &'a NodeView<'a>,
     /// The name of its pool, if it has one.
     pub pool: Option<&'a str>,
@@ -69,8 +69,6 @@ pub struct Inputs<'a> {
     pub waiting: Option<&'a Reason>,
     /// What is in the way of its drain.
     pub hindrance: Option<&'a str>,
-    /// The object as it is.
-    pub old: Option<&'a MachineConfigNode>,
     /// The time.
     pub now: Timestamp,
 }
@@ -102,7 +100,8 @@ pub fn desired(inputs: &Inputs<'_>) -> MachineConfigNode {
 /// Whether the object is as it should be already; while its status waits, as far as its spec goes. It is asked of every
 /// node at every decision, and mostly it is: so nothing is built for the answer.
 pub fn is_told(inputs: &Inputs<'_>, is_unanswered: bool) -> bool {
-    let Some((old, status)) = inputs.old.and_then(|old| old.status.as_ref().map(|status| (old, status))) else {
+    let Some((old, status)) = inputs.node.progress.and_then(|old| old.status.as_ref().map(|status| (old, status)))
+    else {
         return false;
     };
     let (node, order) = (inputs.node, Order::of(inputs));
@@ -278,10 +277,10 @@ fn owned(status: &MachineConfigNodeStatus) -> MachineConfigNodeStatus {
 /// The status as it should be as a whole, with what belongs to others.
 fn status(inputs: &Inputs<'_>, order: &Order<'_>) -> MachineConfigNodeStatus {
     // What else is in the status belongs to others: pinned images, changes that could not be taken over.
-    let mut status = inputs.old.and_then(|old| old.status.clone()).unwrap_or_default();
+    let mut status = inputs.node.progress.and_then(|old| old.status.clone()).unwrap_or_default();
     status.config_version = Some(order.version(inputs.node));
     status.config_image = image(inputs.node);
-    let is_same = inputs.old.is_some_and(|old| order.is_spec(&old.spec, inputs));
+    let is_same = inputs.node.progress.is_some_and(|old| order.is_spec(&old.spec, inputs));
     status.observed_generation = Some(generation(inputs, is_same));
     let old = status.conditions.take().unwrap_or_default();
     let steps = Steps::of(inputs);
@@ -330,9 +329,9 @@ fn current<'a>(node: &NodeView<'a>) -> Option<&'a str> {
 
 /// The spec is applied first, and one that differs makes a new generation: so one write of the status is enough.
 fn generation(inputs: &Inputs<'_>, is_same: bool) -> i64 {
-    let seen = inputs.old.and_then(|old| old.metadata.generation).unwrap_or(0);
+    let seen = inputs.node.progress.and_then(|old| old.metadata.generation).unwrap_or(0);
     let next = seen + i64::from(!is_same);
-    let observed = inputs.old.and_then(|old| old.status.as_ref()?.observed_generation).unwrap_or(1);
+    let observed = inputs.node.progress.and_then(|old| old.status.as_ref()?.observed_generation).unwrap_or(1);
     next.max(observed).max(1)
 }
 
@@ -364,7 +363,7 @@ impl<'a> Steps<'a> {
 
     /// Whether the node runs another configuration than it was told of last.
     fn runs_another(&self) -> bool {
-        let told = self.inputs.old.and_then(|old| old.status.as_ref()?.config_version.as_ref());
+        let told = self.inputs.node.progress.and_then(|old| old.status.as_ref()?.config_version.as_ref());
         told.is_some_and(|told| told.current.as_deref() != current(self.inputs.node))
     }
 

@@ -122,7 +122,7 @@ impl Telling<'_> {
     /// The changes that tell it.
     pub fn changes(&self) -> Vec<Change> {
         let inputs = node_status::Inputs { waiting: self.waiting.as_ref(), ..self.about };
-        node_status::changes(inputs.old, &node_status::desired(&inputs), self.is_unanswered)
+        node_status::changes(inputs.node.progress, &node_status::desired(&inputs), self.is_unanswered)
     }
 }
 
@@ -142,7 +142,6 @@ fn tellings<'a>(inputs: &Inputs<'a>, report: &rollout::Decision<'_>) -> Vec<Tell
             is_chosen,
             waiting: None,
             hindrance: inputs.hindrances.get(node.name).map(Arc::as_ref),
-            old: node.progress,
             now: inputs.now,
         };
         let waiting = waiting.get(node.name).copied();

@@ -278,13 +278,12 @@ fn complaints(inputs: &Inputs<'_>) -> String {
     let mut said: Vec<(&str, &str)> = inputs
         .nodes
         .iter()
-        .filter(|node| node.is_degraded())
-        .filter_map(|node| {
-            node.progress?;
+        .filter(|node| node.is_degraded() && node.progress.is_some())
+        .map(|node| {
             let condition = node.condition(NodeCondition::NodeDegraded);
             let condition = condition.filter(|condition| condition.status == ConditionStatus::True);
             let message = condition.map(|condition| condition.message.as_str()).filter(|text| !text.is_empty());
-            Some((node.name, message.unwrap_or(node.reason)))
+            (node.name, message.unwrap_or(node.reason))
         })
         .collect();
     said.sort_unstable();

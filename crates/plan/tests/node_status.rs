@@ -28,7 +28,7 @@ struct Given<'a> {
 }
 
 fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
-    let view = NodeView::of(node, None);
+    let view = NodeView::of(node, given.old);
     let inputs = Inputs {
         node: &view,
         pool: Some("worker"),
@@ -36,13 +36,13 @@ fn made(node: &Node, given: &Given<'_>) -> MachineConfigNode {
         is_chosen: given.is_chosen,
         waiting: given.waiting,
         hindrance: given.hindrance,
-        old: given.old,
         now: NOW + given.later,
     };
     let object = desired(&inputs);
     // Whatever the case: the quick answer and the whole object agree on whether anything is to be written.
     for old in [given.old, Some(&object)] {
-        let inputs = Inputs { old, ..inputs };
+        let view = NodeView::of(node, old);
+        let inputs = Inputs { node: &view, ..inputs };
         assert_eq!(is_told(&inputs, false), differs(old, &desired(&inputs)) == (false, false), "{old:#?}");
     }
     object
@@ -84,16 +84,8 @@ fn what_is_not_known_yet_is_said_so() {
     let mut node = node("w1", "0/0R");
     node.metadata.annotations = None;
     let view = NodeView::of(&node, None);
-    let inputs = Inputs {
-        node: &view,
-        pool: None,
-        target: None,
-        is_chosen: false,
-        waiting: None,
-        hindrance: None,
-        old: None,
-        now: NOW,
-    };
+    let inputs =
+        Inputs { node: &view, pool: None, target: None, is_chosen: false, waiting: None, hindrance: None, now: NOW };
     let object = desired(&inputs);
     assert_eq!(object.spec.pool.name, "not-yet-set");
     assert_eq!(object.spec.config_version.desired, "not-yet-set");

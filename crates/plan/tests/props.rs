@@ -289,14 +289,13 @@ proptest! {
         let waiting: BTreeMap<&str, _> =
             decision.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
         for view in &views {
-            let later = |old: Option<&MachineConfigNode>, now| node_status::desired(&node_status::Inputs {
-                node: view,
+            let later = |progress: Option<&MachineConfigNode>, now| node_status::desired(&node_status::Inputs {
+                node: &NodeView { progress, ..view.clone() },
                 pool: Some("worker"),
                 target: PoolView::of(&pool).target(),
                 is_chosen: decision.chosen.contains(&view.name),
                 waiting: waiting.get(view.name).copied(),
                 hindrance: None,
-                old,
                 now,
             });
             let mut object = later(None, NOW);

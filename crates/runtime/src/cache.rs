@@ -61,7 +61,7 @@ impl<K> Delta<K> {
 /// What to do when an object changes.
 type Listener<K> = Box<dyn Fn(&Delta<K>) + Send + Sync>;
 
-/// Takes from an object what nobody reads.
+/// Makes an object smaller before it is held.
 type Slim<K> = Box<dyn Fn(&mut K) + Send + Sync>;
 
 /// All objects of one kind.
@@ -79,7 +79,7 @@ impl<K> Default for Cache<K> {
 }
 
 impl<K> Cache<K> {
-    /// `slim` takes from every object what nobody here reads.
+    /// `slim` makes every object smaller before it is held: it takes what nobody here reads, or shares what others say too.
     pub fn slimmed(slim: impl Fn(&mut K) + Send + Sync + 'static) -> Self {
         Cache {
             state: RwLock::default(),

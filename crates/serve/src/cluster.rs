@@ -286,7 +286,8 @@ impl Cluster {
         let lasting = |reason: String| Lack::Lasting(reason);
         let name = chosen(pool).ok_or_else(|| lasting("the pool has no configuration yet".to_owned()))?;
         let none = || lasting(format!("there is no MachineConfig {name}"));
-        let config = match &larder.get(name).ok_or_else(none)?.config {
+        let unread = || Lack::Passing(format!("MachineConfig {name} is not read yet"));
+        let config = match &larder.get(name).ok_or_else(unread)?.config {
             Ok(config) => Arc::clone(config),
             Err(Lack::Lasting(_)) => return Err(none()),
             Err(Lack::Passing(error)) => {

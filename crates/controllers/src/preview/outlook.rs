@@ -170,7 +170,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     }
     let budget = outlook.max_unavailable.as_ref().map_or(0, |max| *max);
     let level = outlook.level();
-    let each = estimate(level, &history(world, nodes, &progress));
+    let each = estimate(level, &history(world, nodes));
     // Of the nodes that hold the budget some give it back by themselves; the others have to be put right by somebody.
     let is_away = |node: &&&NodeView<'_>| inputs.pool.target().is_some_and(|target| node.is_away(target));
     let ordered: BTreeSet<&str> = order.iter().copied().collect();
@@ -256,7 +256,7 @@ pub fn strays(world: &World) -> Strays {
     }));
     for node in &world.nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
-        let membership = pools.of_labels(node.metadata.labels.as_ref().into());
+        let membership = pools.of_labels(node.metadata.labels.as_ref());
         if let Membership::In { primary, in_vain: Some(pool), .. } = &membership {
             let problem = format!(
                 "Node {name}: pool {pool} selects it in vain, as it belongs to the control plane and takes its configuration \
@@ -271,7 +271,7 @@ pub fn strays(world: &World) -> Strays {
 }
 
 /// How long the last update of each of these nodes took.
-fn history(world: &World, nodes: &[&NodeView<'_>], progress: &BTreeMap<&str, &MachineConfigNode>) -> Vec<Past> {
+fn history(world: &World, nodes: &[&NodeView<'_>]) -> Vec<Past> {
     let policies = policies(world);
     let mut known: BTreeMap<(String, String), Option<Level>> = BTreeMap::new();
     let mut level = |from: &str, to: &str| {
@@ -284,7 +284,7 @@ fn history(world: &World, nodes: &[&NodeView<'_>], progress: &BTreeMap<&str, &Ma
         };
         *known.entry((from.to_owned(), to.to_owned())).or_insert_with(of_change)
     };
-    nodes.iter().filter_map(|node| past(node, progress.get(node.name)?, &mut level)).collect()
+    nodes.iter().filter_map(|node| past(node, &mut level)).collect()
 }
 
 /// The disruption policies of a cluster, worked out as its nodes work them out.

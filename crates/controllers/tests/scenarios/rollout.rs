@@ -182,7 +182,7 @@ fn estimated(world: &World) -> usize {
         let progress = world.progress.iter().find(|found| found.spec.node.name == name);
         progress.is_some_and(|progress| {
             let view = NodeView::of(*node, Some(progress));
-            past(&view, progress, |_, _| Some(Level::Reboot)).is_some()
+            past(&view, |_, _| Some(Level::Reboot)).is_some()
         })
     };
     ordered.filter(is_known).count()

@@ -154,7 +154,7 @@ fn pools_that_argue_about_a_node_say_so() {
     let (infra, edge) = (custom("infra"), custom("edge"));
     let pools = Pools::new([PoolView::of(&infra), PoolView::of(&edge)]);
     let labels = ["infra", "edge"].map(|name| (format!("node-role.kubernetes.io/{name}"), String::new()));
-    let membership = pools.of_labels(Some(&labels.into()).into());
+    let membership = pools.of_labels(Some(&labels.into()));
     let disputed: Vec<String> = dispute("w6", &membership).into_iter().collect();
     let (is_degraded, reason, message, events) = remarked(&nodes(&["1/1R"]), &disputed, "Degraded");
     assert_eq!((is_degraded, reason.as_str()), (true, "NodesInSeveralPools"));
