@@ -8,6 +8,7 @@ use kube::Client;
 use seaworthy_runtime::{Applier, Events, Leadership, Metrics};
 
 use crate::caches::Caches;
+use crate::targets::Targets;
 
 /// Tells the time; a test turns it by hand.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -27,6 +28,8 @@ pub struct Context {
     pub clock: Clock,
     /// The build of this program: marks what it has made.
     pub build: Arc<str>,
+    /// What pools should target.
+    pub targets: Targets,
 }
 
 impl Context {
@@ -39,6 +42,7 @@ impl Context {
             metrics: Arc::default(),
             clock: Arc::new(Timestamp::now),
             build: build().into(),
+            targets: Targets::default(),
         }
     }
 

@@ -2,27 +2,34 @@
 
 use std::cmp::Ordering;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::MachineConfig;
-use seaworthy_api::vocabulary::machineconfiguration::MachineConfigEvent;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::{MachineConfigEvent, PoolEvent};
 use seaworthy_runtime::{Events, Gravity};
+
+use crate::making::targeted;
 
 /// What the field managers of all controllers begin with.
 const MANAGERS: &str = "seaworthy-";
 
 /// Who changed the spec of an object last, in the words of the API (`kubectl-edit`), if it was none of the controllers.
 pub fn editor(object: &MachineConfig) -> Option<&str> {
-    let entries = object.metadata.managed_fields.as_deref().unwrap_or_default();
+    last_hand(&object.metadata, "/f:spec")
+}
+
+/// Who changed this field of an object last, if it was none of the controllers.
+fn last_hand<'a>(metadata: &'a ObjectMeta, field: &str) -> Option<&'a str> {
+    let entries = metadata.managed_fields.as_deref().unwrap_or_default();
     let is_ours = |entry: &ManagedFieldsEntry| entry.manager.as_deref().unwrap_or_default().starts_with(MANAGERS);
     // Times have seconds: of two in the same one the person came after the controller that made the object.
     let order = |a: &&ManagedFieldsEntry, b: &&ManagedFieldsEntry| -> Ordering {
         let time = |entry: &ManagedFieldsEntry| entry.time.as_ref().map(|time| time.0);
         time(a).cmp(&time(b)).then_with(|| is_ours(b).cmp(&is_ours(a)))
     };
-    let of_spec =
-        |entry: &&ManagedFieldsEntry| entry.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some());
-    let last = entries.iter().filter(of_spec).max_by(order)?;
+    let is_in_it =
+        |entry: &&ManagedFieldsEntry| entry.fields_v1.as_ref().is_some_and(|fields| fields.0.pointer(field).is_some());
+    let last = entries.iter().filter(is_in_it).max_by(order)?;
     (!is_ours(last)).then(|| last.manager.as_deref().unwrap_or("somebody"))
 }
 
@@ -31,6 +38,17 @@ pub async fn tell_put_back(events: &Events, edited: &MachineConfig) {
     let by = editor(edited).unwrap_or("somebody");
     let message = format!("edited by {by}, and put back: {}", instead(edited));
     events.tell(edited, Gravity::Warning, MachineConfigEvent::PutBack.as_str(), message).await;
+}
+
+/// Says that somebody else's target of a pool was put back, if that is whose it was: in the log, and on the pool.
+pub async fn tell_target_put_back(events: &Events, edited: &MachineConfigPool) {
+    let Some(by) = last_hand(&edited.metadata, "/f:spec/f:configuration") else { return };
+    let (pool, found) = (edited.name_any(), targeted(edited).unwrap_or_default());
+    let message = format!(
+        "spec.configuration.name was set to {found:?} by {by}, and put back: it follows from the MachineConfigs of the pool; \
+         change those, or go back to an earlier one with: seaworthy rollout undo {pool} --to NAME"
+    );
+    events.tell(edited, Gravity::Warning, PoolEvent::PutBack.as_str(), message).await;
 }
 
 /// Says that something was deleted and made again: in the log, and on the new object.

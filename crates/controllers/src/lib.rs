@@ -29,6 +29,7 @@ pub mod render;
 pub mod rollout;
 pub mod settings;
 pub mod snapshots;
+pub mod targets;
 mod texts;
 pub mod world;
 mod writes;

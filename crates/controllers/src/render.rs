@@ -28,7 +28,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::edits::{tell_made_again, tell_put_back};
+use crate::edits::{tell_made_again, tell_put_back, tell_target_put_back};
 use crate::making::{self, Made, Remote, Surroundings, Unready, targeted};
 use crate::perform::{or_anew, rendered};
 use crate::remaking;
@@ -209,6 +209,7 @@ impl RenderController {
     ) -> Result<Arc<MachineConfigPool>, WriteError> {
         let caches = &self.context.caches;
         let configuration = configuration(name, sources);
+        self.context.targets.want(&pool.name_any(), name);
         if pool.spec.configuration.as_ref() == Some(&configuration) {
             return Ok(Arc::clone(pool));
         }
@@ -218,9 +219,16 @@ impl RenderController {
             let turns = Turns::of(pool).next(name, finished, self.context.now());
             patch["metadata"] = json!({"annotations": {TURNS.as_str(): turns}});
         }
+        let edited = match targeted(pool).filter(|found| *found != name) {
+            Some(_) => self.applier.read::<MachineConfigPool>(&pool.name_any()).await?,
+            None => None,
+        };
         let patched = self.applier.patch(&**pool, patch).await;
         let patched = or_anew(&self.applier, &caches.pools, &**pool, patched).await?;
         caches.pools.wrote(patched.clone());
+        if let Some(edited) = edited {
+            tell_target_put_back(&self.events, &edited).await;
+        }
         Ok(Arc::new(patched))
     }
 
@@ -242,6 +250,10 @@ impl RenderController {
     }
 
     async fn report(&self, pool: &MachineConfigPool, outcome: Result<(), &Failure>) -> Result<(), WriteError> {
+        if outcome.is_err() {
+            // What stands on the pool is the last that could be rendered, or what somebody has put there to get on.
+            self.context.targets.forget(&pool.name_any());
+        }
         let Some(conditions) = render_condition::conditions(pool, outcome, &self.context.time()) else { return Ok(()) };
         if let Err(failure) = outcome {
             tracing::warn!(pool = pool.name_any(), reason = failure.reason.as_str(), failure.message, "not rendered");
@@ -292,6 +304,7 @@ impl RenderController {
         let caches = &self.context.caches;
         let Some(pool) = caches.pools.named(name).filter(|pool| pool.metadata.deletion_timestamp.is_none()) else {
             self.waits_no_more(name);
+            self.context.targets.forget(name);
             self.context.metrics.image_override.remove(&PoolLabel { pool: name.to_owned() });
             return Ok(Next::change());
         };

@@ -50,6 +50,8 @@ const REST: Duration = Duration::from_millis(20);
 /// How many MachineConfigNodes are told at a time, before the pool is looked at again: what was decided on is held until it is
 /// carried out, beside what has become of it.
 const TELLINGS: usize = 1000;
+/// How long at most until it is looked again whether a target that should not be there was put back. Mostly that is seen.
+const PUT_BACK: Duration = Duration::from_secs(1);
 /// How soon after one count of a pool's nodes the next is told. Whatever else its status says is told at once.
 const COUNT: Duration = Duration::from_secs(1);
 
@@ -197,6 +199,9 @@ impl RolloutController {
             self.forget_pool(name);
             return Ok(Next::change());
         };
+        if !self.context.targets.agree(object) {
+            return Ok(Next::after(PUT_BACK));
+        }
         let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
         if pools.selecting_all.contains(&name) {
             let message = "the nodeSelector is empty and would select all nodes; no node is moved by the pool";

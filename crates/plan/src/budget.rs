@@ -1,7 +1,7 @@
 //! How many nodes of a pool may be away at a time (machineconfig.md, 4.4).
 
 use seaworthy_api::meta::IntOrString;
-use seaworthy_api::vocabulary::machineconfiguration::ARBITER;
+use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
 
 /// A maxUnavailable that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,8 +39,8 @@ pub fn max_unavailable(pool: &str, value: Option<&IntOrString>, nodes: usize) ->
 }
 
 /// What is not as it looks about a maxUnavailable, for people.
-pub fn remark(value: Option<&IntOrString>, nodes: usize) -> Option<String> {
-    let most = max_unavailable("", Some(value?), nodes).ok()?;
+pub fn remark(pool: &str, value: Option<&IntOrString>, nodes: usize) -> Option<String> {
+    let most = max_unavailable(pool, Some(value?), nodes).ok()?;
     let shown = match value? {
         IntOrString::Int(number) => number.to_string(),
         IntOrString::String(text) => format!("{text:?}"),
@@ -54,6 +54,12 @@ pub fn remark(value: Option<&IntOrString>, nodes: usize) -> Option<String> {
         Ok(most) if nodes > 1 && most >= nodes => {
             Some(format!("spec.maxUnavailable is {shown}: all {nodes} nodes of the pool may be away at the same time"))
         }
+        // Of two one is no majority whoever is away.
+        Ok(most) if pool == MASTER && nodes > 2 && most > (nodes - 1) / 2 => Some(format!(
+            "spec.maxUnavailable is {shown}: {most} of {nodes} control-plane nodes may be away at the same time, and what is left \
+             is no majority; with {} it is",
+            (nodes - 1) / 2
+        )),
         _ => None,
     }
 }
@@ -89,7 +95,24 @@ mod tests {
     #[case(Some((-1).into()), 3, "")]
     #[case(Some("x".into()), 3, "")]
     fn what_is_not_as_it_looks_is_said(#[case] value: Option<IntOrString>, #[case] nodes: usize, #[case] said: &str) {
-        let found = remark(value.as_ref(), nodes).unwrap_or_default();
+        let found = remark("worker", value.as_ref(), nodes).unwrap_or_default();
+        assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{found}");
+    }
+
+    #[rstest]
+    #[case(1.into(), 3, "")]
+    #[case(2.into(), 3, "2 of 3 control-plane nodes may be away at the same time, and what is left is no majority; with 1 it is")]
+    #[case(3.into(), 3, "all 3 nodes")]
+    #[case("40%".into(), 5, "")]
+    #[case("60%".into(), 5, "3 of 5 control-plane nodes")]
+    #[case(1.into(), 1, "")]
+    #[case(1.into(), 2, "")]
+    fn budget_that_costs_the_control_plane_its_majority_is_remarked_on(
+        #[case] value: IntOrString,
+        #[case] nodes: usize,
+        #[case] said: &str,
+    ) {
+        let found = remark(MASTER, Some(&value), nodes).unwrap_or_default();
         assert!(found.contains(said) && found.is_empty() == said.is_empty(), "{found}");
     }
 

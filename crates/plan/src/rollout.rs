@@ -317,10 +317,11 @@ fn standing(node: &NodeView<'_>, target: Target<'_>, now: Timestamp) -> Standing
     }
     match (node.ailment, node.desired_config) {
         (None, _) => Standing::Able,
+        // It may well be that it is not ready because it boots.
+        (Some(_), Some(config)) if node.is_under_way() => Standing::Stays(other_target(node, config, now)),
         (Some(Ailment::Condition { type_, status, .. }), _) => {
             Standing::Stays(Reason::NotReady { condition: type_.to_owned(), status: status.to_owned(), node: holder() })
         }
-        (Some(_), Some(config)) if node.is_under_way() => Standing::Stays(other_target(node, config, now)),
         (Some(_), _) => Standing::Stays(Reason::Cordoned),
     }
 }

@@ -446,6 +446,8 @@ words! {
         NodesInSeveralPools = "NodesInSeveralPools",
         /// Somebody has deleted a built-in pool, and it is again as it was.
         Remade = "Remade",
+        /// Somebody else has set the pool's target, and it is again as it was.
+        PutBack = "PutBack",
         /// New machines of the pool cannot be given their configuration.
         ConfigNotServed = "ConfigNotServed",
     }

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::meta::Selection;
-use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, RenderReason, WORKER};
+use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, RenderReason, WORKER, label};
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::{Node, Severity};
 use seaworthy_plan::pin::{self, Pin};
@@ -91,6 +91,19 @@ impl Problem {
         Problem { severity: Severity::Info, code, object: None, path: String::new(), follows: None, message }
     }
 
+    /// What a manifest says of a pool's target and the render controller puts back.
+    pub fn overruled(before: &World, manifest: &Value) -> Option<Problem> {
+        let name = manifest.pointer("/metadata/name")?.as_str().filter(|_| manifest["kind"] == "MachineConfigPool")?;
+        let wanted = manifest.pointer("/spec/configuration/name")?.as_str()?;
+        let target = targeted(before.pool(name)?).filter(|target| *target != wanted)?;
+        let message = format!(
+            "MachineConfigPool {name}, spec.configuration.name: it follows from the MachineConfigs of the pool, so {wanted:?} would \
+             be put back to {target:?} and move no node; leave it out, or go back with: seaworthy rollout undo {name} --to NAME"
+        );
+        let told = Problem::of(Severity::Warning, "put-back", "MachineConfigPool", name, message);
+        Some(Problem { path: "spec.configuration.name".to_owned(), ..told })
+    }
+
     /// Something about an object.
     fn of(severity: Severity, code: &'static str, kind: &'static str, name: &str, message: String) -> Problem {
         let object = Some((kind, name.to_owned()));
@@ -145,6 +158,7 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
     let has_failed = |name: &String| pools.iter().any(|pool| pool.name == *name && pool.failure.is_some());
     problems.retain(|problem| !problem.follows.as_ref().is_some_and(has_failed));
     problems.extend(misnamed(&after));
+    problems.extend(without_base(&after));
     let strays = strays(&after);
     problems.extend(strays.problems);
     problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
@@ -152,6 +166,31 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
     let unselected = unselected(&after);
     let stranded = stranded(before, &unselected);
     Foresight { pools, without_pool: strays.nodes, lost, problems, unselected, stranded }
+}
+
+/// The pools whose machines would have nothing of what makes a machine a node.
+fn without_base(world: &World) -> Vec<Problem> {
+    let is_base = |object: &&Arc<MachineConfig>| {
+        object.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "ControllerConfig")
+    };
+    let base: Vec<&Arc<MachineConfig>> = world.machine_configs.iter().filter(is_base).collect();
+    let is_without = |pool: &&Arc<MachineConfigPool>| {
+        let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
+        let selection = selection.filter(|selection| !selection.is_empty());
+        selection.is_some_and(|found| !base.iter().any(|object| found.matches(object.metadata.labels.as_ref())))
+    };
+    let problem = |pool: &Arc<MachineConfigPool>| {
+        let (name, role) = (pool.name_any(), label::ROLE);
+        let message = format!(
+            "MachineConfigPool {name}, spec.machineConfigSelector: it selects none of the platform's MachineConfigs (00-worker, \
+             01-worker-kubelet and others), so its machines would have no kubelet and no container runtime; to add to what \
+             workers have: matchExpressions: [{{key: {role}, operator: In, values: [worker, {name}]}}]"
+        );
+        let told = Problem::of(Severity::Warning, "no-base", "MachineConfigPool", &name, message);
+        Problem { path: "spec.machineConfigSelector".to_owned(), ..told }
+    };
+    let pools = world.pools.iter().filter(|_| !base.is_empty());
+    pools.filter(is_without).map(problem).collect()
 }
 
 /// Policies that nobody looks at, because of their name.

@@ -11,7 +11,7 @@ use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
 use seaworthy_ignition::Severity;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
-use seaworthy_plan::fleet::{Ailment, NodeView, PoolView};
+use seaworthy_plan::fleet::{Ailment, NodeView, PoolView, Target};
 use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, mark, past};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::pin;
@@ -58,7 +58,7 @@ pub struct Outlook {
 pub struct NodeOutlook {
     /// The node.
     pub name: String,
-    /// What it runs.
+    /// What it runs, or will before it can be sent to the target.
     pub from: Option<String>,
     /// What the change does to it; `None` where what it runs, or the target, is not known.
     pub disruption: Option<Arc<Disruption>>,
@@ -115,7 +115,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let budgets = Budgets::new(world.budgets.iter().map(|budget| &**budget));
     let pods = world.pods.as_ref().map(|pods| by_node(pods));
     let of_node = |node: &&NodeView<'_>| {
-        let from = node.current_config;
+        let from = coming_from(node, inputs.pool.target());
         let found = from.and_then(|from| {
             let of_change = || {
                 let (old, new) = (world.machine_config(from)?, target_object?);
@@ -142,7 +142,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
         is_paused: object.spec.paused == Some(true),
         pinned: pin::name(object).map(str::to_owned),
         max_unavailable: max,
-        budget_remark: budget::remark(object.spec.max_unavailable.as_ref(), nodes.len()),
+        budget_remark: budget::remark(name, object.spec.max_unavailable.as_ref(), nodes.len()),
         waiting,
         unsettled: unsettled.into_iter().map(|(node, what)| (node.name.to_owned(), what)).collect(),
     };
@@ -217,6 +217,14 @@ fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Decision<'_>) 
         ordered.extend(more.iter().cloned());
         chosen.extend(more);
     }
+}
+
+/// What a node will run when it is sent to the target: what it is on its way to, where it has begun and cannot be recalled.
+fn coming_from<'a>(node: &NodeView<'a>, target: Option<Target<'_>>) -> Option<&'a str> {
+    let is_elsewhere = |target: Target<'_>| {
+        node.is_under_way() && !node.is_targeted(target) && !node.is_recallable(target) && !node.is_broken(target)
+    };
+    if target.is_some_and(is_elsewhere) { node.desired_config } else { node.current_config }
 }
 
 /// Whether a node that is not ready has been so for no longer than an update takes: then it is most likely the end of one.

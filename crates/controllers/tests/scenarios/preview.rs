@@ -9,7 +9,7 @@ use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig,
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_controllers::making::Remote;
-use seaworthy_controllers::preview::{Admission, Applied, Foresight, Means, foresee};
+use seaworthy_controllers::preview::{Admission, Applied, Foresight, Means, Problem, foresee};
 use seaworthy_controllers::world::World;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_generate::base::Templates;
@@ -68,6 +68,41 @@ async fn what_is_foreseen_first_is_what_the_controllers_do_first() {
     for node in ["w0", "w1", "w2"].into_iter().filter(|node| node != first) {
         assert!(!is_ordered(&fleet.get::<Node>(node).await, &after), "{node}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn revert_is_foreseen_to_bring_back_whoever_has_begun() {
+    let fleet = Fleet::with_workers(2).await;
+    fleet.machines.behave(|manners| manners.takes = Duration::from_secs(3600));
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    let manifest = file("50-motd", "worker", "/etc/motd", "a");
+    fleet.create::<MachineConfig>(manifest.clone()).await;
+    let node = fleet.node_is("w0", |node| !is_ordered(node, &before)).await;
+    let under_way = annotation::DESIRED_CONFIG.of(&node.metadata).unwrap().to_owned();
+    let revert = |world: &mut World| {
+        world.delete(&manifest, &Admission::of_changes()).unwrap();
+    };
+    let waves = |foresight: &Foresight| {
+        let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+        let waves = worker.outlook.forecast.waves.iter().map(|wave| wave.nodes.clone()).collect::<Vec<_>>();
+        (waves, worker.outlook.level())
+    };
+    // As long as it has not begun, it is told to stay what it is.
+    assert_eq!(waves(&foreseen_after(&fleet, revert).await).1, Level::None);
+
+    // It boots, and is not there for a while.
+    let nodes = fleet.api::<Node>();
+    let boots = json!({"metadata": {"annotations": {annotation::STATE.as_str(): "Rebooting"}}});
+    nodes.patch("w0", &PatchParams::default(), &Patch::Merge(boots)).await.unwrap();
+    let away = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    nodes.patch_status("w0", &PatchParams::default(), &Patch::Merge(away)).await.unwrap();
+    let foresight = foreseen_after(&fleet, revert).await;
+    assert_eq!(waves(&foresight), (vec![vec!["w0".to_owned()]], Level::Reboot));
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert_eq!(worker.outlook.nodes[0].from.as_ref(), Some(&under_way));
+    assert_eq!(worker.caused.keys().collect::<Vec<_>>(), ["w0"]);
+    let why: Vec<String> = worker.outlook.waiting.iter().map(|waiting| waiting.reason.lasting()).collect();
+    assert_eq!(why, [format!("still on its way to {under_way}")]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -223,6 +258,43 @@ async fn deletion_that_the_api_refuses_changes_nothing_in_thought_either() {
         assert!(refused[0].is_refusal() && refused[0].message.contains(why), "{refused:?}");
     }
     assert!(world.pool("worker").is_some() && world.controller_config().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn target_of_a_manifest_is_said_to_be_put_back() {
+    let fleet = Fleet::with_workers(1).await;
+    let pool = |config: &str| {
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": "worker"}, "spec": {"configuration": {"name": config}}})
+    };
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    let world = World::read(&fleet.client, false).await.unwrap();
+    assert_eq!(Problem::overruled(&world, &pool(&before)), None);
+    let foresight = foreseen(&fleet, &pool("rendered-worker-other")).await;
+    let problem = Problem::overruled(&world, &pool("rendered-worker-other")).unwrap();
+    assert_eq!((problem.code, problem.path.as_str()), ("put-back", "spec.configuration.name"));
+    assert!(problem.message.contains("seaworthy rollout undo worker --to NAME"), "{problem:?}");
+    let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
+    assert!(worker.before == worker.after && worker.caused.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pool_that_selects_nothing_of_the_platform_is_warned_of() {
+    let fleet = Fleet::with_workers(1).await;
+    let pool = |roles: &[&str]| {
+        let role = json!({"key": "machineconfiguration.openshift.io/role", "operator": "In", "values": roles});
+        json!({"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+            "metadata": {"name": "infra"}, "spec": {"machineConfigSelector": {"matchExpressions": [role]},
+                "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/infra": ""}}}})
+    };
+    let codes = async |roles: &[&str]| {
+        let problems = foreseen(&fleet, &pool(roles)).await.problems;
+        problems.iter().map(|problem| (problem.code, problem.message.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&["worker", "infra"]).await, []);
+    let found = codes(&["infra"]).await;
+    let [("no-base", message)] = found.as_slice() else { panic!("{found:?}") };
+    assert!(message.contains("values: [worker, infra]"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,6 +10,7 @@ use seaworthy_controllers::world::World;
 use seaworthy_plan::disruption::Level;
 use seaworthy_plan::fleet::NodeView;
 use seaworthy_plan::forecast::past;
+use seaworthy_plan::promise::Promise;
 use seaworthy_plan::revision::{previous, revisions};
 use serde_json::json;
 
@@ -119,6 +120,31 @@ async fn order_that_a_node_has_not_begun_is_taken_back_and_given_anew() {
     fleet.api::<MachineConfig>().delete("50-bad", &Default::default()).await.unwrap();
     fleet.pool_is("worker", |pool| has_reached(pool, &before)).await;
     assert_eq!(ordered(&fleet.get::<Node>("w0").await).as_ref(), Some(&before));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn target_that_somebody_else_sets_is_put_back_and_moves_nobody() {
+    let fleet = Fleet::with_workers(2).await;
+    let before = target(&fleet.get::<MachineConfigPool>("worker").await).unwrap().to_owned();
+    fleet.create::<MachineConfig>(file("50-motd", "worker", "/etc/motd", "a")).await;
+    let is_done =
+        |pool: &MachineConfigPool| target(pool).is_some_and(|target| target != before && has_reached(pool, target));
+    let after = target(&fleet.pool_is("worker", is_done).await).unwrap().to_owned();
+    // What is promised stands on the pool before any order is given: so whoever is sent anywhere is seen there.
+    let promised = |pool: &MachineConfigPool| Promise::of(pool).config;
+    for _ in 0..10 {
+        let edit = json!({"spec": {"configuration": {"name": before}}});
+        fleet.patch::<MachineConfigPool>("worker", edit).await;
+        let pool = fleet.pool_is("worker", |pool| target(pool) == Some(&after)).await;
+        assert_eq!(promised(&pool), after);
+    }
+    fleet.pool_is("worker", |pool| has_reached(pool, &after)).await;
+    for node in ["w0", "w1"] {
+        assert!(runs(&fleet.get::<Node>(node).await, &after), "{node}");
+    }
+    let told = fleet.told("PutBack", "worker").await;
+    assert!(told.contains(&before) && told.contains("seaworthy rollout undo worker --to NAME"), "{told}");
+    assert!(!all_told(&fleet, "SetDesiredConfig").await.iter().any(|told| told.contains(&before)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -149,7 +149,13 @@ async fn foreseen<'t>(options: &Plan, given: Vec<Given<'t>>) -> Result<Report<'t
     let before = if options.server_less { after.clone() } else { before };
     let remote = Remote { policy, snapshots, is_offline: options.remote.offline };
     let means = means(remote, templates, now, !options.server_less);
-    let foresight = foresee(&before, after, &means).await;
+    let overruled: Vec<Problem> = match options.delete {
+        true => Vec::new(),
+        false => given.iter().filter_map(|given| Problem::overruled(&before, &given.json)).collect(),
+    };
+    let mut foresight = foresee(&before, after, &means).await;
+    foresight.problems.extend(overruled);
+    foresight.problems.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
     Ok(Report::new(foresight, objections, given, !options.server_less))
 }
 

@@ -159,7 +159,7 @@ fn print_text(pool: PoolView<'_>, decision: &Decision<'_>, nodes: usize) -> Resu
     for Waiting { node, reason } in &decision.waiting {
         table.row([paint::plain(node), "waits".to_owned(), paint::plain(reason)]);
     }
-    if let Some(remark) = remark(pool.max_unavailable(), nodes) {
+    if let Some(remark) = remark(pool.name, pool.max_unavailable(), nodes) {
         writeln!(out, "{}", paint::plain(remark))?;
     }
     if decision.chosen.is_empty() && decision.waiting.is_empty() {
