@@ -129,7 +129,10 @@ impl Shape {
             Shape::Int => (value.is_i64(), "a whole number, without quotes"),
             Shape::Number => (value.is_number(), "a number, without quotes"),
             Shape::Text => (value.is_string(), "a text; quote it"),
-            Shape::Duration => (value.as_str().is_some_and(is_duration), "a time such as \"10s\", \"5m\" or \"1h30m\""),
+            Shape::Duration => (
+                value.as_str().is_some_and(|text| nanoseconds(text).is_some()),
+                "a time such as \"10s\", \"5m\" or \"1h30m\"",
+            ),
             Shape::Texts => (are(Value::is_string), "a list of texts"),
             Shape::Bools => (hold(Value::is_boolean), "an object whose values are true or false"),
             Shape::Amounts => (hold(Value::is_string), "an object whose values are texts; quote them"),
@@ -139,25 +142,46 @@ impl Shape {
     }
 }
 
-/// Whether a text is a duration as the kubelet reads it: `0`, or numbers with units.
-fn is_duration(text: &str) -> bool {
-    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if text == "0" {
-        return true;
+/// The units of durations, in nanoseconds.
+const UNITS: [(&str, i128); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// A duration as the kubelet reads it, `0` or numbers with units, in nanoseconds; it has no longer ones than fit.
+pub(super) fn nanoseconds(text: &str) -> Option<i64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if unsigned == "0" {
+        return Some(0);
     }
-    let mut rest = text;
+    if unsigned.is_empty() {
+        return None;
+    }
+    let mut total = 0;
+    let mut rest = unsigned;
     while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (digits, behind) = rest.split_at(number);
-        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-        let unit = units.iter().filter(|unit| behind.starts_with(**unit)).max_by_key(|unit| unit.len());
-        let (Some(unit), true) = (unit, digits.bytes().any(|byte| byte.is_ascii_digit())) else { return false };
-        if digits.matches('.').count() > 1 {
-            return false;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+            return None;
         }
+        let (unit, size) =
+            UNITS.iter().filter(|(unit, _)| behind.starts_with(unit)).max_by_key(|(unit, _)| unit.len())?;
+        let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
+        // What is behind the 18th digit is less than a nanosecond of any unit.
+        let fraction = &fraction[..fraction.len().min(18)];
+        let part = fraction.parse::<i128>().map_or(0, |digits| digits * size / 10i128.pow(fraction.len() as u32));
+        total = i64::try_from(i128::from(total) + i128::from(whole) * size + part).ok()?;
         rest = &behind[unit.len()..];
     }
-    !text.is_empty()
+    Some(if text.starts_with('-') { -total } else { total })
 }
 
 fn wrong(path: &Path, value: &Value, accepted: &str) -> String {
@@ -217,12 +241,24 @@ mod tests {
     }
 
     #[rstest]
-    fn durations(#[values("0", "10s", "1h30m", "1.5h", "100ms", "5us", "-1s")] text: &str) {
-        assert!(is_duration(text), "{text}");
+    #[case("0", 0)]
+    #[case("10s", 10_000_000_000)]
+    #[case("1h30m", 5_400_000_000_000)]
+    #[case("1.5h", 5_400_000_000_000)]
+    #[case(".5s", 500_000_000)]
+    #[case("1.s", 1_000_000_000)]
+    #[case("100ms", 100_000_000)]
+    #[case("5us", 5_000)]
+    #[case("5µs", 5_000)]
+    #[case("-1s", -1_000_000_000)]
+    #[case("+1m1ns", 60_000_000_001)]
+    #[case("0.3333333333333333333333s", 333_333_333)]
+    fn durations(#[case] text: &str, #[case] expected: i64) {
+        assert_eq!(nanoseconds(text), Some(expected));
     }
 
     #[rstest]
-    fn no_durations(#[values("", "10", "s", "1d", "1 s", "1..5s", "10sx", "-")] text: &str) {
-        assert!(!is_duration(text), "{text}");
+    fn no_durations(#[values("", "10", "s", "1d", "1 s", "1..5s", ".s", "10sx", "-", "9999999h")] text: &str) {
+        assert_eq!(nanoseconds(text), None, "{text}");
     }
 }

@@ -7,6 +7,7 @@
 mod document;
 mod keys;
 mod sizing;
+mod together;
 mod validate;
 mod values;
 
@@ -149,6 +150,7 @@ fn content<'c>(
         }
         let conflict = |why: String| Refusal::new(GeneratorReason::Conflict, format!("Error: {why}"));
         let document = document::overlaid(base, &valid.overlay).map_err(conflict)?;
+        validate::validate_merged(&document, &valid.overlay).map_err(Refusal::invalid)?;
         let kubelet_conf = File::new(path, document::write(document));
         Ok([sizing::sizing(&object.spec), sizing::logging(&object.spec)]
             .into_iter()

@@ -4,7 +4,7 @@ use seaworthy_api::machineconfiguration::{KubeletConfigSpec, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER, label};
 use serde_json::{Map, Value};
 
-use super::{keys, values};
+use super::{keys, together, values};
 use crate::envelope::name_of;
 use crate::quantity;
 use crate::settings::Mistake;
@@ -94,12 +94,22 @@ pub(super) fn validate(spec: &KubeletConfigSpec) -> Result<Valid, Mistake> {
             format!("KubeletConfiguration: systemReservedCgroup ({reserved}) must match systemCgroups ({system})");
         return Err(Mistake::new(place("systemReservedCgroup"), why));
     }
-    let refused = values::refused(&overlay);
-    if !refused.is_empty() {
-        let why = format!("KubeletConfiguration: no kubelet starts with: {}", refused.join("; "));
-        return Err(Mistake::new(place_of_first(&refused), why));
-    }
+    startable(&values::refused(&overlay))?;
     Ok(Valid { overlay, unknown: checked.unknown })
+}
+
+/// Checks what the kubelet will read, which is the user's settings upon a base.
+pub(super) fn validate_merged(document: &Map<String, Value>, overlay: &Map<String, Value>) -> Result<(), Mistake> {
+    startable(&together::refused(document, overlay))
+}
+
+/// Whether a kubelet starts: whether there is nothing that keeps it from it.
+fn startable(refused: &[String]) -> Result<(), Mistake> {
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let why = format!("KubeletConfiguration: no kubelet starts with: {}", refused.join("; "));
+    Err(Mistake::new(place_of_first(refused), why))
 }
 
 /// Where a setting of the kubelet stands in the object.

@@ -153,7 +153,7 @@ const SLICE: &str = "/system.slice";
     json!({"maxPods": 200}),
     json!({"systemReservedCgroup": SLICE, "enforceNodeAllocatable": ["pods", "system-reserved-compressible"]})
 )]
-#[case::pods_are_added(json!({}), json!({"reservedSystemCPUs": "1", "enforceNodeAllocatable": ["kube-reserved"]}), json!({"enforceNodeAllocatable": ["pods", "kube-reserved"]}))]
+#[case::pods_are_added(json!({"enforceNodeAllocatable": ["kube-reserved"]}), json!({"reservedSystemCPUs": "1"}), json!({"enforceNodeAllocatable": ["pods", "kube-reserved"]}))]
 #[case::none_stands_alone(json!({}), json!({"reservedSystemCPUs": "1", "enforceNodeAllocatable": ["none"]}), json!({"enforceNodeAllocatable": ["none"]}))]
 #[case::kc_55(json!({"serverTLSBootstrap": true}), json!({"serverTLSBootstrap": false}), json!({"serverTLSBootstrap": false}))]
 #[case::zero(json!({"maxPods": 5, "podPidsLimit": 1}), json!({"maxPods": 0}), json!({"maxPods": 0, "podPidsLimit": 1}))]
@@ -178,6 +178,44 @@ fn kc_36_cgroups_that_do_not_match_are_refused_with_both_names() {
         error,
         "Error: invalid merged configuration: systemReservedCgroup (/system.slice) must match systemCgroups (/foo.slice)"
     );
+}
+
+/// Each of the two is good by itself; the kubelet reads both.
+#[rstest]
+#[case::thresholds(json!({"imageGCLowThresholdPercent": 70}), json!({"imageGCHighThresholdPercent": 60}), "imageGCHighThresholdPercent: found 70 as imageGCLowThresholdPercent and 60 as imageGCHighThresholdPercent; accepted is a lower one that is less than the higher one")]
+#[case::pulls(json!({"serializeImagePulls": true}), json!({"maxParallelImagePulls": 4}), "maxParallelImagePulls: found 4 as maxParallelImagePulls and true as serializeImagePulls; accepted is more than 1 with false only")]
+#[case::cgroup(json!({"systemReservedCgroup": SLICE, "enforceNodeAllocatable": ["pods", "system-reserved"]}), json!({"systemReservedCgroup": null}), "systemReservedCgroup: found system-reserved in enforceNodeAllocatable without systemReservedCgroup; accepted is system-reserved with it only")]
+fn what_no_kubelet_starts_with_beside_the_base_is_refused(
+    #[case] base: Value,
+    #[case] user: Value,
+    #[case] expected: &str,
+) {
+    let error = merged(base, user).unwrap_err();
+    assert_eq!(error, format!("Error: KubeletConfiguration: no kubelet starts with: {expected}"));
+}
+
+#[rstest]
+#[case::thresholds(json!({"imageGCLowThresholdPercent": 50}), json!({"imageGCHighThresholdPercent": 60}))]
+#[case::soft(json!({"evictionSoftGracePeriod": {"memory.available": "1m"}}), json!({"evictionSoft": {"memory.available": "1Gi"}}))]
+#[case::pulls(json!({"serializeImagePulls": true, "maxParallelImagePulls": 1}), json!({"serializeImagePulls": false, "maxParallelImagePulls": 4}))]
+#[case::cgroup(json!({"kubeReservedCgroup": "/kube.slice"}), json!({"enforceNodeAllocatable": ["pods", "kube-reserved"]}))]
+#[case::broken_before(json!({"imageGCHighThresholdPercent": 10}), json!({"maxPods": 5}))]
+fn what_a_kubelet_starts_with_beside_the_base_is_taken(#[case] base: Value, #[case] user: Value) {
+    merged(base, user).unwrap();
+}
+
+/// Upon the platform's own base, which asks for logs.
+#[test]
+fn the_log_handler_is_not_taken_from_the_query_of_the_base() {
+    let mut cluster = Kubelets::new();
+    cluster.create("a", built_in("worker"), json!({"kubeletConfig": {"enableSystemLogHandler": false}}));
+    cluster.sync("a");
+    let message = cluster.failure("a");
+    assert!(message.contains("enableSystemLogHandler: found false as enableSystemLogHandler"), "{message}");
+    let user = json!({"enableSystemLogHandler": false, "enableSystemLogQuery": false});
+    cluster.edit("a", |object| object.spec.kubelet_config = Some(user));
+    cluster.sync("a");
+    cluster.assert_success("a");
 }
 
 #[test]
