@@ -210,7 +210,7 @@ fn has_base(pool: &MachineConfigPool, rendered: Option<&MachineConfig>) -> bool 
     ROLES.into_iter().any(|role| names(role).all(|name| sources.contains(name.as_str())))
 }
 
-fn is_owned_by_controller_config(object: &MachineConfig) -> bool {
+pub(crate) fn is_owned_by_controller_config(object: &MachineConfig) -> bool {
     object.owner_references().iter().any(|owner| owner.kind == "ControllerConfig")
 }
 

@@ -20,7 +20,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG
 use seaworthy_generate::base::ROLES;
 use seaworthy_plan::change::{Change, Reference};
 use seaworthy_plan::custom_boot::Boots;
-use seaworthy_plan::fleet::{NodeView, Observed as _, PoolView};
+use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::promise::{Promise, Settled};
 use seaworthy_plan::rollout::Partner;
@@ -199,6 +199,7 @@ impl RolloutController {
             self.forget_pool(name);
             return Ok(Next::change());
         };
+        // Somebody else's target, which is being put back: nobody is sent there meanwhile. The pool's Event tells of it.
         if !self.context.targets.agree(object) {
             return Ok(Next::after(PUT_BACK));
         }

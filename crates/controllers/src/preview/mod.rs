@@ -95,13 +95,13 @@ impl Problem {
     pub fn overruled(before: &World, manifest: &Value) -> Option<Problem> {
         let name = manifest.pointer("/metadata/name")?.as_str().filter(|_| manifest["kind"] == "MachineConfigPool")?;
         let wanted = manifest.pointer("/spec/configuration/name")?.as_str()?;
-        let target = targeted(before.pool(name)?).filter(|target| *target != wanted)?;
+        let is_another = targeted(before.pool(name)?).is_some_and(|target| target != wanted);
         let message = format!(
             "MachineConfigPool {name}, spec.configuration.name: it follows from the MachineConfigs of the pool, so {wanted:?} would \
-             be put back to {target:?} and move no node; leave it out, or go back with: seaworthy rollout undo {name} --to NAME"
+             be put back and move no node; leave it out, or go back with: seaworthy rollout undo {name} --to NAME"
         );
         let told = Problem::of(Severity::Warning, "put-back", "MachineConfigPool", name, message);
-        Some(Problem { path: "spec.configuration.name".to_owned(), ..told })
+        is_another.then(|| Problem { path: "spec.configuration.name".to_owned(), ..told })
     }
 
     /// Something about an object.
@@ -170,10 +170,8 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
 
 /// The pools whose machines would have nothing of what makes a machine a node.
 fn without_base(world: &World) -> Vec<Problem> {
-    let is_base = |object: &&Arc<MachineConfig>| {
-        object.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "ControllerConfig")
-    };
-    let base: Vec<&Arc<MachineConfig>> = world.machine_configs.iter().filter(is_base).collect();
+    let base: Vec<&Arc<MachineConfig>> =
+        world.machine_configs.iter().filter(|object| making::is_owned_by_controller_config(object)).collect();
     let is_without = |pool: &&Arc<MachineConfigPool>| {
         let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
         let selection = selection.filter(|selection| !selection.is_empty());

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Means, Problem};
+use crate::making::is_owned_by_controller_config;
 use crate::rollout::to_second;
 use crate::settings::Kind;
 use crate::world::{World, put};
@@ -30,9 +31,7 @@ pub(super) fn settle(world: &mut World, means: &Means) -> Vec<Problem> {
     let build = means.build.as_str();
     let is_foreign = |object: &&Arc<MachineConfig>| {
         let made_by = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&object.metadata).unwrap_or_default();
-        object.owner_references().iter().any(|owner| owner.kind == "ControllerConfig")
-            && !made_by.is_empty()
-            && made_by != build
+        is_owned_by_controller_config(object) && !made_by.is_empty() && made_by != build
     };
     let foreign = world.machine_configs.iter().find(is_foreign).map(|object| object.name_any());
     if let Some(name) = &foreign {
