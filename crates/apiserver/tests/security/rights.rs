@@ -189,6 +189,46 @@ async fn who_may_escalate_one_role_may_not_make_it() {
     house.send(ANN, "PUT", &format!("{roles}/x"), role(everything)).await.is(200);
 }
 
+#[rstest]
+#[case::merge("application/merge-patch+json")]
+#[case::strategic("application/strategic-merge-patch+json")]
+#[case::apply("application/apply-patch+yaml")]
+#[tokio::test]
+async fn label_that_makes_a_role_part_of_another_needs_the_rights_of_that_role(#[case] patch: &str) {
+    let house = House::open().await;
+    let groups = json!(["rbac.authorization.k8s.io"]);
+    let verbs = json!(["get", "list", "patch", "update"]);
+    house.allow("labeller", "ann", json!([{"apiGroups": groups, "resources": ["clusterroles"], "verbs": verbs}])).await;
+    let path = format!("{RBAC}/clusterroles/cluster-admin");
+    let label = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
+    let body = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "cluster-admin", "labels": label},
+    });
+    let query = if patch.contains("apply") { "?fieldManager=ann&force=true" } else { "" };
+    let target = format!("{path}{query}");
+    let body = body.to_string().into();
+    let ask = Ask { method: "PATCH", path: &target, token: ANN, headers: &[], kind: patch, body };
+    let refused = house.ask(ask).await.is(403);
+    let why = "is attempting to grant RBAC permissions not currently held";
+    assert!(refused.message().contains(why), "{}", refused.text);
+    let labels = house.get(ADMIN, &path).await.is(200).body["metadata"]["labels"].clone();
+    assert_eq!(labels["rbac.authorization.k8s.io/aggregate-to-view"], Value::Null);
+}
+
+#[tokio::test]
+async fn finalizer_of_a_stronger_role_needs_no_right_to_its_rules() {
+    let house = House::open().await;
+    let groups = json!(["rbac.authorization.k8s.io"]);
+    let patch = json!([{"apiGroups": groups, "resources": ["clusterroles"], "verbs": ["patch"]}]);
+    house.allow("collector", "ann", patch).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+    house.create(&format!("{RBAC}/clusterroles"), json!({"metadata": {"name": "strong"}, "rules": rules})).await;
+    let path = format!("{RBAC}/clusterroles/strong");
+    house.patch(ANN, &path, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await.is(200);
+    house.patch(ANN, &path, json!({"metadata": {"finalizers": [], "annotations": {"a": "b"}}})).await.is(403);
+}
+
 #[tokio::test]
 async fn right_that_did_not_change_is_not_read_again() {
     let house = House::open().await;
