@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn targets_are_those_of_the_test() {
-        let test = include_str!("../../crates/apiserver/tests/fuzz/main.rs");
+        let test = include_str!("../../crates/control-plane/apiserver/tests/fuzz/main.rs");
         let (_, list) = test.split_once("\ntargets!(").unwrap();
         let (list, _) = list.split_once(')').unwrap();
         let listed: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();

@@ -1,6 +1,6 @@
 //! `cargo xtask openapi`: trims Kubernetes' published API documents to the built-in kinds that we serve.
 //!
-//! - The result is data in `crates/apiserver/data`, committed, so that a build needs nothing but the repository.
+//! - The result is data in `crates/control-plane/apiserver/data`, committed, so that a build needs nothing but the repository.
 //! - Schemas lie in one file per group and version, one definition per line: a new release of Kubernetes is a readable
 //!   diff. A definition that several groups use is in each of their files, as in the documents that clients ask for.
 //! - What is reachable from a served kind is kept whole, with its descriptions, because `kubectl explain` shows them.
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::workspace::Workspace;
 
 /// Where the data goes, from the root of the workspace.
-pub const DATA: &str = "crates/apiserver/data";
+pub const DATA: &str = "crates/control-plane/apiserver/data";
 /// Where the documents are looked for, from the root of the workspace.
 const SOURCE: &str = "../shared/data/kubernetes-openapi";
 

@@ -1,6 +1,6 @@
 //! `cargo xtask protobuf`: writes down how the built-in kinds look as protobuf and which JSON that is.
 //!
-//! - The result is `crates/apiserver/data/protobuf.txt`, committed, so that a build needs nothing but the repository.
+//! - The result is `crates/control-plane/apiserver/data/protobuf.txt`, committed, so that a build needs nothing but the repository.
 //! - Field numbers and types come from the `generated.proto` files of Kubernetes' modules. Names in JSON, inlining and
 //!   what is left out when empty come from the tags of the Go types, because the two differ.
 //! - A type that writes its JSON by itself must be one that [`spelling`] knows: a new one is an error here, not a wrong
@@ -22,9 +22,9 @@ use self::proto::{Definitions, Repetition};
 use crate::workspace::Workspace;
 
 /// Where the result goes, from the root of the workspace.
-const TABLE: &str = "crates/apiserver/data/protobuf.txt";
+const TABLE: &str = "crates/control-plane/apiserver/data/protobuf.txt";
 /// What is served, from the root of the workspace: the kinds to start from.
-const DISCOVERY: &str = "crates/apiserver/data/discovery.json";
+const DISCOVERY: &str = "crates/control-plane/apiserver/data/discovery.json";
 /// The release of Kubernetes' modules.
 const RELEASE: &str = "v0.37.2";
 /// The options that are sent in a body, whatever the group.

@@ -242,7 +242,7 @@ fn config_that_is_not_valid_is_refused_by_place() {
 
 #[test]
 fn recorded_configs_are_served_as_upstream_serves_them() {
-    let text = include_str!("../../../ignition/tests/golden/translations.jsonl");
+    let text = include_str!("../../../../config/ignition/tests/golden/translations.jsonl");
     let mut compared = 0;
     for line in text.lines() {
         let row: Value = serde_json::from_str(line).unwrap();

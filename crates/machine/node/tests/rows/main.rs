@@ -105,9 +105,9 @@ fn every_row_is_a_test_or_left_out_with_a_reason() {
         include_str!("validation.rs"),
         include_str!("../../src/kernel_arguments.rs"),
         include_str!("../../src/extensions.rs"),
-        include_str!("../../../plan/tests/disruption.rs"),
-        include_str!("../../../plan/tests/drain.rs"),
-        include_str!("../../../plan/tests/node_status.rs"),
+        include_str!("../../../../decide/plan/tests/disruption.rs"),
+        include_str!("../../../../decide/plan/tests/drain.rs"),
+        include_str!("../../../../decide/plan/tests/node_status.rs"),
     ];
     // `fn d21_d22_d23_…` is the test of three rows.
     let names = sources.iter().flat_map(|source| source.lines()).filter_map(|line| line.trim().strip_prefix("fn "));

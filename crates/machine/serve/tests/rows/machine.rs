@@ -28,7 +28,7 @@ const WORD: &str = "a-token-for-new-machines";
 
 /// MachineConfigs as pools have them: the recorded ones, and one with some of everything.
 fn corpus() -> Vec<MachineConfig> {
-    let text = include_str!("../../../ignition/tests/golden/translations.jsonl");
+    let text = include_str!("../../../../config/ignition/tests/golden/translations.jsonl");
     let rows = text.lines().enumerate().map(|(nth, line)| {
         let row: Value = serde_json::from_str(line).unwrap();
         machine_config(&format!("rendered-pool-{nth}"), json!({"config": row["config"]}))
