@@ -36,6 +36,7 @@ const IGNITION: Use = Whole("seaworthy-ignition");
 const FETCH: Use = Whole("seaworthy-fetch");
 const FETCH_TYPES: Use = Bare("seaworthy-fetch");
 const RENDER: Use = Whole("seaworthy-render");
+const CHANGE: Use = Whole("seaworthy-change");
 const DEPLOY: Use = Whole("seaworthy-deploy");
 const GENERATE: Use = Whole("seaworthy-generate");
 const PLAN: Use = Whole("seaworthy-plan");
@@ -60,8 +61,9 @@ const LAYERS: &[Layer] = &[
     pure("seaworthy-ignition", &[API, FETCH_TYPES]),
     pure("seaworthy-render", &[API, IGNITION, FETCH_TYPES]),
     pure("seaworthy-deploy", &[API]),
-    pure("seaworthy-generate", &[API, IGNITION, RENDER]),
-    pure("seaworthy-plan", &[API, IGNITION, RENDER]),
+    pure("seaworthy-change", &[]),
+    pure("seaworthy-generate", &[API, CHANGE, IGNITION, RENDER]),
+    pure("seaworthy-plan", &[API, CHANGE, GENERATE, IGNITION, RENDER]),
     pure("seaworthy-cel", &[]),
     pure("seaworthy-schema", &[CEL]),
     pure("seaworthy-fields", &[SCHEMA]),
@@ -72,12 +74,12 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL, LISTEN]),
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
-    shell("seaworthy-runtime", &[API, FIELDS]),
+    shell("seaworthy-runtime", &[API, CHANGE, FIELDS]),
     shell(
         "seaworthy-controllers",
-        &[API, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, LISTEN, RUNTIME],
+        &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, LISTEN, RUNTIME],
     ),
-    shell("seaworthy-serve", &[API, IGNITION, RENDER, LISTEN, RUNTIME]),
+    shell("seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),
     shell("seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
     shell("seaworthy-trial", &[]),
@@ -89,6 +91,7 @@ const LAYERS: &[Layer] = &[
 
 const EVERYTHING: &[Use] = &[
     API,
+    CHANGE,
     IGNITION,
     FETCH,
     RENDER,

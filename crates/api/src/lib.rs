@@ -65,6 +65,7 @@
 pub mod cluster;
 pub mod compliance;
 pub mod crds;
+pub mod field_manager;
 pub mod kmm;
 pub mod lossless;
 pub mod machineconfiguration;

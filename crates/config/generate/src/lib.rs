@@ -7,6 +7,7 @@
 pub mod base;
 pub mod conditions;
 pub mod container_runtime;
+pub mod edit;
 pub mod envelope;
 pub mod kubelet;
 pub mod name;
@@ -14,8 +15,6 @@ pub mod quantity;
 pub mod settings;
 mod source;
 pub mod tls;
-pub mod write;
 
 pub use settings::{Decision, Inputs, PoolOutcome, PoolReport, Refusal, Report, Settings, Waiting};
 pub use source::SourceError;
-pub use write::{Deletion, MetadataPatch, Write};

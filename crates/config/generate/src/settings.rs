@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool, SettingsStatus};
 use seaworthy_api::meta::{LabelSelector, Selection};
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorReason, annotation};
+use seaworthy_change::{Change, Event, ObjectRef, Purpose, Stage};
 use serde::Serialize;
 
 use self::view::View;
@@ -22,10 +23,11 @@ use crate::base::is_complete;
 use crate::conditions::Notice;
 use crate::envelope::{self, File, name_of, owners};
 use crate::name::Scheme;
-use crate::write::{Deletion, Write};
 
 /// A kind of settings for pools.
 pub trait Settings {
+    /// The object as it was seen, for a change.
+    fn object_ref(&self) -> ObjectRef;
     /// Name, finalizers and the like.
     fn metadata(&self) -> &ObjectMeta;
     /// The pools that get the settings.
@@ -53,13 +55,7 @@ pub struct Inputs<'a, K> {
 }
 
 /// What to write, and why that and no more.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Decision {
-    /// The writes, in the order in which they are to be done. None when nothing is left to do.
-    pub writes: Vec<Write>,
-    /// What was found.
-    pub report: Report,
-}
+pub type Decision = seaworthy_change::Decision<'static, Report>;
 
 /// What a decision has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -73,6 +69,9 @@ pub struct Report {
     pub pools: Vec<PoolReport>,
     /// What is worth knowing, as it stands in the object's status.
     pub notices: Vec<String>,
+    /// The MachineConfigs that a user may have edited, and whose field managers are not known: the decision is to be made
+    /// again with these objects as the API has them.
+    pub unattributed: Vec<String>,
 }
 
 impl Report {
@@ -217,11 +216,11 @@ pub(crate) fn decide<K: Settings>(
 ) -> Decision {
     let view = View::new(family, inputs);
     if view.object.deletion_timestamp.is_some() {
-        return view.farewell();
+        return view.deleted();
     }
     if inputs.controller_config.is_some_and(|controller_config| !is_complete(controller_config)) {
         let report = Report { waiting: Some(Waiting::ControllerConfigIncomplete), ..Report::default() };
-        return Decision { writes: Vec::new(), report };
+        return Decision::nothing(report);
     }
     let content = match content {
         Ok(content) => content,
@@ -261,7 +260,7 @@ pub(crate) fn orphans<K: Settings>(
     pools: &[Arc<MachineConfigPool>],
     machine_configs: &[Arc<MachineConfig>],
     build: &str,
-) -> Vec<Deletion> {
+) -> Vec<Change> {
     let live: BTreeSet<&str> = all.iter().filter_map(|object| object.metadata().uid.as_deref()).collect();
     let claimed: BTreeSet<String> = all.iter().flat_map(|object| claims(family, object.as_ref(), pools)).collect();
     let is_orphan = |machine_config: &MachineConfig| {
@@ -278,7 +277,7 @@ pub(crate) fn orphans<K: Settings>(
         }
     };
     let orphans = machine_configs.iter().filter(|machine_config| is_orphan(machine_config));
-    orphans.map(|orphan| deletion(&orphan.metadata)).collect()
+    orphans.map(|orphan| deletion(orphan)).collect()
 }
 
 /// The MachineConfigs for a cluster that does not exist yet: at most one object a pool, always the plain name.
@@ -377,8 +376,20 @@ fn claims<K: Settings>(family: &Family, object: &K, pools: &[Arc<MachineConfigPo
     by_annotation.into_iter().chain(metadata.finalizers.iter().flatten().cloned()).collect()
 }
 
-fn deletion(metadata: &ObjectMeta) -> Deletion {
-    Deletion { name: name_of(metadata).to_owned(), uid: metadata.uid.clone() }
+fn deletion(machine_config: &MachineConfig) -> Change {
+    Change::delete(ObjectRef::of(machine_config))
+}
+
+/// A decision that writes these changes one after the other, and announces what was refused if anything is new.
+fn decided(object: &ObjectRef, changes: Vec<Change>, report: Report) -> Decision {
+    // The conditions of the object have it as well, but users look at events first.
+    let refusals = report.refusals().filter(|_| !changes.is_empty()).map(|refusal| {
+        let (reason, message) = (refusal.reason.as_str(), refusal.message.clone());
+        Change::emit(object.clone(), Event { is_warning: true, reason, message, related: None })
+    });
+    let announced = Stage::each(Purpose::Announce, refusals);
+    let stages = vec![Stage::sequence(Purpose::Write, changes), announced];
+    Decision { stages: stages.into_iter().filter(|stage| !stage.is_empty()).collect(), report, recheck: None }
 }
 
 fn is_generated(machine_config: &MachineConfig) -> bool {

@@ -5,12 +5,15 @@
 //! - A cordon is lifted only if it is ours, which the annotation `seaworthy.dev/cordoned-for` on the node says.
 //! - Everything that is remembered is on objects: a controller that starts anew goes on where the last one stopped.
 
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::vocabulary::machineconfiguration::{NodeEvent, node as annotation};
 use seaworthy_api::vocabulary::seaworthy;
+use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
 use serde_json::{Value, json};
 
-use crate::change::{Change, Event, Reference};
 use crate::duration;
 use crate::eviction::{Blocker, Evictions, ObjectName};
 use crate::fleet::NodeView;
@@ -95,32 +98,32 @@ pub enum Progress {
     Done,
 }
 
-/// What to do about a node.
+/// What was found about a drain.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
+pub struct Report {
     /// Where the drain is.
     pub progress: Progress,
-    /// What to do, in order.
-    pub changes: Vec<Change>,
-    /// When to look again although nothing has changed.
-    pub recheck: Option<SignedDuration>,
     /// Whether it takes so long that the metric for it is raised.
     pub is_alarming: bool,
     /// What is in the way, for people, where waiting alone does not help. The same words as long as it is the same.
     pub hindrance: Option<String>,
 }
 
-impl Decision {
-    fn new(progress: Progress, changes: Vec<Change>) -> Self {
-        Self { progress, changes, recheck: None, is_alarming: false, hindrance: None }
+impl Report {
+    fn new(progress: Progress) -> Self {
+        Self { progress, is_alarming: false, hindrance: None }
     }
 }
 
+fn decided(report: Report, stage: Stage<'static>) -> Decision<'static, Report> {
+    Decision { stages: vec![stage], report, recheck: None }
+}
+
 /// Decides about a node.
-pub fn decide(inputs: &Inputs<'_>) -> Result<Decision, UnknownWish> {
+pub fn decide(inputs: &Inputs<'_>) -> Result<Decision<'static, Report>, UnknownWish> {
     let node = inputs.node;
     let Some((wish, text)) = wish(node)?.zip(node.desired_drain) else {
-        return Ok(Decision::new(Progress::Idle, Vec::new()));
+        return Ok(Decision::nothing(Report::new(Progress::Idle)));
     };
     Ok(match wish {
         Wish::Uncordon => uncordon(node, text),
@@ -129,7 +132,7 @@ pub fn decide(inputs: &Inputs<'_>) -> Result<Decision, UnknownWish> {
 }
 
 /// Differs: upstream lifts any cordon, because it does not know whose it is.
-fn uncordon(node: &NodeView<'_>, text: &str) -> Decision {
+fn uncordon(node: &NodeView<'_>, text: &str) -> Decision<'static, Report> {
     let mut changes = Vec::new();
     let is_ours = node.cordoned_for.is_some();
     let mut annotations = json!({ annotation::LAST_APPLIED_DRAIN.as_str(): text });
@@ -142,8 +145,8 @@ fn uncordon(node: &NodeView<'_>, text: &str) -> Decision {
         changes.push(emit(node, false, NodeEvent::Uncordon, "The node takes pods again".to_owned()));
     }
     patch["metadata"] = json!({ "annotations": annotations });
-    changes.insert(0, Change::Patch { object: Reference::node(node), patch });
-    Decision::new(Progress::Done, changes)
+    changes.insert(0, Change::patch(node.object_ref(), patch));
+    decided(Report::new(Progress::Done), Stage::sequence(Purpose::Write, changes))
 }
 
 /// What is in the way of a drain. In the middle of one that goes well, a budget allows nothing until those who left run
@@ -159,18 +162,17 @@ fn hindrance(inputs: &Inputs<'_>) -> Option<String> {
     (!said.is_empty()).then(|| shorten(&said, LONGEST).into_owned())
 }
 
-fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
+fn drain(inputs: &Inputs<'_>, text: &str) -> Decision<'static, Report> {
     let (node, evictions) = (inputs.node, inputs.evictions);
-    let object = || Reference::node(node);
     let lasts = inputs.since.map(|since| inputs.now.duration_since(since)).unwrap_or_default();
     if node.is_unschedulable && evictions.is_drained() {
         let patch = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): text}}});
-        let changes = vec![Change::Patch { object: object(), patch }];
-        return Decision::new(Progress::Done, changes);
+        let change = Change::patch(node.object_ref(), patch);
+        return decided(Report::new(Progress::Done), Stage::sequence(Purpose::Write, [change]));
     }
     let retry = if lasts > LONG { SLOW_RETRY } else { RETRY };
     let (is_alarming, hindrance) = (lasts >= ALARM, hindrance(inputs));
-    let mut changes = Vec::new();
+    let (mut changes, mut evicted) = (Vec::new(), Vec::new());
     if is_alarming {
         // The same words every time, so that it is one event.
         let limit = duration::short(ALARM.as_secs());
@@ -195,28 +197,26 @@ fn drain(inputs: &Inputs<'_>, text: &str) -> Decision {
             annotation::LAST_APPLIED_DRAIN.as_str(): null,
         });
         let patch = json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}});
-        changes.push(Change::Patch { object: object(), patch });
+        changes.push(Change::patch(node.object_ref(), patch));
         changes.push(emit(node, false, NodeEvent::Cordon, "The node takes no new pods".to_owned()));
         Progress::Draining
     } else {
-        changes.extend(evictions.evict.iter().map(|pod| Change::Evict { pod: reference(pod) }));
+        evicted.extend(evictions.evict.iter().map(|pod| Change::evict(reference(pod))));
         Progress::Draining
     };
-    Decision { progress, changes, recheck: Some(retry), is_alarming, hindrance }
+    // A pod that cannot go keeps no other from going.
+    let stages = vec![Stage::sequence(Purpose::Write, changes), Stage::each(Purpose::Evict, evicted)];
+    Decision { stages, report: Report { progress, is_alarming, hindrance }, recheck: Duration::try_from(retry).ok() }
 }
 
-fn reference(pod: &ObjectName) -> Reference {
-    Reference {
-        api_version: "v1",
-        kind: "Pod",
+fn reference(pod: &ObjectName) -> ObjectRef {
+    ObjectRef {
         namespace: Some(pod.namespace.clone()),
-        name: pod.name.clone(),
         uid: Some(pod.uid.clone()).filter(|uid| !uid.is_empty()),
-        ..Reference::default()
+        ..ObjectRef::named::<Pod>(&pod.name)
     }
 }
 
 fn emit(node: &NodeView<'_>, is_warning: bool, reason: NodeEvent, message: String) -> Change {
-    let about = Reference { resource_version: None, ..Reference::node(node) };
-    Change::Emit { event: Event { about, is_warning, reason: reason.as_str(), message, config: None } }
+    Change::emit(node.object_ref(), Event { is_warning, reason: reason.as_str(), message, related: None })
 }

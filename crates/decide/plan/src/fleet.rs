@@ -12,6 +12,7 @@ use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, 
 use seaworthy_api::meta::{Condition, ConditionStatus, IntOrString, LabelSelector, Pairs};
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, State, WaitingReason, label, node};
 use seaworthy_api::vocabulary::{Annotation, seaworthy};
+use seaworthy_change::ObjectRef;
 
 /// What the nodes of a pool should run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,11 @@ pub struct PoolView<'a> {
 }
 
 impl<'a> PoolView<'a> {
+    /// The pool as it was seen, for a change.
+    pub fn object_ref(&self) -> ObjectRef {
+        ObjectRef::of(self.object)
+    }
+
     /// A view of a pool that builds no image.
     pub fn of(object: &'a MachineConfigPool) -> Self {
         Self { name: object.metadata.name.as_deref().unwrap_or_default(), object, image: None }
@@ -215,6 +221,15 @@ pub struct NodeView<'a> {
 }
 
 impl<'a> NodeView<'a> {
+    /// The node as it was seen, for a change.
+    pub fn object_ref(&self) -> ObjectRef {
+        ObjectRef {
+            uid: Some(self.uid).filter(|uid| !uid.is_empty()).map(str::to_owned),
+            resource_version: self.resource_version.map(str::to_owned),
+            ..ObjectRef::named::<Node>(self.name)
+        }
+    }
+
     /// A view of a node, with what its MachineConfigNode adds.
     pub fn of(object: &'a impl Observed, progress: Option<&'a MachineConfigNode>) -> Self {
         let metadata = object.metadata();

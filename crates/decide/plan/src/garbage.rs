@@ -6,11 +6,13 @@
 //! - Of the rest those of each pool stay that had their turn last, to go back to; others go once they are unused for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
-use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, RENDERED_PREFIX};
+use seaworthy_api::vocabulary::machineconfiguration::{MachineConfigEvent, NOT_YET_SET, RENDERED_PREFIX};
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
+use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
 
 use crate::fleet::{NodeView, PoolView};
 use crate::pin;
@@ -52,23 +54,23 @@ pub struct Inputs<'a> {
 
 /// What becomes of rendered MachineConfigs, each list by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision<'a> {
+pub struct Verdicts<'a> {
     /// To be deleted.
     pub delete: Vec<&'a str>,
     /// To be protected with the finalizer [`IN_USE`].
     pub protect: Vec<&'a str>,
     /// To be freed of it.
     pub release: Vec<&'a str>,
-    /// Deleted by somebody and kept, because something needs them; with who does.
+    /// Deleted by a user and kept because something needs them; with what does.
     pub held: Vec<(&'a str, String)>,
     /// When to look again although nothing has changed.
     pub recheck: Option<SignedDuration>,
 }
 
 /// Decides about all rendered MachineConfigs.
-pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
+pub fn decide<'a>(inputs: &Inputs<'a>) -> Verdicts<'a> {
     let used = used(inputs);
-    let mut decision = Decision::default();
+    let mut decision = Verdicts::default();
     let mut unused: BTreeMap<&str, Vec<(Option<Timestamp>, &'a str)>> = BTreeMap::new();
     let turns: BTreeMap<&str, Turns> = inputs.pools.iter().map(|pool| (pool.name, Turns::of(pool.object))).collect();
     for object in inputs.machine_configs.iter().copied() {
@@ -111,6 +113,33 @@ pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
     decision.protect.sort_unstable();
     decision.release.sort_unstable();
     decision
+}
+
+/// Decides about all rendered MachineConfigs, as changes. `announced` has the uids of those whose deletion is known to be
+/// blocked: that may take days, and is announced once.
+pub fn desired<'a>(inputs: &Inputs<'a>, announced: &BTreeSet<String>) -> Decision<'static, Verdicts<'a>> {
+    let verdicts = decide(inputs);
+    let find =
+        |name: &&str| inputs.machine_configs.iter().copied().find(|found| found.metadata.name.as_deref() == Some(name));
+    let protected = verdicts.protect.iter().filter_map(find).map(|found| Change::add_finalizer(found, IN_USE.as_str()));
+    let released =
+        verdicts.release.iter().filter_map(find).map(|found| Change::remove_finalizer(found, IN_USE.as_str()));
+    let deleted = verdicts.delete.iter().filter_map(find).map(|found| Change::delete(ObjectRef::of(found)));
+    let blocked = verdicts.held.iter().filter_map(|(name, users)| {
+        let found = find(name)?;
+        let is_new = !announced.contains(found.metadata.uid.as_deref().unwrap_or_default());
+        is_new.then(|| {
+            let reason = MachineConfigEvent::DeletionHeld.as_str();
+            let message = format!("deletion waits until it is no longer used: {users}");
+            Change::emit(ObjectRef::of(found), Event { is_warning: true, reason, message, related: None })
+        })
+    });
+    let stages = vec![
+        Stage::each(Purpose::Write, protected.chain(released).chain(deleted)),
+        Stage::each(Purpose::Announce, blocked),
+    ];
+    let recheck = verdicts.recheck.and_then(|wait| Duration::try_from(wait).ok());
+    Decision { stages, report: verdicts, recheck }
 }
 
 /// The names that something needs.

@@ -16,7 +16,6 @@
 //! | which rendered MachineConfigs may go? | [`garbage`] |
 
 pub mod budget;
-pub mod change;
 pub mod custom_boot;
 pub mod disruption;
 pub mod drain;
@@ -39,6 +38,7 @@ pub mod reconcilable;
 mod registries;
 pub mod remark;
 pub mod render_condition;
+pub mod rendering;
 pub mod revision;
 pub mod rollout;
 mod sentence;

@@ -22,9 +22,9 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::meta::{Condition, ConditionStatus};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NOT_YET_SET, NodeCondition, NodeReason, State, WaitingReason};
+use seaworthy_change::{Action, Change, ObjectRef};
 use serde_json::{Value, json};
 
-use crate::change::Change;
 use crate::fleet::{NodeView, Target};
 use crate::name::{is_image_name, is_object_name};
 use crate::sentence::shorten;
@@ -240,6 +240,7 @@ fn told(spec: &MachineConfigNodeSpec) -> [Option<&str>; 4] {
 pub fn changes(old: Option<&MachineConfigNode>, new: &MachineConfigNode, is_unanswered: bool) -> Vec<Change> {
     let (spec_differs, status_differs) = differs(old, new);
     let name = new.metadata.name.as_deref().unwrap_or_default();
+    let object = || ObjectRef::named::<MachineConfigNode>(name);
     let applied = |metadata: Value, part: &str, value: Value| json!({ "apiVersion": API_VERSION, "kind": "MachineConfigNode", "metadata": metadata, part: value });
     let mut changes = Vec::new();
     if spec_differs {
@@ -247,12 +248,14 @@ pub fn changes(old: Option<&MachineConfigNode>, new: &MachineConfigNode, is_unan
         if let Some(owners) = &new.metadata.owner_references {
             metadata["ownerReferences"] = json!(owners);
         }
-        changes.push(Change::Apply { object: applied(metadata, "spec", json!(new.spec)) });
+        let body = applied(metadata, "spec", json!(new.spec));
+        changes.push(Change { object: object(), action: Action::Apply(body) });
     }
     if status_differs && (!is_unanswered || old.is_none()) {
         let metadata = json!({ "name": name });
         let status = new.status.as_ref().map(owned);
-        changes.push(Change::ApplyStatus { object: applied(metadata, "status", json!(status)) });
+        let body = applied(metadata, "status", json!(status));
+        changes.push(Change { object: object(), action: Action::ApplyStatus(body) });
     }
     changes
 }

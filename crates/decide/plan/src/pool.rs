@@ -5,14 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfigPoolStatus;
 use seaworthy_api::machineconfiguration::controller_config::ControllerCertificate;
 use seaworthy_api::vocabulary::seaworthy::annotation;
+use seaworthy_change::{Change, Decision, Deferred, Purpose, Stage};
 use serde_json::json;
 
-use crate::change::{Change, Event, Reference};
 use crate::custom_boot::Boots;
 use crate::fleet::{NodeView, PoolView};
 use crate::hold::Hold;
@@ -50,35 +51,35 @@ pub struct Inputs<'a> {
     pub certificates: &'a [ControllerCertificate],
     /// How many control-plane nodes the cluster has, in the words of Infrastructure.
     pub topology: Option<&'a str>,
+    /// How long counts of nodes are not to be written yet, because they were a moment ago. Whatever else the status says is
+    /// written at once.
+    pub count_delay: Option<Duration>,
     /// The time.
     pub now: Timestamp,
 }
 
-/// What should change, and the reason for everything that should not.
+/// How many MachineConfigNodes are written in one decision: what was decided on is held until it is performed.
+const MAX_STATUS_UPDATES: usize = 1000;
+
+/// What was found about a pool.
 #[derive(Clone, Debug)]
-pub struct Decision<'a> {
-    /// What to do first, one after the other, and nothing else if one of them fails: what makes sure that the budget holds.
-    pub before: Vec<Change>,
-    /// The MachineConfigNodes that say something else than they should; they come first of what is done then.
-    pub tellings: Vec<Telling<'a>>,
-    /// What to do then; those of one object in their order, different objects at the same time.
-    pub changes: Vec<Change>,
-    /// Who moves, who waits and why.
-    pub report: rollout::Decision<'a>,
-    /// The status that the pool should have, if it has another. Its conditions are one list with several writers, so it is
-    /// written at the revision that is left after `before`.
+pub struct Report<'a> {
+    /// Which node moves, which waits and why.
+    pub verdicts: rollout::Verdicts<'a>,
+    /// The status that the pool should have, if it has another.
     pub status: Option<MachineConfigPoolStatus>,
-    /// What to tell once the status is written.
-    pub events: Vec<Event>,
-    /// When to decide again although nothing has changed.
-    pub recheck: Option<SignedDuration>,
+    /// Whether that status is written by this decision.
+    pub is_status_written: bool,
 }
 
 /// Decides about a pool.
-pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
+///
+/// The stages: fences and the reservation, which make sure that the budget holds; what MachineConfigNodes report; the
+/// orders; the pool's own status, which is written whatever became of single nodes.
+pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
     let Inputs { pool, nodes, now, .. } = *inputs;
     let promised = inputs.promised;
-    let report = rollout::decide(&rollout::Inputs {
+    let verdicts = rollout::decide(&rollout::Inputs {
         pool,
         nodes,
         holds: inputs.holds,
@@ -88,51 +89,73 @@ pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
         promised,
         now,
     });
-    let mut before = fences(nodes, &report);
-    before.extend(promised.next(&report.chosen, nodes, pool.target()).map(|promise| promise.change(pool)));
-    let tellings = tellings(inputs, &report);
+    let reservation = promised.next(&verdicts.chosen, nodes, pool.target()).map(|promise| promise.change(pool));
+    let mut updates = status_updates(inputs, &verdicts);
+    // Nodes that move now come first: there are no more of them than can be reserved at a time.
+    updates.sort_by_key(|update| !update.is_order());
+    let are_all_written = updates.len() <= MAX_STATUS_UPDATES;
+    updates.truncate(MAX_STATUS_UPDATES);
     let topology = inputs.topology;
-    let changes = targeting::changes(&targeting::Inputs { pool, nodes, decision: &report, topology, now });
+    let orders = targeting::changes(&targeting::Inputs { pool, nodes, decision: &verdicts, topology, now });
     let certificates = inputs.certificates;
-    let remarks = Remarks::of(nodes, pool.target(), &report.waiting, inputs.disputed);
+    let remarks = Remarks::of(nodes, pool.target(), &verdicts.waiting, inputs.disputed);
     let status = pool_status::status(&pool_status::Inputs { pool, nodes, remarks: &remarks, certificates, now });
-    let recheck = report.recheck;
     let status = status.filter(|status| pool.object.status.as_ref() != Some(status));
-    let events = status.as_ref().map(|status| pool_status::events(pool, status, &remarks)).unwrap_or_default();
-    Decision { before, tellings, changes, report, status, events, recheck }
+    let is_count = |status: &MachineConfigPoolStatus| {
+        pool.object.status.as_ref().is_some_and(|old| pool_status::differ_in_counts_only(old, status))
+    };
+    let delay = status.as_ref().and_then(|status| inputs.count_delay.filter(|_| is_count(status)));
+    let written = status.as_ref().filter(|_| delay.is_none());
+    // Its conditions are one list with several writers, so the status is bound to the revision that the reservation left.
+    let status_changes = written.into_iter().flat_map(|status| {
+        let patch = Change::patch_status(pool.object_ref(), status);
+        std::iter::once(patch).chain(pool_status::events(pool, status, &remarks))
+    });
+    let recheck = verdicts.recheck.and_then(|wait| Duration::try_from(wait).ok());
+    let recheck = [recheck, delay, (!are_all_written).then_some(Duration::ZERO)].into_iter().flatten().min();
+    let stages = vec![
+        Stage::sequence(Purpose::Fence, fences(nodes, &verdicts)),
+        Stage::sequence(Purpose::Reserve, reservation),
+        Stage::per_object(Purpose::Report, []).with_deferred(updates.into_iter().map(NodeStatusUpdate::into_deferred)),
+        Stage::per_object(Purpose::Order, orders),
+        Stage::sequence(Purpose::Status, status_changes),
+    ];
+    let is_status_written = written.is_some();
+    Decision { stages, report: Report { verdicts, status, is_status_written }, recheck }
 }
 
-/// What a node's MachineConfigNode should say, and does not yet.
+/// A MachineConfigNode that differs from what it should be.
 ///
 /// A decision about a large pool may change thousands of these objects, each many times the size of what it follows from.
 /// So each is built when its turn comes to be written.
 #[derive(Clone, Debug)]
-pub struct Telling<'a> {
-    about: node_status::Inputs<'a>,
+struct NodeStatusUpdate<'a> {
+    inputs: node_status::Inputs<'a>,
     waiting: Option<Reason>,
     is_unanswered: bool,
 }
 
-impl Telling<'_> {
-    /// Whether it tells of an order that is about to be given.
-    pub fn is_order(&self) -> bool {
-        self.about.is_chosen
+impl<'a> NodeStatusUpdate<'a> {
+    /// Whether it reports an order that is about to be given.
+    fn is_order(&self) -> bool {
+        self.inputs.is_chosen
     }
 
-    /// The changes that tell it.
-    pub fn changes(&self) -> Vec<Change> {
-        let inputs = node_status::Inputs { waiting: self.waiting.as_ref(), ..self.about };
-        node_status::changes(inputs.node.progress, &node_status::desired(&inputs), self.is_unanswered)
+    fn into_deferred(self) -> Deferred<'a> {
+        Deferred::new(move || {
+            let inputs = node_status::Inputs { waiting: self.waiting.as_ref(), ..self.inputs };
+            node_status::changes(inputs.node.progress, &node_status::desired(&inputs), self.is_unanswered)
+        })
     }
 }
 
 /// The MachineConfigNodes of the pool's nodes, as far as they differ from what they should be.
-fn tellings<'a>(inputs: &Inputs<'a>, report: &rollout::Decision<'_>) -> Vec<Telling<'a>> {
+fn status_updates<'a>(inputs: &Inputs<'a>, verdicts: &rollout::Verdicts<'_>) -> Vec<NodeStatusUpdate<'a>> {
     let waiting: HashMap<&str, &Reason> =
-        report.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
-    let chosen: HashSet<&str> = report.chosen.iter().copied().collect();
+        verdicts.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
+    let chosen: HashSet<&str> = verdicts.chosen.iter().copied().collect();
     let target = inputs.pool.target();
-    let mut tellings = Vec::new();
+    let mut updates = Vec::new();
     for node in inputs.nodes.iter().copied() {
         let is_chosen = chosen.contains(node.name);
         let about = node_status::Inputs {
@@ -147,19 +170,19 @@ fn tellings<'a>(inputs: &Inputs<'a>, report: &rollout::Decision<'_>) -> Vec<Tell
         let waiting = waiting.get(node.name).copied();
         let is_unanswered = is_chosen || (inputs.unanswered.contains(node.name) && node.is_on_course());
         if !node_status::is_told(&node_status::Inputs { waiting, ..about }, is_unanswered) {
-            tellings.push(Telling { about, waiting: waiting.cloned(), is_unanswered });
+            updates.push(NodeStatusUpdate { inputs: about, waiting: waiting.cloned(), is_unanswered });
         }
     }
-    tellings
+    updates
 }
 
 /// Touches nodes, so that an order which was promised and is not wanted any more is refused.
-fn fences(nodes: &[&NodeView<'_>], report: &rollout::Decision<'_>) -> Vec<Change> {
-    let is_stray = |node: &&&NodeView<'_>| report.fence.binary_search(&node.name).is_ok();
+fn fences(nodes: &[&NodeView<'_>], verdicts: &rollout::Verdicts<'_>) -> Vec<Change> {
+    let is_stray = |node: &&&NodeView<'_>| verdicts.fence.binary_search(&node.name).is_ok();
     let fence = |node: &&NodeView<'_>| {
         let revision = node.resource_version.unwrap_or_default();
         let patch = json!({"metadata": {"annotations": {annotation::FENCED.as_str(): revision}}});
-        Change::Patch { object: Reference::node(node), patch }
+        Change::patch(node.object_ref(), patch)
     };
     nodes.iter().filter(is_stray).map(fence).collect()
 }

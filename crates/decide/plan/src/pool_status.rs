@@ -10,13 +10,13 @@ use seaworthy_api::machineconfiguration::controller_config::ControllerCertificat
 use seaworthy_api::machineconfiguration::machine_config_pool::{
     CertExpiry, PoolSynchronizerStatus, PoolSynchronizerType,
 };
-use seaworthy_api::machineconfiguration::{MachineConfigPoolStatus, StatusCondition};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPoolStatus, StatusCondition};
 use seaworthy_api::meta::{ConditionStatus, Selection};
 use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, PoolCondition, PoolEvent, PoolReason};
+use seaworthy_change::{Change, Event, ObjectRef};
 
 use crate::budget::max_unavailable;
-use crate::change::{Event, Reference};
 use crate::fleet::{NodeView, PoolView, Target};
 use crate::remark::Remarks;
 use crate::sentence::shorten;
@@ -139,7 +139,7 @@ pub fn differ_in_counts_only(one: &MachineConfigPoolStatus, other: &MachineConfi
 }
 
 /// The events that tell of a change from one status to the next.
-pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus, remarks: &Remarks) -> Vec<Event> {
+pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus, remarks: &Remarks) -> Vec<Change> {
     let name = |status: Option<&MachineConfigPoolStatus>| {
         status?.configuration.as_ref()?.name.clone().filter(|name| !name.is_empty())
     };
@@ -149,12 +149,9 @@ pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus, remarks: &Rema
         let mut updating = conditions.filter(|found| found.type_.as_deref() == Some(PoolCondition::Updating.as_str()));
         updating.any(|found| found.status.as_deref() == Some(ConditionStatus::True.as_str()))
     };
-    let event = |reason: PoolEvent, message: String, config: &str| Event {
-        about: Reference::pool(pool.name),
-        is_warning: false,
-        reason: reason.as_str(),
-        message,
-        config: Some(config.to_owned()),
+    let event = |reason: PoolEvent, message: String, config: &str| {
+        let related = Some(ObjectRef::named::<MachineConfig>(config));
+        Change::emit(pool.object_ref(), Event { is_warning: false, reason: reason.as_str(), message, related })
     };
     let mut events = Vec::new();
     if let Some(config) = new.filter(|new| old.as_ref() != Some(new)) {
@@ -172,8 +169,8 @@ pub fn events(pool: PoolView<'_>, next: &MachineConfigPoolStatus, remarks: &Rema
     let told = find(conditions, PoolCondition::Degraded).and_then(|found| found.message.as_deref()).unwrap_or_default();
     let disputed = &remarks.disputed;
     if !disputed.is_empty() && !told.contains(disputed.as_str()) {
-        let (reason, about) = (PoolEvent::NodesInSeveralPools.as_str(), Reference::pool(pool.name));
-        events.push(Event { about, is_warning: true, reason, message: disputed.clone(), config: None });
+        let (reason, message) = (PoolEvent::NodesInSeveralPools.as_str(), disputed.clone());
+        events.push(Change::emit(pool.object_ref(), Event { is_warning: true, reason, message, related: None }));
     }
     events
 }

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::seaworthy::annotation;
+use seaworthy_change::Change;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::change::{Change, Reference};
 use crate::fleet::{NodeView, PoolView, Target};
 
 /// How many orders are promised at a time.
@@ -99,14 +99,8 @@ impl Promise {
 
     /// The change that writes it on a pool as it was seen.
     pub fn change(&self, pool: PoolView<'_>) -> Change {
-        let metadata = &pool.object.metadata;
-        let object = Reference {
-            uid: metadata.uid.clone(),
-            resource_version: metadata.resource_version.clone(),
-            ..Reference::pool(pool.name)
-        };
         let patch = json!({"metadata": {"annotations": {annotation::PROMISED.as_str(): self.to_text()}}});
-        Change::Patch { object, patch }
+        Change::patch(pool.object_ref(), patch)
     }
 
     /// Whether a node may still be given the order that was promised. Whatever the node should run as it was seen: what

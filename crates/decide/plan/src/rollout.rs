@@ -55,7 +55,7 @@ pub struct Partner<'a> {
 
 /// Who moves, who waits.
 #[derive(Clone, Debug)]
-pub struct Decision<'a> {
+pub struct Verdicts<'a> {
     /// How many nodes may be away.
     pub max_unavailable: Result<i64, BudgetError>,
     /// The nodes that are away by themselves, by name.
@@ -82,11 +82,11 @@ pub struct Decision<'a> {
 }
 
 /// Decides about a pool.
-pub fn decide<'a>(inputs: &Inputs<'a>) -> Decision<'a> {
+pub fn decide<'a>(inputs: &Inputs<'a>) -> Verdicts<'a> {
     let pool = inputs.pool;
     let max = max_unavailable(pool.name, pool.max_unavailable(), inputs.nodes.len());
     let unavailable = sorted(inputs.nodes.iter().filter(|node| node.is_unavailable()).map(|node| node.name));
-    let mut decision = Decision {
+    let mut decision = Verdicts {
         max_unavailable: max,
         unavailable,
         candidates: Vec::new(),
@@ -129,7 +129,7 @@ fn stopped(inputs: &Inputs<'_>) -> Option<Reason> {
     }
 }
 
-fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>, stopped: Option<Reason>) {
+fn fill<'a>(decision: &mut Verdicts<'a>, inputs: &Inputs<'a>, target: Target<'a>, stopped: Option<Reason>) {
     let (mut broken, mut recalled, mut able) = (Vec::new(), Vec::new(), Vec::new());
     let is_paused = matches!(stopped, Some(Reason::PoolPaused { .. }));
     for node in inputs.nodes.iter().copied() {
@@ -228,7 +228,7 @@ fn fill<'a>(decision: &mut Decision<'a>, inputs: &Inputs<'a>, target: Target<'a>
 /// Of the nodes that need no budget those that a promise has room for, and what room it has then.
 fn within_a_promise<'a>(
     nodes: Vec<&'a NodeView<'a>>,
-    decision: &mut Decision<'a>,
+    decision: &mut Verdicts<'a>,
     inputs: &Inputs<'a>,
     target: Target<'a>,
 ) -> (Vec<&'a NodeView<'a>>, Room) {
@@ -244,7 +244,7 @@ fn within_a_promise<'a>(
 /// Leaves out the nodes that could move but for something else than the budget.
 fn eligible<'a>(
     able: Vec<&'a NodeView<'a>>,
-    decision: &mut Decision<'a>,
+    decision: &mut Verdicts<'a>,
     inputs: &Inputs<'a>,
 ) -> Vec<&'a NodeView<'a>> {
     // The controllers would move with their node in the middle of the roll-out; where they run on several nodes, or only

@@ -8,17 +8,18 @@ use std::collections::{BTreeMap, HashSet};
 
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::jiff::Timestamp;
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{
     MASTER, PoolEvent, UPDATE_IN_PROGRESS, label, node as annotation,
 };
 use seaworthy_api::vocabulary::{Annotation, Label, seaworthy};
+use seaworthy_change::{Change, Event, ObjectRef};
 use serde_json::{Map, Value, json};
 
-use crate::change::{Change, Event, Reference};
 use crate::custom_boot::Joining;
 use crate::fleet::{NodeView, PoolView, Target};
 use crate::forecast;
-use crate::rollout::Decision;
+use crate::rollout::Verdicts;
 
 /// Everything that the changes depend on.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,7 @@ pub struct Inputs<'a> {
     /// Its nodes.
     pub nodes: &'a [&'a NodeView<'a>],
     /// What was decided about them.
-    pub decision: &'a Decision<'a>,
+    pub decision: &'a Verdicts<'a>,
     /// How many control-plane nodes the cluster has, in the words of Infrastructure; `None` where nobody says.
     pub topology: Option<&'a str>,
     /// The time.
@@ -72,27 +73,27 @@ pub fn changes(inputs: &Inputs<'_>) -> Vec<Change> {
             patch.into_change(node)
         })
         .collect();
-    changes.extend(deferral(inputs).map(|event| Change::Emit { event }));
+    changes.extend(deferral(inputs));
     changes
 }
 
 /// The event that tells of a node which comes last.
-fn deferral(inputs: &Inputs<'_>) -> Option<Event> {
+fn deferral(inputs: &Inputs<'_>) -> Option<Change> {
     let node = inputs.decision.deferred?;
-    Some(Event {
-        about: Reference::pool(inputs.pool.name),
+    let event = Event {
         is_warning: false,
         reason: PoolEvent::DeferringOperatorNodeUpdate.as_str(),
         message: format!("Node {node} runs the controllers; the other nodes of the pool are updated first"),
-        config: None,
-    })
+        related: None,
+    };
+    Some(Change::emit(inputs.pool.object_ref(), event))
 }
 
 /// How many nodes an event names one by one; it has room for about a thousand characters.
 const NAMED: usize = 10;
 
 /// The event that tells of the orders which were given: of those that were to be, not every one may have been.
-pub fn given(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Event> {
+pub fn given(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Change> {
     let (reason, image) = match target.image {
         None => (PoolEvent::SetDesiredConfig, String::new()),
         Some(image) => (PoolEvent::SetDesiredConfigAndOsImage, format!(" / Image: {image}")),
@@ -107,13 +108,9 @@ pub fn given(pool: &str, target: Target<'_>, nodes: &[String]) -> Option<Event> 
             format!("Set target for {} nodes to MachineConfig: {config}{image} ({named}{more})", nodes.len())
         }
     };
-    Some(Event {
-        about: Reference::pool(pool),
-        is_warning: false,
-        reason: reason.as_str(),
-        message,
-        config: Some(config.to_owned()),
-    })
+    let related = Some(ObjectRef::named::<MachineConfig>(config));
+    let event = Event { is_warning: false, reason: reason.as_str(), message, related };
+    Some(Change::emit(ObjectRef::named::<MachineConfigPool>(pool), event))
 }
 
 /// A merge patch of a node.
@@ -182,6 +179,6 @@ impl Patch {
         if let Some(taints) = self.taints {
             patch.insert("spec".to_owned(), json!({ "taints": taints }));
         }
-        (!patch.is_empty()).then(|| Change::Patch { object: Reference::node(node), patch: patch.into() })
+        (!patch.is_empty()).then(|| Change::patch(node.object_ref(), patch.into()))
     }
 }

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::SignedDuration;
@@ -11,8 +13,8 @@ use rstest::rstest;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
-use seaworthy_plan::change::Change;
-use seaworthy_plan::drain::{self, Decision, Progress};
+use seaworthy_change::{Action, Change, Decision};
+use seaworthy_plan::drain::{self, Progress, Report};
 use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::NodeView;
 use serde_json::{Value, json};
@@ -173,12 +175,17 @@ fn cordoned(mut node: Node) -> Node {
     node
 }
 
-fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision {
+fn decide(node: &Node, evictions: &Evictions, lasts: SignedDuration) -> Decision<'static, Report> {
     // What keeps its pods stands in its MachineConfigNode already.
     decide_told(node, evictions, lasts, Some(&evictions.said()))
 }
 
-fn decide_told(node: &Node, evictions: &Evictions, lasts: SignedDuration, told: Option<&str>) -> Decision {
+fn decide_told(
+    node: &Node,
+    evictions: &Evictions,
+    lasts: SignedDuration,
+    told: Option<&str>,
+) -> Decision<'static, Report> {
     let progress = told.map(blocked);
     let view = NodeView::of(node, progress.as_ref());
     let since = Some(NOW - lasts);
@@ -196,11 +203,15 @@ fn blocked(by: &str) -> MachineConfigNode {
     .unwrap()
 }
 
-fn patch(decision: &Decision) -> Option<&Value> {
-    decision.changes.iter().find_map(|change| match change {
-        Change::Patch { patch, .. } => Some(patch),
+fn patch(decision: &Decision<'_, Report>) -> Option<Value> {
+    decision.changes().find_map(|change| match change.action {
+        Action::Patch(patch) => Some(patch),
         _ => None,
     })
+}
+
+fn changes(decision: &Decision<'_, Report>) -> Vec<Change> {
+    decision.changes().collect()
 }
 
 const NO_TIME: SignedDuration = SignedDuration::ZERO;
@@ -210,22 +221,23 @@ fn row_d43_a_drain_cordons_evicts_and_then_says_that_it_is_done() {
     let pods = sorted(&[pod("p", json!({}))], &[], Rules::default());
     let mut node = asks("drain-1");
     let decision = decide(&node, &pods, NO_TIME);
-    assert_eq!(decision.progress, Progress::Draining);
+    assert_eq!(decision.report.progress, Progress::Draining);
     // What was true before is not any more.
     let annotations = json!({CORDONED_FOR.as_str(): "drain-1", annotation::LAST_APPLIED_DRAIN.as_str(): null});
     let marked = json!({"annotations": annotations});
-    assert_eq!(patch(&decision), Some(&json!({"metadata": marked, "spec": {"unschedulable": true}})));
+    assert_eq!(patch(&decision), Some(json!({"metadata": marked, "spec": {"unschedulable": true}})));
 
     annotate(&mut node, CORDONED_FOR, "drain-1");
     let node = cordoned(node);
     let decision = decide(&node, &pods, NO_TIME);
-    assert!(matches!(&decision.changes[..], [Change::Evict { pod }] if pod.name == "p"), "{decision:?}");
-    assert_eq!(decision.recheck, Some(SignedDuration::from_mins(1)));
+    let evicted = changes(&decision);
+    assert!(matches!(&evicted[..], [Change { object, action: Action::Evict }] if object.name == "p"), "{decision:?}");
+    assert_eq!(decision.recheck, Some(Duration::from_secs(60)));
 
     let decision = decide(&node, &Evictions::default(), NO_TIME);
-    assert_eq!(decision.progress, Progress::Done);
+    assert_eq!(decision.report.progress, Progress::Done);
     let told = json!({"metadata": {"annotations": {annotation::LAST_APPLIED_DRAIN.as_str(): "drain-1"}}});
-    assert_eq!(patch(&decision), Some(&told));
+    assert_eq!(patch(&decision), Some(told));
 }
 
 #[test]
@@ -233,7 +245,7 @@ fn row_d44_a_node_that_somebody_uncordoned_is_cordoned_again_and_not_called_drai
     let mut node = asks("drain-1");
     annotate(&mut node, CORDONED_FOR, "drain-1");
     let decision = decide(&node, &Evictions::default(), NO_TIME);
-    assert_eq!(decision.progress, Progress::Draining);
+    assert_eq!(decision.report.progress, Progress::Draining);
     assert_eq!(patch(&decision).unwrap()["spec"], json!({"unschedulable": true}));
     assert_eq!(
         patch(&decision).unwrap()["metadata"]["annotations"][annotation::LAST_APPLIED_DRAIN.as_str()],
@@ -245,18 +257,16 @@ fn row_d44_a_node_that_somebody_uncordoned_is_cordoned_again_and_not_called_drai
 fn nothing_is_cordoned_for_pods_that_cannot_leave() {
     let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
     let decision = decide(&asks("drain-1"), &blocked, NO_TIME);
-    assert_eq!((decision.progress, decision.changes), (Progress::Blocked, Vec::new()));
+    assert_eq!((&decision.report.progress, changes(&decision)), (&Progress::Blocked, Vec::new()));
     // Once it is cordoned, by whomever, it stays so.
     let decision = decide(&cordoned(asks("drain-1")), &blocked, NO_TIME);
-    assert_eq!((decision.progress, decision.changes), (Progress::Draining, Vec::new()));
+    assert_eq!((&decision.report.progress, changes(&decision)), (&Progress::Draining, Vec::new()));
 }
 
-fn warnings(decision: &Decision) -> Vec<(bool, &str, String)> {
-    let events = decision.changes.iter().filter_map(|change| match change {
-        Change::Emit { event } => Some((event.is_warning, event.reason, event.message.clone())),
-        _ => None,
-    });
-    events.collect()
+fn warnings(decision: &Decision<'_, Report>) -> Vec<(bool, &'static str, String)> {
+    let events = changes(decision);
+    let events = events.iter().filter_map(Change::event);
+    events.map(|event| (event.is_warning, event.reason, event.message.clone())).collect()
 }
 
 #[test]
@@ -266,7 +276,7 @@ fn drain_that_is_blocked_is_told_once_for_all_that_is_in_the_way() {
         let decided = |told: Option<&str>| decide_told(&node, &blocked, lasts, told);
         let told = |told: Option<&str>| {
             let decision = decided(told);
-            assert_eq!(decision.hindrance.as_deref(), Some("PDB shop/db (pod p)"));
+            assert_eq!(decision.report.hindrance.as_deref(), Some("PDB shop/db (pod p)"));
             warnings(&decision).into_iter().map(|(is, reason, said)| (is, reason.to_owned(), said)).collect::<Vec<_>>()
         };
         let event = (true, "DrainBlocked".to_owned(), "The node cannot be drained: PDB shop/db (pod p)".to_owned());
@@ -276,7 +286,7 @@ fn drain_that_is_blocked_is_told_once_for_all_that_is_in_the_way() {
     }
     let free = sorted(&[pod("p", json!({}))], &[allowing(1)], Rules::default());
     let decision = decide_told(&cordoned(asks("drain-1")), &free, NO_TIME, None);
-    assert!(!decision.changes.iter().any(|change| matches!(change, Change::Emit { .. })));
+    assert_eq!(warnings(&decision), []);
 }
 
 #[test]
@@ -286,16 +296,19 @@ fn drain_that_goes_well_warns_of_nothing_although_its_budget_is_used_up_for_a_wh
     let node = cordoned(asks("drain-1"));
     let found = sorted(&[ending("p0"), pod("p1", json!({}))], &[allowing(0)], Rules::default());
     let decision = decide_told(&node, &found, drain::LONG - SignedDuration::from_secs(1), None);
-    assert_eq!((decision.progress, decision.changes, decision.hindrance), (Progress::Draining, Vec::new(), None));
+    assert_eq!(
+        (&decision.report.progress, changes(&decision), &decision.report.hindrance),
+        (&Progress::Draining, Vec::new(), &None)
+    );
     // Nor where it could not begin for long before.
     let (view, since) = (NodeView::of(&node, None), Some(NOW - drain::ALARM));
     let inputs = drain::Inputs { node: &view, evictions: &found, since, moved: None, now: NOW };
-    assert_eq!(drain::decide(&inputs).unwrap().hindrance, None);
-    assert_eq!(drain::decide(&drain::Inputs { moved: Some(NOW), ..inputs }).unwrap().hindrance, None);
+    assert_eq!(drain::decide(&inputs).unwrap().report.hindrance, None);
+    assert_eq!(drain::decide(&drain::Inputs { moved: Some(NOW), ..inputs }).unwrap().report.hindrance, None);
     // What takes too long is told, and in the same words whoever is still ending.
     for pods in [vec![ending("p0"), pod("p1", json!({}))], vec![pod("p1", json!({}))]] {
         let decision = decide_told(&node, &sorted(&pods, &[allowing(0)], Rules::default()), drain::LONG, None);
-        assert_eq!(decision.hindrance.as_deref(), Some("PDB shop/db (pod p1)"));
+        assert_eq!(decision.report.hindrance.as_deref(), Some("PDB shop/db (pod p1)"));
     }
     // Nor is waited for what never changes by itself.
     let never = budget("db", json!({"maxUnavailable": 0}), json!({"disruptionsAllowed": 0}));
@@ -311,14 +324,17 @@ fn drain_that_hangs_on_a_pod_that_does_not_end_names_it_and_since_when() {
     let node = cordoned(asks("drain-1"));
     let decision = decide_told(&node, &found, NO_TIME, None);
     let said = format!("pod shop/p, which should be gone since {due}");
-    assert_eq!((decision.progress.clone(), decision.hindrance.as_deref()), (Progress::Draining, Some(said.as_str())));
+    assert_eq!(
+        (decision.report.progress.clone(), decision.report.hindrance.as_deref()),
+        (Progress::Draining, Some(said.as_str()))
+    );
     assert_eq!(warnings(&decision), [(true, "DrainBlocked", format!("The node cannot be drained: {said}"))]);
     let progress = blocked(&said);
     let view = NodeView::of(&node, Some(&progress));
     let earlier = NOW - SignedDuration::from_secs(1);
     let inputs = drain::Inputs { node: &view, evictions: &found, since: None, moved: None, now: earlier };
     let decision = drain::decide(&inputs).unwrap();
-    assert_eq!(decision.hindrance, None, "it may still be ending");
+    assert_eq!(decision.report.hindrance, None, "it may still be ending");
 }
 
 #[rstest]
@@ -334,17 +350,13 @@ fn tries_become_rarer_and_after_an_hour_somebody_is_told(
 ) {
     let blocked = sorted(&[pod("p", json!({}))], &[allowing(0)], Rules::default());
     let decision = decide(&asks("drain-1"), &blocked, SignedDuration::from_mins(minutes));
-    assert_eq!(decision.recheck, Some(SignedDuration::from_mins(retry)));
-    assert_eq!(decision.is_alarming, is_alarming);
-    let events: Vec<_> = decision
-        .changes
-        .iter()
-        .filter_map(|change| if let Change::Emit { event } = change { Some(event) } else { None })
-        .collect();
+    assert_eq!(decision.recheck, Duration::try_from(SignedDuration::from_mins(retry)).ok());
+    assert_eq!(decision.report.is_alarming, is_alarming);
+    let events = warnings(&decision);
     assert_eq!(events.len(), usize::from(is_alarming));
-    if let [event] = &events[..] {
-        assert_eq!(event.reason, "DrainFailed");
-        assert_eq!(event.message, "The node could not be drained for over 1 h: PDB shop/db (pod p)");
+    if let [(_, reason, message)] = &events[..] {
+        assert_eq!(*reason, "DrainFailed");
+        assert_eq!(message, "The node could not be drained for over 1 h: PDB shop/db (pod p)");
     }
 }
 
@@ -355,14 +367,14 @@ fn row_d42_our_cordon_is_lifted_together_with_the_answer() {
     let decision = decide(&node, &Evictions::default(), NO_TIME);
     let answer = json!({annotation::LAST_APPLIED_DRAIN.as_str(): "uncordon-1", CORDONED_FOR.as_str(): null});
     let expected = json!({"metadata": {"annotations": answer}, "spec": {"unschedulable": null}});
-    assert_eq!((decision.progress.clone(), patch(&decision)), (Progress::Done, Some(&expected)));
+    assert_eq!((decision.report.progress.clone(), patch(&decision)), (Progress::Done, Some(expected)));
 }
 
 #[test]
 fn our_cordon_is_lifted_for_a_wish_that_was_the_last_one_before_it() {
     let mut node = cordoned(asks("uncordon-1"));
     annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "uncordon-1");
-    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).progress, Progress::Idle, "it is somebody else's");
+    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).report.progress, Progress::Idle, "it is somebody else's");
     annotate(&mut node, CORDONED_FOR, "drain-2");
     let decision = decide(&node, &Evictions::default(), NO_TIME);
     let lifted = patch(&decision).unwrap();
@@ -374,7 +386,7 @@ fn our_cordon_is_lifted_for_a_wish_that_was_the_last_one_before_it() {
 fn a_cordon_that_is_not_ours_is_never_lifted() {
     let decision = decide(&cordoned(asks("uncordon-1")), &Evictions::default(), NO_TIME);
     let answer = json!({annotation::LAST_APPLIED_DRAIN.as_str(): "uncordon-1"});
-    assert_eq!(patch(&decision), Some(&json!({"metadata": {"annotations": answer}})));
+    assert_eq!(patch(&decision), Some(json!({"metadata": {"annotations": answer}})));
     // Nor made ours by a drain that found it.
     let decision = decide(&cordoned(asks("drain-1")), &Evictions::default(), NO_TIME);
     assert_eq!(patch(&decision).unwrap()["metadata"]["annotations"][CORDONED_FOR.as_str()], Value::Null);
@@ -384,7 +396,7 @@ fn a_cordon_that_is_not_ours_is_never_lifted() {
 fn a_wish_that_is_fulfilled_is_left_alone_and_one_that_is_unknown_is_refused() {
     let mut node = asks("drain-1");
     annotate(&mut node, annotation::LAST_APPLIED_DRAIN, "drain-1");
-    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).progress, Progress::Idle);
+    assert_eq!(decide(&node, &Evictions::default(), NO_TIME).report.progress, Progress::Idle);
     for text in ["flood-1", "drain", "-1"] {
         let error = drain::wish(&NodeView::of(&asks(text), None)).unwrap_err();
         assert!(error.to_string().starts_with("Node w1: annotation "), "{error}");

@@ -8,7 +8,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::garbage::{Decision, Inputs, Limits, decide};
+use seaworthy_plan::garbage::{Inputs, Limits, Verdicts, decide};
 use serde_json::json;
 use support::{annotate, node, pool};
 
@@ -100,7 +100,7 @@ fn a_protection_that_nobody_needs_is_taken_away_and_one_that_is_there_is_not_rep
     let all: Vec<&MachineConfig> = workers.iter().collect();
     let also_used = ["rendered-worker-01"];
     let decision = decide(&Inputs { also_used: &also_used, ..inputs(&all) });
-    assert_eq!(decision, Decision { release: vec!["rendered-worker-00"], ..Decision::default() });
+    assert_eq!(decision, Verdicts { release: vec!["rendered-worker-00"], ..Verdicts::default() });
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn what_is_not_rendered_is_left_alone() {
         object.metadata.name = Some(format!("99-worker-{nth}"));
     }
     let all: Vec<&MachineConfig> = objects.iter().collect();
-    assert_eq!(decide(&inputs(&all)), Decision::default());
+    assert_eq!(decide(&inputs(&all)), Verdicts::default());
 }
 
 #[test]

@@ -17,8 +17,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation as ours;
+use seaworthy_change::{Action, Change, Purpose};
 use seaworthy_plan::budget::max_unavailable;
-use seaworthy_plan::change::Change;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::pool::{self, desired};
@@ -186,12 +186,12 @@ impl World {
 
     /// Makes a write as the API server would: at the revision that it names, or not at all. Gives back what it made.
     fn write(&mut self, change: &Change) -> Option<Told> {
-        let Change::Patch { object, patch } = change else { return None };
+        let Change { object, action: Action::Patch(patch) } = change else { return None };
         let is_at = |metadata: &ObjectMeta| {
             metadata.resource_version == object.resource_version
                 && object.uid.as_ref().is_none_or(|uid| metadata.uid.as_ref() == Some(uid))
         };
-        if object.kind == "MachineConfigPool" {
+        if object.resource.kind == "MachineConfigPool" {
             if !is_at(&self.pool.metadata) {
                 self.observer.refused += 1;
                 return None;
@@ -316,9 +316,10 @@ impl Decider {
             disputed: &[],
             certificates: &[],
             topology: None,
+            count_delay: None,
             now: NOW,
         });
-        let report = &decision.report;
+        let report = &decision.report.verdicts;
         for node in &members {
             let waits = report.waiting.iter().find(|waiting| waiting.node == node.name);
             let verdicts = [waits.is_some(), report.chosen.contains(&node.name), report.updated.contains(&node.name)];
@@ -326,9 +327,12 @@ impl Decider {
             assert!(waits.is_none_or(|waiting| !waiting.reason.to_string().is_empty()), "seed {seed}");
         }
         world.tell(|| format!("decides at {:?}: {:?}", pool.metadata.resource_version, report.chosen));
-        self.first = decision.before.into();
-        self.then = decision.changes;
-        self.then.retain(|change| matches!(change, Change::Patch { .. }));
+        let of = |purposes: &[Purpose]| -> Vec<Change> {
+            let stages = decision.stages.iter().filter(|stage| purposes.contains(&stage.purpose));
+            stages.flat_map(|stage| stage.all()).filter(|change| matches!(change.action, Action::Patch(_))).collect()
+        };
+        self.first = of(&[Purpose::Fence, Purpose::Reserve]).into();
+        self.then = of(&[Purpose::Order]);
     }
 
     /// What others have promised for nodes that this one has not seen as they were then.

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::SignedDuration;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_plan::change::Change;
+use seaworthy_change::{Action, Change};
 use seaworthy_plan::fleet::{NodeView, Target};
 use seaworthy_plan::node_status::{Inputs, changes, desired, differs, is_told, orphans};
 use seaworthy_plan::waiting::Reason;
@@ -234,7 +234,11 @@ fn only_what_is_ours_is_applied() {
 
     let next = made(&node("w1", "1/1R"), &Given { old: Some(&old), ..Given::default() });
     let changes = changes(Some(&old), &next, false);
-    let [Change::Apply { .. }, Change::ApplyStatus { object }] = changes.as_slice() else { panic!("{changes:?}") };
+    let [Change { action: Action::Apply(_), .. }, Change { action: Action::ApplyStatus(object), .. }] =
+        changes.as_slice()
+    else {
+        panic!("{changes:?}")
+    };
     let mut keys: Vec<&String> = object["status"].as_object().unwrap().keys().collect();
     keys.sort();
     assert_eq!(keys, ["conditions", "configVersion", "observedGeneration"]);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Node;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_plan::change::Change;
+use seaworthy_change::{Action, Change};
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::pool::{Inputs, desired};
@@ -53,45 +53,39 @@ impl Cluster {
             disputed: &[],
             certificates: &[],
             topology: Some("HighlyAvailable"),
+            count_delay: None,
             now: NOW,
         });
-        let status = decision.status.map(|status| json!({"status": status}));
-        let tellings = decision.tellings.iter().flat_map(|telling| telling.changes());
-        let (before, changes) = (decision.before, tellings.chain(decision.changes).collect::<Vec<_>>());
-        let chosen: Vec<String> = decision.report.chosen.iter().map(|name| (*name).to_owned()).collect();
+        let changes: Vec<Change> = decision.changes().collect();
+        let chosen: Vec<String> = decision.report.verdicts.chosen.iter().map(|name| (*name).to_owned()).collect();
         let target = PoolView::of(&self.pool).target();
         let given = target.and_then(|target| seaworthy_plan::targeting::given("worker", target, &chosen));
-        self.events.extend(decision.events.iter().chain(&given).map(|event| event.reason.to_owned()));
-        self.unanswered = decision.report.chosen.iter().map(|name| (*name).to_owned()).collect();
+        self.unanswered = chosen.into_iter().collect();
+        drop(decision);
         let mut count = 0;
-        if let Some(status) = status {
-            self.pool = patched(&self.pool, &status);
-            *self.writes.entry("pool".to_owned()).or_default() += 1;
-            count += 1;
-        }
-        for change in before.into_iter().chain(changes) {
-            let name = match change {
-                Change::Patch { object, patch } if object.kind == "MachineConfigPool" => {
+        for Change { object, action } in changes.into_iter().chain(given) {
+            let name = match action {
+                Action::Patch(patch) | Action::PatchStatus(patch) if object.resource.kind == "MachineConfigPool" => {
                     self.pool = patched(&self.pool, &patch);
                     "pool".to_owned()
                 }
-                Change::Patch { object, patch } => {
+                Action::Patch(patch) => {
                     let node = &self.nodes[&object.name];
                     let node = patched(node, &patch);
                     self.nodes.insert(object.name.clone(), node);
                     object.name
                 }
-                Change::Apply { object } | Change::ApplyStatus { object } => {
-                    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+                Action::Apply(body) | Action::ApplyStatus(body) => {
+                    let name = object.name;
                     let next = match self.progress.get(&name) {
                         Some(old) => {
-                            let mut next = patched(old, &object);
+                            let mut next = patched(old, &body);
                             let generation = old.metadata.generation.unwrap() + i64::from(next.spec != old.spec);
                             next.metadata.generation = Some(generation);
                             next
                         }
                         None => {
-                            let mut next: MachineConfigNode = serde_json::from_value(object).unwrap();
+                            let mut next: MachineConfigNode = serde_json::from_value(body).unwrap();
                             next.metadata.generation = Some(1);
                             next
                         }
@@ -99,7 +93,7 @@ impl Cluster {
                     self.progress.insert(name.clone(), next);
                     name
                 }
-                Change::Emit { event } => {
+                Action::Emit(event) => {
                     self.events.push(event.reason.to_owned());
                     continue;
                 }

@@ -10,10 +10,10 @@ use k8s_openapi::api::core::v1::Node;
 use proptest::prelude::*;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_plan::change::Change;
+use seaworthy_change::{Action, Change};
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
-use seaworthy_plan::rollout::{self, Decision};
+use seaworthy_plan::rollout::{self, Verdicts};
 use seaworthy_plan::{node_status, pool_status, targeting};
 use serde_json::json;
 use support::{NOW, annotate, decide, inputs, merge, node, pool};
@@ -126,7 +126,7 @@ fn finish(node: &mut Node) {
 fn step(
     pool: &MachineConfigPool,
     nodes: &mut [Node],
-    check: impl FnOnce(&Decision<'_>, &[&NodeView<'_>]) -> Result<(), TestCaseError>,
+    check: impl FnOnce(&Verdicts<'_>, &[&NodeView<'_>]) -> Result<(), TestCaseError>,
 ) -> Result<usize, TestCaseError> {
     let before = nodes.to_vec();
     let views: Vec<NodeView<'_>> = before.iter().map(|node| NodeView::of(node, None)).collect();
@@ -143,7 +143,7 @@ fn step(
     });
     let mut written = 0;
     for change in changes {
-        if let Change::Patch { object, patch } = change {
+        if let Change { object, action: Action::Patch(patch) } = change {
             let node = nodes.iter_mut().find(|node| node.metadata.name.as_ref() == Some(&object.name)).unwrap();
             let mut json = serde_json::to_value(&*node).unwrap();
             merge(&mut json, &patch);

@@ -17,7 +17,8 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent};
-use seaworthy_runtime::{Cache, Events, Gravity, Key, Leadership, words};
+use seaworthy_change::{Event, ObjectRef};
+use seaworthy_runtime::{Cache, Events, Key, Leadership, client_error};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -204,7 +205,8 @@ impl Cluster {
                 };
                 // An API that takes its time must not hold up what machines get. Whoever tells it logs it, too.
                 let (events, reason) = (events.clone(), PoolEvent::ConfigNotServed.as_str());
-                tellings.spawn(async move { events.tell(&*pool, Gravity::Warning, reason, refusal).await });
+                let event = Event { is_warning: true, reason, message: refusal, related: None };
+                tellings.spawn(async move { events.emit(&ObjectRef::of(&*pool), &event).await });
             }
         }
     }
@@ -414,7 +416,7 @@ fn follow_metadata(
         match event {
             Ok(event) => cache.follow(event),
             Err(error) => {
-                let error = words::of_watch(&error);
+                let error = client_error::watch_summary(&error);
                 warn!(kind = "MachineConfig", error, "the watch broke off and is tried again");
             }
         }

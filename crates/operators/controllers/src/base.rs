@@ -2,32 +2,28 @@
 
 use std::sync::Arc;
 
-use kube::ResourceExt as _;
 use kube::core::ObjectMeta;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
-use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MachineConfigEvent};
-use seaworthy_generate::Write;
+use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_generate::base::{self, Templates};
-use seaworthy_runtime::{Applier, Controller, Events, Gravity, Next, Queue, WriteError};
+use seaworthy_plan::rendering::is_rendered;
+use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
 
 use crate::context::Context;
-use crate::edits::tell_made_again;
-use crate::remaking::{self, Remaking};
+use crate::deleted_pools::DeletedPools;
 use crate::world::put;
-use crate::writes::{carry_out, is_rendered, sources};
 
 /// Keeps the base.
 pub struct BaseController {
     context: Context,
     applier: Applier,
-    events: Events,
     templates: Arc<Templates>,
-    remaking: Remaking,
+    deleted_pools: DeletedPools,
 }
 
 impl BaseController {
     /// The controller and the queue that the caches feed. There is one thing to look at, so the key says nothing.
-    pub fn new(context: &Context, templates: Arc<Templates>, remaking: Remaking) -> (Self, Arc<Queue<()>>) {
+    pub fn new(context: &Context, templates: Arc<Templates>, deleted_pools: DeletedPools) -> (Self, Arc<Queue<()>>) {
         let queue = Arc::new(Queue::default());
         let caches = &context.caches;
         let mark = Arc::clone(&queue);
@@ -45,8 +41,8 @@ impl BaseController {
                 mark.mark(());
             }
         });
-        let (applier, events) = (context.applier(Self::NAME), context.events(Self::NAME));
-        (BaseController { context: context.clone(), applier, events, templates, remaking }, queue)
+        let applier = context.applier(Self::NAME);
+        (BaseController { context: context.clone(), applier, templates, deleted_pools }, queue)
     }
 }
 
@@ -63,66 +59,54 @@ impl Controller for BaseController {
 
     async fn reconcile(&self, (): &()) -> Result<Next, WriteError> {
         let caches = &self.context.caches;
-        // Without a ControllerConfig there is no base: the cluster's machines were set up by somebody else.
+        // Without a ControllerConfig there is no base: the cluster's machines were set up by other means.
         let controller_config = caches.controller_configs.named(CONTROLLER_CONFIG);
         let is_kept = controller_config.as_ref().is_some_and(|found| found.metadata.deletion_timestamp.is_none());
-        self.remaking.let_go(&self.applier, caches, is_kept).await?;
+        self.deleted_pools.release(&self.applier, caches, is_kept).await?;
         let Some(controller_config) = controller_config else {
             return Ok(Next::change());
         };
+        let saved = self.deleted_pools.saved();
         let decide = |machine_configs: &[Arc<MachineConfig>]| {
             base::desired(&base::Inputs {
                 controller_config: &controller_config,
                 templates: &self.templates,
                 cluster_tls: None,
                 pools: &caches.pools.all(),
+                deleted_pools: &saved,
                 machine_configs,
                 build: &self.context.build,
                 now: self.context.time(),
             })
         };
-        let mut machine_configs = sources(caches);
+        let machine_configs = caches.sources();
         let mut decision = decide(&machine_configs);
-        if !decision.taken.is_empty() {
-            // Who wrote what tells whether it is somebody's own, and caches do not keep that.
-            for name in &decision.taken {
-                if let Some(found) = self.applier.read::<MachineConfig>(name).await? {
-                    put(&mut machine_configs, found);
-                }
-            }
-            decision = decide(&machine_configs);
+        if !decision.report.unattributed.is_empty() {
+            decision = decide(&attributed(&self.applier, machine_configs, &decision.report.unattributed).await?);
         }
-        for problem in &decision.problems {
-            tracing::warn!(problem, "the base cannot be made");
+        for problem in &decision.report.problems {
+            tracing::warn!(problem, "cannot generate the base");
         }
-        for name in &decision.taken {
-            if let Some(found) = caches.machine_configs.named(name) {
-                let (reason, message) = (MachineConfigEvent::NameTaken, base::taken_message(name));
-                self.events.tell(&*found, Gravity::Warning, reason.as_str(), message).await;
-            }
-        }
-        // What is made for the first time was not deleted by anybody.
-        let is_restored = base::is_complete(&controller_config);
-        let made = decision.writes.iter().filter_map(|write| match write {
-            Write::Create(made) if is_restored => Some(made.name_any()),
-            _ => None,
-        });
-        let made: Vec<String> = made.collect();
-        let doing = (&self.applier, &self.events);
-        let (writes, remade) = self.remaking.as_they_were(decision.writes);
-        let carried_out = carry_out(doing, caches, &caches.controller_configs, &controller_config, writes).await;
-        // What a pool is pinned to has to be its own, so that comes before what may take its time.
-        let adopted = self.remaking.adopt(&self.applier, caches).await;
-        for pool in remade.iter().filter_map(|name| caches.pools.named(name)) {
-            remaking::tell(&self.events, &pool).await;
-        }
-        carried_out.and(adopted)?;
-        self.remaking.settle(&self.applier, caches).await?;
-        for name in made {
-            if let Some(made) = caches.machine_configs.named(&name) {
-                tell_made_again(&self.events, &made).await;
-            }
-        }
+        let performed = self.applier.perform(&decision).await;
+        // What a pool is pinned to has to be its own before the pool is rendered.
+        self.deleted_pools.adopt(&self.applier, caches).await?;
+        performed.result()?;
+        self.deleted_pools.forget(&self.applier, caches).await?;
         Ok(Next::change())
     }
+}
+
+/// The objects, with those of these names as the API has them: caches leave out field managers, which tell whose an object
+/// is and who has edited it.
+pub async fn attributed(
+    applier: &Applier,
+    mut machine_configs: Vec<Arc<MachineConfig>>,
+    names: &[String],
+) -> Result<Vec<Arc<MachineConfig>>, WriteError> {
+    for name in names {
+        if let Some(found) = applier.read::<MachineConfig>(name).await? {
+            put(&mut machine_configs, found);
+        }
+    }
+    Ok(machine_configs)
 }

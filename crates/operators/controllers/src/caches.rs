@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, select_all};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
 };
-use seaworthy_runtime::Cache;
-use serde::de::DeserializeOwned;
+use seaworthy_plan::rendering::is_rendered;
+use seaworthy_runtime::{Cache, CacheSet};
 
 use crate::machine::{self, Machine};
 use crate::texts::Texts;
@@ -53,39 +49,29 @@ impl Default for Caches {
 }
 
 impl Caches {
-    /// Keeps all caches true for as long as it is polled. Ends only if a watch cannot go on.
-    pub fn run(&self, client: &Client) -> BoxFuture<'static, ()> {
-        let watches = vec![
-            follow(&self.machine_configs, client),
-            follow(&self.pools, client),
-            follow(&self.kubelet_configs, client),
-            follow(&self.container_runtime_configs, client),
-            follow(&self.controller_configs, client),
-            follow(&self.nodes, client),
-            follow(&self.machine_config_nodes, client),
-            follow(&self.disruption_budgets, client),
-        ];
-        select_all(watches).map(drop).boxed()
+    /// All of them, for the applier and to keep them current.
+    pub fn set(&self) -> CacheSet {
+        CacheSet::new([
+            Arc::clone(&self.machine_configs) as _,
+            Arc::clone(&self.pools) as _,
+            Arc::clone(&self.kubelet_configs) as _,
+            Arc::clone(&self.container_runtime_configs) as _,
+            Arc::clone(&self.controller_configs) as _,
+            Arc::clone(&self.nodes) as _,
+            Arc::clone(&self.machine_config_nodes) as _,
+            Arc::clone(&self.disruption_budgets) as _,
+        ])
     }
 
-    /// Waits until the first list of every kind is whole.
-    pub async fn synced(&self) {
-        self.machine_configs.synced().await;
-        self.pools.synced().await;
-        self.kubelet_configs.synced().await;
-        self.container_runtime_configs.synced().await;
-        self.controller_configs.synced().await;
-        self.nodes.synced().await;
-        self.machine_config_nodes.synced().await;
-        self.disruption_budgets.synced().await;
+    /// The MachineConfigs that are not rendered ones.
+    pub fn sources(&self) -> Vec<Arc<MachineConfig>> {
+        self.machine_configs.filter(|machine_config| !is_rendered(machine_config))
     }
-}
 
-fn follow<K>(cache: &Arc<Cache<K>>, client: &Client) -> BoxFuture<'static, ()>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    Arc::clone(cache).run(Api::all(client.clone()), watcher::Config::default()).boxed()
+    /// The rendered MachineConfigs.
+    pub fn rendered(&self) -> Vec<Arc<MachineConfig>> {
+        self.machine_configs.filter(is_rendered)
+    }
 }
 
 /// The conditions of ten thousand nodes say a few hundred things: each is kept once.

@@ -1,19 +1,19 @@
-//! What every controller is given: the caches, a way to write, a way to tell, the time.
+//! The context of every controller: caches, client, leadership, metrics and clock.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
-use seaworthy_runtime::{Applier, Events, Leadership, Metrics};
+use seaworthy_runtime::{Applier, Leadership, Metrics};
 
 use crate::caches::Caches;
 use crate::targets::Targets;
 
-/// Tells the time; a test turns it by hand.
+/// The clock; tests set it.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What every controller is given. Cloning shares it.
+/// The context of every controller. Cloning shares it.
 #[derive(Clone)]
 pub struct Context {
     /// What is known of the cluster.
@@ -48,12 +48,8 @@ impl Context {
 
     /// Writes of the controller with this name.
     pub fn applier(&self, controller: &'static str) -> Applier {
-        Applier::new(self.client.clone(), controller, self.leadership.clone(), Arc::clone(&self.metrics))
-    }
-
-    /// Events of the controller with this name.
-    pub fn events(&self, controller: &'static str) -> Events {
-        Events::new(self.client.clone(), controller, self.leadership.clone())
+        let (leadership, metrics) = (self.leadership.clone(), Arc::clone(&self.metrics));
+        Applier::new(self.client.clone(), controller, leadership, metrics, self.caches.set())
     }
 
     /// The time.

@@ -16,17 +16,15 @@ use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::NodeCondition;
 use seaworthy_api::vocabulary::machineconfiguration::node::{DESIRED_DRAIN, LAST_APPLIED_DRAIN};
 use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
-use seaworthy_plan::change::Change;
 use seaworthy_plan::drain::{self, Progress, UnknownWish};
 use seaworthy_plan::eviction::{Budgets, Rules, evictions};
 use seaworthy_plan::fleet::{NodeView, Observed as _};
 use seaworthy_runtime::metrics::NodeLabel;
-use seaworthy_runtime::{Applier, Controller, Events, Failure, Key, Next, Queue, Retry, WriteError, words};
+use seaworthy_runtime::{Applier, Controller, Failure, Key, Next, Queue, Retry, WriteError, client_error};
 
 use crate::context::Context;
 use crate::drains::Drains;
 use crate::machine::Machine;
-use crate::perform::perform;
 use crate::rollout::Subject;
 
 /// How long the API server has to list the pods of a node.
@@ -38,7 +36,6 @@ const LEAVING: Duration = Duration::from_secs(2);
 pub struct DrainController {
     context: Context,
     applier: Applier,
-    events: Events,
     drains: Drains,
     rollout: Arc<Queue<Subject>>,
 }
@@ -68,7 +65,7 @@ impl fmt::Display for DrainError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DrainError::Pods { node, error } => {
-                write!(out, "the pods of Node {node} cannot be listed: {}", words::of_error(error))
+                write!(out, "the pods of Node {node} cannot be listed: {}", client_error::summary(error))
             }
             DrainError::Silence { node } => {
                 write!(out, "the pods of Node {node} cannot be listed: no answer for {} s", PATIENCE.as_secs())
@@ -117,13 +114,8 @@ impl DrainController {
                 under_way.nodes().into_iter().for_each(|node| mark.mark(node));
             }
         });
-        let controller = DrainController {
-            context: context.clone(),
-            applier: context.applier(Self::NAME),
-            events: context.events(Self::NAME),
-            drains,
-            rollout,
-        };
+        let controller =
+            DrainController { context: context.clone(), applier: context.applier(Self::NAME), drains, rollout };
         (controller, queue)
     }
 
@@ -180,43 +172,29 @@ impl Controller for DrainController {
             now,
         };
         let decision = drain::decide(&inputs).map_err(DrainError::Wish)?;
-        let is_leaving = decision.progress == Progress::Draining && !found.is_drained() && found.is_feasible();
-        let is_over = matches!(decision.progress, Progress::Idle | Progress::Done);
+        let report = &decision.report;
+        let is_leaving = report.progress == Progress::Draining && !found.is_drained() && found.is_feasible();
+        let is_over = matches!(report.progress, Progress::Idle | Progress::Done);
         let is_new = match is_over {
             true => self.drains.forget(name),
-            false => self.drains.note(name, decision.hindrance.as_deref()),
+            false => self.drains.note(name, report.hindrance.as_deref()),
         };
         if is_new {
             self.mark_pool(name);
         }
-        if decision.is_alarming {
+        if report.is_alarming {
             self.context.metrics.drain_error.get_or_create(&label).set(1);
         } else {
             self.context.metrics.drain_error.remove(&label);
         }
-        self.carry_out(name, decision.changes).await?;
-        let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
+        let performed = self.applier.perform(&decision).await;
+        if !performed.evicted.is_empty() {
+            self.drains.evicted(name, self.context.now());
+        }
+        performed.result().map_err(DrainError::Write)?;
+        let recheck = decision.recheck;
         let recheck = if is_leaving { recheck.map(|wait| wait.min(LEAVING)) } else { recheck };
         Ok(Next { recheck, rest: Duration::ZERO })
-    }
-}
-
-impl DrainController {
-    /// Makes the changes. An eviction that a budget does not allow after all is no failure: it is tried again.
-    async fn carry_out(&self, node: &str, changes: Vec<Change>) -> Result<(), DrainError> {
-        let caches = &self.context.caches;
-        let mut failure = Ok(());
-        for change in changes {
-            let is_eviction = matches!(change, Change::Evict { .. });
-            match perform(&self.applier, &self.events, caches, vec![change]).await.result {
-                Err(error) if error.is_too_many_requests() => {}
-                // A pod that cannot go keeps no other from going.
-                Err(error) if is_eviction => failure = failure.and(Err(DrainError::Write(error))),
-                Ok(()) if is_eviction => self.drains.evicted(node, self.context.now()),
-                result => result.map_err(DrainError::Write)?,
-            }
-        }
-        failure
     }
 }
 

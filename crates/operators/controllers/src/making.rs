@@ -4,23 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::{Resource as _, ResourceExt as _};
-use seaworthy_api::machineconfiguration::{
-    API_VERSION, ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool,
-    SettingsStatus,
-};
-use seaworthy_api::meta::{LabelSelector, Selection};
-use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, RenderReason, annotation, label};
+use kube::ResourceExt as _;
+use seaworthy_api::machineconfiguration::{API_VERSION, ControllerConfig, MachineConfig, MachineConfigPool};
+use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation};
 use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, SOURCES};
 use seaworthy_fetch::{Digest, Environment, FetchError, Fetcher, Policy, Run, SnapshotKey, Snapshots};
-use seaworthy_generate::base::{ROLES, failure as base_failure, is_complete, names};
 use seaworthy_ignition::Node;
-use seaworthy_plan::reconcilable::{self, Side, Source, irreconcilable};
+use seaworthy_plan::reconcilable::{Side, Source};
 use seaworthy_plan::render_condition::Failure;
+use seaworthy_plan::rendering::base::base_in;
+use seaworthy_plan::rendering::transition::check_reconcilable;
+use seaworthy_plan::rendering::{RenderedPool, owner};
 use seaworthy_plan::revision::Sources;
 use seaworthy_render::remote::{Resolver, Unavailable, Wanted};
-use seaworthy_render::{Controller as Renderer, Finding, MachineConfig as Input, Pool, Prepared, prepare, render};
+use seaworthy_render::{Controller as Renderer, MachineConfig as Input, Pool, Prepared, prepare, render};
 use serde_json::{Value, json};
 
 /// How many digits of a digest tell two versions of a MachineConfig apart.
@@ -53,184 +50,13 @@ pub struct Surroundings<'a> {
     pub sources: &'a [Arc<MachineConfig>],
 }
 
-/// A pool's new configuration.
-pub struct Made {
-    /// The rendered MachineConfig.
-    pub object: MachineConfig,
-    /// What it was made of, in the order of the merge.
-    pub sources: Vec<String>,
-    /// Whether a MachineConfig chooses the operating system image.
-    pub is_image_overridden: bool,
-    /// Everything worth knowing, if that was wanted.
-    pub findings: Vec<Finding>,
-    /// Why remote content that is in it could not be kept.
-    pub unkept: Vec<String>,
-}
-
-/// The MachineConfigs that a pool selects. A selector that cannot be read selects none; rendering says so.
-pub fn inputs(
-    pool: &MachineConfigPool,
-    sources: impl IntoIterator<Item = Arc<MachineConfig>>,
-) -> Vec<Arc<MachineConfig>> {
-    let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
-    let is_selected = |input: &Arc<MachineConfig>| {
-        selection.as_ref().is_some_and(|selection| selection.matches(input.metadata.labels.as_ref()))
-    };
-    sources.into_iter().filter(is_selected).collect()
-}
-
-/// What has to be made first by another controller.
-pub struct Unready {
-    /// What, for people.
-    pub what: String,
-    /// Whether it is likely to be made in a moment; otherwise it waits for somebody to put something right.
-    pub will_pass: bool,
-    /// Whether it is there, and only made by another build: to whoever looks from outside that is the same.
-    pub is_made_elsewhere: bool,
-}
-
-/// What has to be made first by another controller; rendering before would roll out a state that nobody wants.
-pub fn unready(
-    pool: &MachineConfigPool,
-    inputs: &[Arc<MachineConfig>],
-    controller_config: Option<&ControllerConfig>,
-    kubelet_configs: &[Arc<KubeletConfig>],
-    container_runtime_configs: &[Arc<ContainerRuntimeConfig>],
-    build: &str,
-    exists: impl Fn(&str) -> bool,
-) -> Option<Unready> {
-    let passing = |what: String| Some(Unready { what, will_pass: true, is_made_elsewhere: false });
-    if let Some(found) = controller_config.filter(|found| !is_complete(found)) {
-        let base = format!("the base MachineConfigs of ControllerConfig {}", found.name_any());
-        return match base_failure(found) {
-            Some(why) => Some(Unready {
-                what: format!("{base} cannot be made: {why}"),
-                will_pass: false,
-                is_made_elsewhere: false,
-            }),
-            None => passing(format!("{base} are being made")),
-        };
-    }
-    // Whoever deletes what controllers keep has it back in a moment; nodes shall not learn of it.
-    let mut base = base_names(pool).filter(|_| controller_config.is_some());
-    if let Some(missing) = base.find(|name| !exists(name)) {
-        return passing(format!("MachineConfig {missing} of the base is missing and is being made again"));
-    }
-    let finalizers = |metadata: &ObjectMeta| match metadata.deletion_timestamp {
-        None => metadata.finalizers.clone().unwrap_or_default(),
-        Some(_) => Vec::new(),
-    };
-    let generated = format!("99-{}-generated-", pool.name_any());
-    let of_settings = kubelet_configs.iter().flat_map(|object| finalizers(&object.metadata));
-    let of_settings =
-        of_settings.chain(container_runtime_configs.iter().flat_map(|object| finalizers(&object.metadata)));
-    let is_missing = |name: &String| name.starts_with(&generated) && !exists(name);
-    if let Some(missing) = of_settings.into_iter().find(is_missing) {
-        return passing(format!("MachineConfig {missing} is missing and is being made"));
-    }
-    let labels = pool.metadata.labels.as_ref();
-    let is_behind = |selector: Option<&LabelSelector>, generation: Option<i64>, status: Option<&SettingsStatus>| {
-        let selection = selector.and_then(|selector| Selection::of(selector).ok()).unwrap_or_default();
-        let observed = status.and_then(|status| status.observed_generation);
-        !selection.is_empty() && selection.matches(labels) && observed != generation
-    };
-    for object in kubelet_configs {
-        let selector = object.spec.machine_config_pool_selector.as_ref();
-        if is_behind(selector, object.metadata.generation, object.status.as_ref()) {
-            return passing(format!("KubeletConfig {} is being turned into MachineConfigs", object.name_any()));
-        }
-    }
-    for object in container_runtime_configs {
-        let selector = object.spec.machine_config_pool_selector.as_ref();
-        if is_behind(selector, object.metadata.generation, object.status.as_ref()) {
-            return passing(format!(
-                "ContainerRuntimeConfig {} is being turned into MachineConfigs",
-                object.name_any()
-            ));
-        }
-    }
-    let is_stale = |input: &&Arc<MachineConfig>| {
-        let made_by = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&input.metadata).unwrap_or_default();
-        let is_made_here = input.owner_references().iter().any(|owner| {
-            ["ControllerConfig", "KubeletConfig", "ContainerRuntimeConfig"].contains(&owner.kind.as_str())
-        });
-        is_made_here && !made_by.is_empty() && made_by != build
-    };
-    let stale = inputs.iter().find(is_stale)?;
-    let what = format!("MachineConfig {} was made by another build and is being made anew", stale.name_any());
-    Some(Unready { what, will_pass: true, is_made_elsewhere: true })
-}
-
-/// The MachineConfigs of the platform's base that a pool selects.
-fn base_names(pool: &MachineConfigPool) -> impl Iterator<Item = String> {
-    let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
-    let selects = move |role: &&str| {
-        let labels = BTreeMap::from([(label::ROLE.as_str().to_owned(), (*role).to_owned())]);
-        selection.as_ref().is_some_and(|selection| selection.matches(Some(&labels)))
-    };
-    ROLES.into_iter().filter(selects).flat_map(names)
-}
-
-/// Why a pool must not be rendered because the platform's base is going, or gone, with the ControllerConfig. Nodes that run
-/// it would lose their kubelet. A cluster that never had a base is rendered as it is, and so is one where somebody has put
-/// MachineConfigs of their own in the base's place.
-pub fn lost_base(
-    pool: &MachineConfigPool,
-    controller_config: Option<&ControllerConfig>,
-    pools: &[Arc<MachineConfigPool>],
-    find: impl Fn(&str) -> Option<Arc<MachineConfig>>,
-) -> Option<Failure> {
-    if controller_config.is_some_and(|found| found.metadata.deletion_timestamp.is_none()) {
-        return None;
-    }
-    let is_going = |found: Arc<MachineConfig>| is_owned_by_controller_config(&found);
-    let lost: Vec<String> = base_names(pool).filter(|name| find(name).is_none_or(is_going)).collect();
-    let had_base = |pool: &Arc<MachineConfigPool>| has_base(pool, targeted(pool).and_then(&find).as_deref());
-    if lost.is_empty() || !pools.iter().any(had_base) {
-        return None;
-    }
-    let what = if controller_config.is_some() { "is being deleted" } else { "is missing" };
-    let message = format!(
-        "ControllerConfig {CONTROLLER_CONFIG} {what}, and with it the base MachineConfigs of the platform ({}); without them \
-         nodes would lose their kubelet, so the pool keeps what it has. Create the ControllerConfig again (`kubectl apply -f` \
-         the manifest that it was made from; examples/controller-config.yaml shows one)",
-        lost.join(", ")
-    );
-    Some(Failure { reason: RenderReason::ControllerConfigMissing, message })
-}
-
-/// Whether what a pool targets was made with the platform's base.
-fn has_base(pool: &MachineConfigPool, rendered: Option<&MachineConfig>) -> bool {
-    if let Some(said) = rendered.and_then(|rendered| BASE.of(&rendered.metadata)) {
-        return !said.is_empty();
-    }
-    // Rendered by an older build, or by the upstream: by what it was made of.
-    let sources = pool.spec.configuration.iter().flat_map(|found| found.source.iter().flatten());
-    let sources: BTreeSet<&str> = sources.filter_map(|source| source.name.as_deref()).collect();
-    ROLES.into_iter().any(|role| names(role).all(|name| sources.contains(name.as_str())))
-}
-
-pub(crate) fn is_owned_by_controller_config(object: &MachineConfig) -> bool {
-    object.owner_references().iter().any(|owner| owner.kind == "ControllerConfig")
-}
-
-/// The ControllerConfig whose base is among the inputs; empty where none is.
-fn base_in(inputs: &[Arc<MachineConfig>]) -> &'static str {
-    let is_base = |input: &Arc<MachineConfig>| {
-        let made_by = annotation::GENERATED_BY_CONTROLLER_VERSION.of(&input.metadata).unwrap_or_default();
-        let is_named = ROLES.into_iter().flat_map(names).any(|name| name == input.name_any());
-        is_named && (is_owned_by_controller_config(input) || !made_by.is_empty())
-    };
-    if inputs.iter().any(is_base) { CONTROLLER_CONFIG } else { "" }
-}
-
 /// Makes a pool's rendered MachineConfig from those that it selects.
 pub async fn make(
     pool: &MachineConfigPool,
     inputs: &[Arc<MachineConfig>],
     around: &Surroundings<'_>,
     remote: &Remote,
-) -> Result<Made, Failure> {
+) -> Result<RenderedPool, Failure> {
     let texts: Vec<Value> = match inputs {
         // Nothing comes of it, but which there are is said.
         [] => around.sources.iter().map(|input| without_spec(input)).collect(),
@@ -255,7 +81,7 @@ pub async fn make(
         };
         return Err(found.map_or_else(only_now, |findings| Failure::of_findings(&findings)));
     }
-    let unkept = remote.resolve(&mut prepared).await;
+    let unstored = remote.resolve(&mut prepared).await;
     let rendered = render(&view, &prepared, &context).map_err(|findings| {
         let failure = Failure::of_findings(&findings);
         if failure.reason == RenderReason::TooLarge { with_largest(failure, &texts) } else { failure }
@@ -289,36 +115,7 @@ pub async fn make(
         .collect();
     check_reconcilable(around.current, &object.name_any(), new, &of_sources)?;
     let findings = if around.wants_findings { rendered.findings() } else { Vec::new() };
-    Ok(Made { object, sources, is_image_overridden, findings, unkept })
-}
-
-/// Refuses to go back to a rendered MachineConfig that nodes which run the present target could not take over.
-pub fn check_return(current: Option<&MachineConfig>, to: &MachineConfig) -> Result<(), Failure> {
-    let text = serde_json::to_value(&to.spec).unwrap_or_default();
-    let node = Node::from_json(&text);
-    let new = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
-    check_reconcilable(current, &to.name_any(), new, &[])
-}
-
-/// Refuses what nodes that run the present target could not take over.
-fn check_reconcilable(
-    current: Option<&MachineConfig>,
-    name: &str,
-    new: Side<'_>,
-    sources: &[Source<'_>],
-) -> Result<(), Failure> {
-    // Where the targeted one is gone there is nothing to compare with.
-    let Some(current) = current.filter(|current| current.name_any() != name) else { return Ok(()) };
-    let text = serde_json::to_value(&current.spec).unwrap_or_default();
-    let node = Node::from_json(&text);
-    let old = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
-    match irreconcilable(old, new, &[], sources).as_slice() {
-        [] => Ok(()),
-        found => {
-            let message = reconcilable::message(&current.name_any(), found);
-            Err(Failure { reason: RenderReason::Irreconcilable, message })
-        }
-    }
+    Ok(RenderedPool { object, sources, is_image_overridden, findings, unstored })
 }
 
 /// What one input refers to.
@@ -440,18 +237,6 @@ fn with_largest(failure: Failure, inputs: &[Value]) -> Failure {
     Failure { message: format!("{}. The largest: {}", failure.message, named.join(", ")), ..failure }
 }
 
-/// A pool as owner of what is rendered for it.
-pub(crate) fn owner(pool: &MachineConfigPool) -> Option<OwnerReference> {
-    let mut owner = pool.controller_owner_ref(&())?;
-    owner.block_owner_deletion = Some(true);
-    Some(owner)
-}
-
-/// The name of what a pool targets.
-pub fn targeted(pool: &MachineConfigPool) -> Option<&str> {
-    pool.spec.configuration.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
-}
-
 /// Why content could not be had, with what those who run the controllers can do about it.
 fn unavailable(error: FetchError) -> Unavailable {
     let advice = error
@@ -464,6 +249,7 @@ fn unavailable(error: FetchError) -> Unavailable {
 
 #[cfg(test)]
 mod tests {
+    use seaworthy_api::vocabulary::machineconfiguration::label;
     use seaworthy_fetch::{Snapshot, SnapshotError};
     use serde_json::json;
 
@@ -481,59 +267,6 @@ mod tests {
         let mut object: MachineConfig = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
         object.metadata.name = Some(name.to_owned());
         Arc::new(object)
-    }
-
-    fn controller_config(metadata: Value) -> ControllerConfig {
-        ControllerConfig { metadata: serde_json::from_value(metadata).unwrap(), ..ControllerConfig::default() }
-    }
-
-    fn reason(
-        pool: &MachineConfigPool,
-        controller_config: Option<&ControllerConfig>,
-        all: &[Arc<MachineConfig>],
-    ) -> Option<String> {
-        let find = |name: &str| all.iter().find(|found| found.name_any() == name).cloned();
-        let pools = [Arc::new(pool.clone())];
-        lost_base(pool, controller_config, &pools, find).map(|failure| {
-            assert_eq!(failure.reason, RenderReason::ControllerConfigMissing);
-            failure.message
-        })
-    }
-
-    const BASE_OF_WORKER: [&str; 3] = ["00-worker", "01-worker-container-runtime", "01-worker-kubelet"];
-
-    #[test]
-    fn pool_that_has_the_base_is_not_rendered_without_it() {
-        let pool = pool("worker", &BASE_OF_WORKER);
-        let rendered = machine_config("rendered-worker-1", json!({"annotations": {BASE.as_str(): CONTROLLER_CONFIG}}));
-        let there = controller_config(json!({}));
-        assert_eq!(reason(&pool, Some(&there), std::slice::from_ref(&rendered)), None, "it is made again");
-        let message = reason(&pool, None, std::slice::from_ref(&rendered)).unwrap();
-        assert!(message.contains("ControllerConfig machine-config-controller is missing"), "{message}");
-        assert!(message.contains("01-worker-kubelet") && message.contains("kubectl apply"), "{message}");
-        let going = controller_config(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
-        let message = reason(&pool, Some(&going), &[rendered]).unwrap();
-        assert!(message.contains("is being deleted"), "{message}");
-        assert!(reason(&pool, None, &[]).is_some(), "what was rendered by others is known by its sources");
-    }
-
-    #[test]
-    fn base_that_is_about_to_be_collected_is_as_good_as_gone() {
-        let owner = json!({"apiVersion": "v1", "kind": "ControllerConfig", "name": CONTROLLER_CONFIG, "uid": "1"});
-        let base = |metadata: &Value| BASE_OF_WORKER.map(|name| machine_config(name, metadata.clone()));
-        let pool = pool("worker", &BASE_OF_WORKER);
-        assert!(reason(&pool, None, &base(&json!({"ownerReferences": [owner]}))).is_some());
-        assert_eq!(reason(&pool, None, &base(&json!({}))), None, "somebody's own stand in its place");
-    }
-
-    #[test]
-    fn cluster_without_a_controller_config_is_rendered_as_it_is() {
-        let named = pool("worker", &["00-worker", "50-own"]);
-        assert_eq!(reason(&named, None, &[]), None);
-        let own = machine_config("rendered-worker-1", json!({"annotations": {BASE.as_str(): ""}}));
-        assert_eq!(reason(&pool("worker", &BASE_OF_WORKER), None, &[own]), None, "they were somebody's own");
-        let based = machine_config("rendered-infra-1", json!({"annotations": {BASE.as_str(): CONTROLLER_CONFIG}}));
-        assert_eq!(reason(&pool("infra", &BASE_OF_WORKER), None, &[based]), None, "it selects nothing of the base");
     }
 
     /// Lets nobody say that a MachineConfig refers to anything, or to nothing.

@@ -8,10 +8,10 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, Mach
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::Pools;
 use seaworthy_plan::promise::Promise;
+use seaworthy_plan::rendering::is_rendered;
 
 use crate::caches::Caches;
 use crate::machine::Machine;
-use crate::writes::is_rendered;
 
 /// What a decision looks at, taken at one moment.
 pub struct Moment {

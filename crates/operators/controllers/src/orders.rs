@@ -1,18 +1,18 @@
-//! What is told of orders: an Event on the pool that names the nodes.
+//! Orders of a pool that are still to be announced: one Event on the pool names several nodes.
 //!
-//! Orders that follow each other closely are told of together, with the last one at the latest: an Event for every node of every
-//! wave would be as many writes as there are nodes.
+//! Orders that follow each other closely are announced together, with the last one at the latest: an Event for every node of
+//! every wave would be as many writes as there are nodes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use seaworthy_plan::change::Event;
+use seaworthy_change::Change;
 use seaworthy_plan::fleet::{PoolView, Target};
 use seaworthy_plan::targeting;
 use tokio::time::Instant;
 
-/// How soon after one Event on the orders of a pool the next is told.
-const TELL: Duration = Duration::from_secs(5);
+/// The shortest time between two Events about the orders of a pool.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The orders that were given lately, by pool.
 #[derive(Default)]
@@ -22,10 +22,10 @@ pub struct Orders(BTreeMap<String, Given>);
 struct Given {
     config: String,
     image: Option<String>,
-    /// The nodes that nobody was told of.
-    untold: Vec<String>,
-    /// When somebody was told last.
-    told: Option<Instant>,
+    /// The nodes whose order is not announced yet.
+    unannounced: Vec<String>,
+    /// When orders were announced last.
+    announced: Option<Instant>,
 }
 
 impl Given {
@@ -33,31 +33,34 @@ impl Given {
         self.config == target.config && self.image.as_deref() == target.image
     }
 
-    fn event(&mut self, pool: &str) -> Option<Event> {
-        self.told = Some(Instant::now());
+    fn event(&mut self, pool: &str) -> Option<Change> {
+        self.announced = Some(Instant::now());
         let target = Target { config: &self.config, image: self.image.as_deref() };
-        targeting::given(pool, target, &std::mem::take(&mut self.untold))
+        targeting::given(pool, target, &std::mem::take(&mut self.unannounced))
     }
 }
 
 impl Orders {
-    /// Takes down which nodes were given the pool's target: what is to be told now, and when to tell the rest. Behind those that
-    /// are the last nothing is waited for.
-    pub fn note(&mut self, pool: PoolView<'_>, nodes: &[&str], are_last: bool) -> (Vec<Event>, Option<Duration>) {
+    /// Notes which nodes were given the pool's target: the events to emit now, and when to announce the rest. The last nodes
+    /// of a roll-out are announced at once.
+    pub fn note(&mut self, pool: PoolView<'_>, nodes: &[&str], are_last: bool) -> (Vec<Change>, Option<Duration>) {
         let mut events = Vec::new();
         if let Some(target) = pool.target().filter(|_| !nodes.is_empty())
             && !self.0.get(pool.name).is_some_and(|given| given.is_of(target))
         {
             let (config, image) = (target.config.to_owned(), target.image.map(str::to_owned));
-            let new = Given { config, image, untold: Vec::new(), told: None };
+            let new = Given { config, image, unannounced: Vec::new(), announced: None };
             let old = self.0.insert(pool.name.to_owned(), new);
             events.extend(old.and_then(|mut old| old.event(pool.name)));
         }
         let Some(given) = self.0.get_mut(pool.name) else { return (events, None) };
-        given.untold.extend(nodes.iter().map(|node| (*node).to_owned()));
-        let rest = given.told.and_then(|told| TELL.checked_sub(told.elapsed())).filter(|rest| !rest.is_zero());
+        given.unannounced.extend(nodes.iter().map(|node| (*node).to_owned()));
+        let rest = given
+            .announced
+            .and_then(|since| ANNOUNCE_INTERVAL.checked_sub(since.elapsed()))
+            .filter(|rest| !rest.is_zero());
         match rest {
-            _ if given.untold.is_empty() => (events, None),
+            _ if given.unannounced.is_empty() => (events, None),
             Some(rest) if !are_last => (events, Some(rest)),
             _ => {
                 events.extend(given.event(pool.name));
@@ -84,28 +87,42 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "worker"}, "spec": spec})).unwrap()
     }
 
-    fn said(orders: &mut Orders, target: &str, nodes: &[&str]) -> (Vec<String>, Option<Duration>) {
+    fn message(change: &Change) -> String {
+        change.event().unwrap().message.clone()
+    }
+
+    fn announced(orders: &mut Orders, target: &str, nodes: &[&str]) -> (Vec<String>, Option<Duration>) {
         let (events, later) = orders.note(PoolView::of(&pool(target)), nodes, false);
-        (events.into_iter().map(|event| event.message).collect(), later)
+        (events.iter().map(message).collect(), later)
     }
 
     #[tokio::test(start_paused = true)]
     async fn every_node_is_named_and_those_that_follow_closely_together() {
         let mut orders = Orders::default();
-        assert_eq!(said(&mut orders, "a", &[]), (vec![], None));
-        assert_eq!(said(&mut orders, "a", &["w1"]), (vec!["Targeted node w1 to MachineConfig: a".to_owned()], None));
-        assert_eq!(said(&mut orders, "a", &["w2"]), (vec![], Some(TELL)));
-        tokio::time::advance(TELL / 5).await;
-        assert_eq!(said(&mut orders, "a", &["w3"]), (vec![], Some(TELL * 4 / 5)));
-        tokio::time::advance(TELL).await;
+        assert_eq!(announced(&mut orders, "a", &[]), (vec![], None));
+        assert_eq!(
+            announced(&mut orders, "a", &["w1"]),
+            (vec!["Targeted node w1 to MachineConfig: a".to_owned()], None)
+        );
+        assert_eq!(announced(&mut orders, "a", &["w2"]), (vec![], Some(ANNOUNCE_INTERVAL)));
+        tokio::time::advance(ANNOUNCE_INTERVAL / 5).await;
+        assert_eq!(announced(&mut orders, "a", &["w3"]), (vec![], Some(ANNOUNCE_INTERVAL * 4 / 5)));
+        tokio::time::advance(ANNOUNCE_INTERVAL).await;
         let both = "Set target for 2 nodes to MachineConfig: a (w2, w3)".to_owned();
-        assert_eq!(said(&mut orders, "a", &[]), (vec![both], None));
-        assert_eq!(said(&mut orders, "a", &["w4"]).0, [""; 0]);
+        assert_eq!(announced(&mut orders, "a", &[]), (vec![both], None));
+        assert_eq!(announced(&mut orders, "a", &["w4"]).0, [""; 0]);
         let (last, first) = ("Targeted node w4 to MachineConfig: a", "Targeted node w1 to MachineConfig: b");
-        assert_eq!(said(&mut orders, "b", &["w1"]).0, [last, first], "the rest is told before another target is");
-        assert_eq!(said(&mut orders, "c", &[]), (vec![], None));
-        assert_eq!(said(&mut orders, "b", &["w2"]).0, [""; 0]);
+        assert_eq!(
+            announced(&mut orders, "b", &["w1"]).0,
+            [last, first],
+            "the rest is announced before another target"
+        );
+        assert_eq!(announced(&mut orders, "c", &[]), (vec![], None));
+        assert_eq!(announced(&mut orders, "b", &["w2"]).0, [""; 0]);
         let (events, later) = orders.note(PoolView::of(&pool("b")), &["w3"], true);
-        assert_eq!((events[0].message.as_str(), later), ("Set target for 2 nodes to MachineConfig: b (w2, w3)", None));
+        assert_eq!(
+            (message(&events[0]).as_str(), later),
+            ("Set target for 2 nodes to MachineConfig: b (w2, w3)", None)
+        );
     }
 }

@@ -8,9 +8,11 @@ use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CO
 use seaworthy_plan::revision::{Became, SourceChange, changes, revisions};
 use seaworthy_plan::{pin, render_condition};
 
-use crate::making::{digests, inputs, targeted, unready};
+use seaworthy_plan::rendering::choice::{selected, unready};
+use seaworthy_plan::rendering::{is_rendered, targeted};
+
+use crate::making::digests;
 use crate::world::World;
-use crate::writes::is_rendered;
 
 /// What is still to be rendered for a pool, for people; `build` is whose words are compared. Nothing is where the pool is held,
 /// on its way out, or says itself why it cannot be rendered.
@@ -24,7 +26,7 @@ pub fn pending(world: &World, pool: &MachineConfigPool, build: &str) -> Option<S
     let target = targeted(pool)?;
     let sources: Vec<Arc<MachineConfig>> =
         world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
-    let inputs = inputs(pool, sources);
+    let inputs = selected(pool, &sources);
     let controller_config = world.controller_config().map(|found| &**found);
     let is_there = |name: &str| world.machine_config(name).is_some();
     let (kubelet, runtime) = (&world.kubelet_configs, &world.container_runtime_configs);

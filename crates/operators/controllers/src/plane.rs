@@ -14,11 +14,11 @@ use seaworthy_runtime::{Controller, Queue, worker};
 
 use crate::base::BaseController;
 use crate::context::Context;
+use crate::deleted_pools::DeletedPools;
 use crate::drain::DrainController;
 use crate::drains::Drains;
 use crate::garbage::GarbageController;
 use crate::protection::ProtectionController;
-use crate::remaking::Remaking;
 use crate::render::RenderController;
 use crate::rollout::RolloutController;
 use crate::settings::SettingsController;
@@ -116,7 +116,7 @@ pub const NAMESPACE: &str = "seaworthy-system";
 pub async fn run(context: Context, options: Options) -> Result<(), kube::Error> {
     let leadership = context.leadership.clone();
     // Caches are filled while another process leads, so that taking over takes no time.
-    let caches = context.caches.run(&context.client);
+    let caches = context.caches.set().run(&context.client);
     let plane = async {
         leadership.acquired().await;
         let snapshots = Arc::new(ClusterSnapshots::load(&context.client, &options.namespace).await?);
@@ -125,8 +125,8 @@ pub async fn run(context: Context, options: Options) -> Result<(), kube::Error> 
         if has(Part::Base) {
             let (controller, queue) = ProtectionController::new(&context);
             running.push(work(&context, controller, queue));
-            let remaking = Remaking::load(&context.client, &options.namespace).await?;
-            let (controller, queue) = BaseController::new(&context, Arc::new(options.templates), remaking);
+            let deleted_pools = DeletedPools::load(&context.client, &options.namespace).await?;
+            let (controller, queue) = BaseController::new(&context, Arc::new(options.templates), deleted_pools);
             running.push(work(&context, controller, queue));
         }
         if has(Part::Kubelet) {
@@ -173,7 +173,7 @@ fn work<C: Controller + 'static>(
     let context = context.clone();
     async move {
         // A decision before everything is known would take what is missing for gone.
-        context.caches.synced().await;
+        context.caches.set().synced().await;
         worker::run(&controller, &queue, &context.leadership, &*context.metrics).await;
     }
     .boxed()

@@ -97,8 +97,7 @@ pub async fn run(
     let (ready, is_ready) = watch::channel(false);
     let metrics = Arc::clone(&context.metrics);
     let probes = probes.map(|listener| probes::serve(listener, move || metrics.encode(), move || *is_ready.borrow()));
-    let (caches, leadership, namespace) =
-        (context.caches.clone(), context.leadership.clone(), options.namespace.clone());
+    let (caches, leadership, namespace) = (context.caches.set(), context.leadership.clone(), options.namespace.clone());
     let told = async {
         caches.synced().await;
         ready.send_replace(true);

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::Api;
 use kube::api::PostParams;
+use kube::{Api, Resource};
+use seaworthy_change::{Change, ObjectRef, Scope};
 use seaworthy_deploy::policy::protection::{NAME, objects};
-use seaworthy_runtime::applier::Written;
 use seaworthy_runtime::{Applier, Controller, Failure, Next, Queue, Retry, WriteError};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::context::Context;
@@ -63,24 +64,30 @@ impl ProtectionController {
     }
 
     /// Puts right one of the objects, if it is not as it was left.
-    async fn keep<K: Written + Serialize>(&self, nth: usize, wanted: Value) -> Result<(), Unprotected> {
+    async fn keep<K>(&self, nth: usize, wanted: Value) -> Result<(), Unprotected>
+    where
+        K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
+        K::Scope: Scope,
+    {
         let found = self.applier.read::<K>(NAME).await?;
         let shown = found.as_ref().map(spec);
         if shown.is_some() && shown == self.installed().answers[nth] {
             return Ok(());
         }
-        let written = match found {
-            // Not applied, so that what somebody has added to it goes too.
+        let change = match found {
+            // Not applied, so that what a user has added to it goes too.
             Some(found) => {
                 let patch = exactly(&spec(&found), &wanted["spec"]);
-                self.applier.patch(&found, json!({ "spec": patch })).await?
+                Change::patch(ObjectRef::of(&found), json!({ "spec": patch }))
             }
             None => {
                 let object: K = serde_json::from_value(wanted).map_err(kube::Error::SerdeError)?;
-                self.applier.apply(&object).await?
+                Change::apply(&object)
             }
         };
-        self.installed().answers[nth] = Some(spec(&written));
+        self.applier.change(change).await?;
+        // As the API server has stored it, with its defaults.
+        self.installed().answers[nth] = self.applier.read::<K>(NAME).await?.as_ref().map(spec);
         Ok(())
     }
 
@@ -102,7 +109,7 @@ impl Controller for ProtectionController {
     }
 }
 
-fn spec<K: Written + Serialize>(object: &K) -> Value {
+fn spec<K: Serialize>(object: &K) -> Value {
     serde_json::to_value(object).ok().and_then(|mut object| Some(object.get_mut("spec")?.take())).unwrap_or_default()
 }
 

@@ -14,30 +14,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, MachineConfigPoolStatus};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER, PoolEvent};
+use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
 use seaworthy_generate::base::ROLES;
-use seaworthy_plan::change::{Change, Reference};
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::promise::{Promise, Settled};
+use seaworthy_plan::rendering::built_in::missing_pool;
 use seaworthy_plan::rollout::Partner;
 use seaworthy_plan::waiting::Reason;
-use seaworthy_plan::{node_status, pool, pool_status, remark};
-use seaworthy_runtime::{Applier, Controller, Delta, Events, Gravity, Key, Next, Queue, WriteError};
-use serde_json::json;
+use seaworthy_plan::{node_status, pool, remark};
+use seaworthy_runtime::{Applier, Controller, Delta, Key, Next, Queue, WriteError};
 use tokio::time::Instant;
 
 use crate::context::Context;
+use crate::deleted_pools::comes_or_goes;
 use crate::drains::Drains;
 use crate::gauges::Gauges;
 use crate::machine::Machine;
 use crate::moment::{Beside, Moment};
 use crate::orders::Orders;
-use crate::perform::{or_anew, perform, perform_in_order, tell, tell_all};
-use crate::remaking;
 
 /// How long a node that was given an order has before its MachineConfigNode says that it is on its way: one that needs no
 /// reboot is often done by then, and one write tells all of it.
@@ -47,9 +47,6 @@ const ANSWER: Duration = Duration::from_secs(5);
 const REST_PER_NODE: Duration = Duration::from_micros(20);
 /// The shortest rest.
 const REST: Duration = Duration::from_millis(20);
-/// How many MachineConfigNodes are told at a time, before the pool is looked at again: what was decided on is held until it is
-/// carried out, beside what has become of it.
-const TELLINGS: usize = 1000;
 /// How long at most until it is looked again whether a target that should not be there was put back. Mostly that is seen.
 const PUT_BACK: Duration = Duration::from_secs(1);
 /// How soon after one count of a pool's nodes the next is told. Whatever else its status says is told at once.
@@ -68,7 +65,6 @@ pub enum Subject {
 pub struct RolloutController {
     context: Context,
     applier: Applier,
-    events: Events,
     drains: Drains,
     /// The node that this process runs on, if it runs in the cluster.
     own_node: Option<String>,
@@ -118,7 +114,7 @@ impl RolloutController {
                 |side: &Option<Arc<MachineConfigPool>>| side.as_ref().map(|side| side.spec.node_selector.clone());
             // Also one that is gone: what was told of it goes.
             delta.sides().for_each(|side| mark.mark(Subject::Pool(Key::of(&**side).name)));
-            if selector(&delta.before) == selector(&delta.after) && !remaking::comes_or_goes(delta) {
+            if selector(&delta.before) == selector(&delta.after) && !comes_or_goes(delta) {
                 return;
             }
             // Nodes change hands, or waited for a pool.
@@ -133,7 +129,6 @@ impl RolloutController {
         let controller = RolloutController {
             context: context.clone(),
             applier: context.applier(Self::NAME),
-            events: context.events(Self::NAME),
             drains,
             own_node,
             gauges: Gauges::new(Arc::clone(&context.metrics)),
@@ -155,9 +150,7 @@ impl RolloutController {
                 unread.extend(settled.unread(promise, unseen));
             }
             for node in &unread {
-                if let Some(found) = self.applier.read::<Machine>(node).await? {
-                    self.context.caches.nodes.wrote(found);
-                }
+                self.applier.read::<Machine>(node).await?;
             }
             let is_all_read = unread.is_empty();
             for (name, (promise, unseen)) in names.into_iter().zip(&promises) {
@@ -182,16 +175,14 @@ impl RolloutController {
             }
             Some(other) => {
                 // What is promised there is not written at the revision of this pool: only what stands there now counts.
-                if let Some(found) = self.applier.read::<MachineConfigPool>(other).await? {
-                    self.context.caches.pools.wrote(found);
-                }
+                self.applier.read::<MachineConfigPool>(other).await?;
                 let (moment, [promised, of_partner]) = self.moment_of([name, other]).await?;
                 (moment, promised, of_partner)
             }
         };
         let object = moment.pools.iter().find(|pool| pool.name_any() == name);
         // The nodes of a pool that is missing for a moment would belong to another meanwhile. Its return is looked at.
-        let is_missing = remaking::missing(controller_config.as_deref(), &moment.pools).is_some();
+        let is_missing = missing_pool(controller_config.as_deref(), &moment.pools).is_some();
         if is_missing && (object.is_some() || ROLES.contains(&name)) {
             return Ok(Next::change());
         }
@@ -205,8 +196,10 @@ impl RolloutController {
         }
         let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
         if pools.selecting_all.contains(&name) {
-            let message = "the nodeSelector is empty and would select all nodes; no node is moved by the pool";
-            self.events.tell(&**object, Gravity::Warning, PoolEvent::SelectingAll.as_str(), message).await;
+            let message = "the nodeSelector is empty and would select all nodes; the pool moves no node".to_owned();
+            let reason = PoolEvent::SelectingAll.as_str();
+            let event = Event { is_warning: true, reason, message, related: None };
+            self.applier.change(Change::emit(ObjectRef::of(&**object), event)).await?;
             self.gauges.forget_pool(name);
             return Ok(Next::change());
         }
@@ -240,7 +233,7 @@ impl RolloutController {
             .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
             .unwrap_or_default();
         let (unanswered, hindrances) = (self.unanswered(), self.drains.hindrances());
-        let mut decision = pool::desired(&pool::Inputs {
+        let decision = pool::desired(&pool::Inputs {
             pool: PoolView::of(object),
             nodes,
             hindrances: &hindrances,
@@ -253,55 +246,35 @@ impl RolloutController {
             disputed: &disputed,
             certificates,
             topology,
+            count_delay: self.count_delay(name),
             now,
         });
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        tracing::debug!(pool = name, nodes = nodes.len(), chosen = decision.report.chosen.len(), micros, "decided");
-        let caches = &self.context.caches;
-        perform_in_order(&self.applier, caches, decision.before).await?;
-        // The promise has made a new revision of the pool. The status is written at that one: whoever has written meanwhile
-        // has said something that the decision does not know of.
-        let (decided_on, object) = (object, caches.pools.named(name).unwrap_or_else(|| Arc::clone(object)));
-        self.note_orders(&decision.report.chosen);
-        // Those that move now come first: there are no more than may be promised at a time.
-        decision.tellings.sort_by_key(|telling| !telling.is_order());
-        let is_more = decision.tellings.len() > TELLINGS;
-        decision.tellings.truncate(TELLINGS);
-        let is_told = tell_all(&self.applier, caches, decision.tellings).await;
-        let performed = perform(&self.applier, &self.events, caches, decision.changes).await;
-        let given = performed.changed(&decision.report.chosen);
-        let target = PoolView::of(decided_on).target();
+        let report = &decision.report;
+        let chosen = report.verdicts.chosen.as_slice();
+        tracing::debug!(pool = name, nodes = nodes.len(), chosen = chosen.len(), micros, "decided");
+        let performed = self.applier.perform(&decision).await;
+        if matches!(performed.stopped_at, Some(Purpose::Fence | Purpose::Reserve)) {
+            // No order was given.
+            performed.result()?;
+            return Ok(Next::change());
+        }
+        self.note_orders(chosen);
+        let is_given = |node: &&&str| performed.is_done(&ObjectRef::named::<Node>(**node));
+        let given: Vec<&str> = chosen.iter().filter(is_given).copied().collect();
+        let target = PoolView::of(object).target();
         let is_to_order = |node: &&&NodeView<'_>| target.is_some_and(|target| !node.is_targeted(target));
-        // Nobody is chosen who was given it before.
-        let are_last = nodes.iter().filter(is_to_order).count() <= decision.report.chosen.len();
-        let (orders, later_told) = self.memory().orders.note(PoolView::of(decided_on), &given, are_last);
-        for event in orders {
-            tell(&self.events, caches, &event).await;
-        }
-        self.gauges.count(name, nodes, decision.status.as_ref().or(object.status.as_ref()));
-        let is_count = |status: &&MachineConfigPoolStatus| {
-            object.status.as_ref().is_some_and(|old| pool_status::differ_in_counts_only(old, status))
-        };
-        let later = decision.status.as_ref().filter(is_count).and_then(|_| self.rests_from_counting(name));
-        if later.is_none()
-            && let Some(status) = decision.status
-        {
-            let reported = self.applier.patch_status(&*object, json!({"status": status})).await;
-            caches.pools.wrote(or_anew(&self.applier, &caches.pools, &*object, reported).await?);
+        // No node is chosen that already has the order.
+        let are_last = nodes.iter().filter(is_to_order).count() <= chosen.len();
+        let (orders, later_announced) = self.memory().orders.note(PoolView::of(object), &given, are_last);
+        self.applier.perform(&Decision::of([Stage::each(Purpose::Announce, orders)])).await.result()?;
+        self.gauges.count(name, nodes, report.status.as_ref().or(object.status.as_ref()));
+        if report.is_status_written && performed.is_done(&ObjectRef::named::<MachineConfigPool>(name)) {
             self.memory().reported.insert(name.to_owned(), Instant::now());
-            for event in &decision.events {
-                tell(&self.events, caches, event).await;
-            }
         }
-        // One object that cannot be written keeps no other from being written, the pool's own status least of all.
-        is_told?;
-        performed.result?;
-        let recheck = decision.recheck.and_then(|wait| Duration::try_from(wait).ok());
-        let is_waiting = !decision.report.chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
-        let recheck = [recheck, is_waiting.then_some(ANSWER), later, later_told, is_more.then_some(Duration::ZERO)]
-            .into_iter()
-            .flatten()
-            .min();
+        performed.result()?;
+        let is_waiting = !chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
+        let recheck = [decision.recheck, is_waiting.then_some(ANSWER), later_announced].into_iter().flatten().min();
         let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(moment.nodes.len()).unwrap_or(u32::MAX));
         Ok(Next { recheck, rest })
     }
@@ -310,7 +283,7 @@ impl RolloutController {
     async fn unassigned(&self) -> Result<Next, WriteError> {
         let moment = Moment::of(&self.context.caches);
         let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
-        if remaking::missing(controller_config.as_deref(), &moment.pools).is_some() {
+        if missing_pool(controller_config.as_deref(), &moment.pools).is_some() {
             return Ok(Next::change());
         }
         let mut progress = Beside::new(&moment.progress);
@@ -335,7 +308,7 @@ impl RolloutController {
             };
             node_status::changes(node.progress, &node_status::desired(&inputs), false)
         }));
-        perform(&self.applier, &self.events, &self.context.caches, changes).await.result?;
+        self.applier.perform(&Decision::of([Stage::per_object(Purpose::Report, changes)])).await.result()?;
         Ok(Next { recheck: None, rest: REST })
     }
 
@@ -344,9 +317,8 @@ impl RolloutController {
     async fn orphans(&self, moment: &Moment, nodes: &[NodeView<'_>]) -> Result<Vec<Change>, WriteError> {
         let mut changes = Vec::new();
         for orphan in node_status::orphans(moment.progress.iter().map(|found| &**found), nodes) {
-            match self.applier.read::<Machine>(&orphan.name_any()).await? {
-                Some(found) => self.context.caches.nodes.wrote(found),
-                None => changes.push(Change::Delete { object: Reference::machine_config_node(orphan) }),
+            if self.applier.read::<Machine>(&orphan.name_any()).await?.is_none() {
+                changes.push(Change::delete(ObjectRef::of(orphan)));
             }
         }
         Ok(changes)
@@ -359,8 +331,8 @@ impl RolloutController {
         memory.ordered.keys().cloned().collect()
     }
 
-    /// How long the nodes of a pool should not be counted aloud, since that was done a moment ago.
-    fn rests_from_counting(&self, pool: &str) -> Option<Duration> {
+    /// How long counts of a pool's nodes are not written yet, because they were written within this interval.
+    fn count_delay(&self, pool: &str) -> Option<Duration> {
         let since = self.memory().reported.get(pool)?.elapsed();
         COUNT.checked_sub(since).filter(|rest| !rest.is_zero())
     }

@@ -11,19 +11,21 @@ use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool,
 };
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
+use seaworthy_change::{Change, Purpose, Stage};
 use seaworthy_generate::container_runtime::AdditionalStores;
-use seaworthy_generate::{Decision, Deletion, Inputs, container_runtime, kubelet};
-use seaworthy_runtime::applier::Written;
-use seaworthy_runtime::{Applier, Cache, Controller, Events, Gravity, Key, Next, Queue, WriteError};
+use seaworthy_generate::{Decision, Inputs, container_runtime, kubelet};
+use seaworthy_plan::rendering::built_in::missing_pool;
+use seaworthy_plan::rendering::is_rendered;
+use seaworthy_runtime::{Applier, Cache, Controller, Key, Next, Queue, WriteError};
 
+use crate::base::attributed;
 use crate::caches::Caches;
 use crate::context::Context;
-use crate::remaking;
+use crate::deleted_pools::comes_or_goes;
 use crate::world::World;
-use crate::writes::{carry_out, delete, is_rendered, sources};
 
 /// A kind of settings, for the controller of its kind.
-pub trait Kind: Written + Send + Sync + 'static {
+pub trait Kind: Resource<DynamicType = ()> + Sized + Send + Sync + 'static {
     /// The kind's name.
     const KIND: &'static str;
     /// The controller's name.
@@ -40,7 +42,7 @@ pub trait Kind: Written + Send + Sync + 'static {
         pools: &[Arc<MachineConfigPool>],
         machine_configs: &[Arc<MachineConfig>],
         build: &str,
-    ) -> Vec<Deletion>;
+    ) -> Vec<Change>;
 }
 
 impl Kind for KubeletConfig {
@@ -64,7 +66,7 @@ impl Kind for KubeletConfig {
         pools: &[Arc<MachineConfigPool>],
         machine_configs: &[Arc<MachineConfig>],
         build: &str,
-    ) -> Vec<Deletion> {
+    ) -> Vec<Change> {
         kubelet::orphans(all, pools, machine_configs, build)
     }
 }
@@ -90,7 +92,7 @@ impl Kind for ContainerRuntimeConfig {
         pools: &[Arc<MachineConfigPool>],
         machine_configs: &[Arc<MachineConfig>],
         build: &str,
-    ) -> Vec<Deletion> {
+    ) -> Vec<Change> {
         container_runtime::orphans(all, pools, machine_configs, build)
     }
 }
@@ -108,7 +110,6 @@ pub enum Subject {
 pub struct SettingsController<K> {
     context: Context,
     applier: Applier,
-    events: Events,
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
@@ -137,7 +138,7 @@ impl<K: Kind> SettingsController<K> {
         let mark = mark_all.clone();
         caches.pools.listen(move |delta| {
             let labels = |side: &Option<Arc<_>>| side.as_ref().map(concerns_selectors);
-            if labels(&delta.before) != labels(&delta.after) || remaking::comes_or_goes(delta) {
+            if labels(&delta.before) != labels(&delta.after) || comes_or_goes(delta) {
                 mark();
             }
         });
@@ -150,8 +151,8 @@ impl<K: Kind> SettingsController<K> {
             }
         });
         caches.controller_configs.listen(move |_| mark_all());
-        let (applier, events) = (context.applier(K::CONTROLLER), context.events(K::CONTROLLER));
-        (SettingsController { context: context.clone(), applier, events, kind: std::marker::PhantomData }, queue)
+        let applier = context.applier(K::CONTROLLER);
+        (SettingsController { context: context.clone(), applier, kind: std::marker::PhantomData }, queue)
     }
 }
 
@@ -178,34 +179,35 @@ impl<K: Kind> Controller for SettingsController<K> {
     async fn reconcile(&self, subject: &Subject) -> Result<Next, WriteError> {
         let caches = &self.context.caches;
         let cache = K::cache(caches);
-        let machine_configs = sources(caches);
+        let machine_configs = caches.sources();
         let controller_config: Option<Arc<ControllerConfig>> = caches.controller_configs.named(CONTROLLER_CONFIG);
-        // What was made for a pool that is gone for a moment is not withdrawn; its return is looked at.
-        if remaking::missing(controller_config.as_deref(), &caches.pools.all()).is_some() {
+        // What was generated for a pool that is being created again is not withdrawn; its return is a reason to decide.
+        if missing_pool(controller_config.as_deref(), &caches.pools.all()).is_some() {
             return Ok(Next::change());
         }
         let Subject::Object(name) = subject else {
-            for deletion in K::orphans(&cache.all(), &caches.pools.all(), &machine_configs, &self.context.build) {
-                delete(&self.applier, &deletion).await?;
-            }
+            let orphans = K::orphans(&cache.all(), &caches.pools.all(), &machine_configs, &self.context.build);
+            let decision = seaworthy_change::Decision::of([Stage::sequence(Purpose::Write, orphans)]);
+            self.applier.perform(&decision).await.result()?;
             return Ok(Next::change());
         };
         let Some(object) = cache.named(name) else { return Ok(Next::change()) };
-        let decision = K::desired(&Inputs {
-            object: &*object,
-            all: &cache.all(),
-            pools: &caches.pools.all(),
-            machine_configs: &machine_configs,
-            controller_config: controller_config.as_deref(),
-            build: &self.context.build,
-            now: self.context.time(),
-        });
-        let is_new = !decision.writes.is_empty();
-        carry_out((&self.applier, &self.events), caches, cache, &object, decision.writes).await?;
-        // Its conditions say so as well, and nobody looks there who does not know.
-        for refusal in decision.report.refusals().filter(|_| is_new) {
-            self.events.tell(&*object, Gravity::Warning, refusal.reason.as_str(), refusal.message.clone()).await;
+        let decide = |machine_configs: &[Arc<MachineConfig>]| {
+            K::desired(&Inputs {
+                object: &*object,
+                all: &cache.all(),
+                pools: &caches.pools.all(),
+                machine_configs,
+                controller_config: controller_config.as_deref(),
+                build: &self.context.build,
+                now: self.context.time(),
+            })
+        };
+        let mut decision = decide(&machine_configs);
+        if !decision.report.unattributed.is_empty() {
+            decision = decide(&attributed(&self.applier, machine_configs, &decision.report.unattributed).await?);
         }
+        self.applier.perform(&decision).await.result()?;
         Ok(Next::change())
     }
 }

@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client, ResourceExt as _};
 use seaworthy_api::vocabulary::seaworthy::{annotation, label};
+use seaworthy_change::{Change, ObjectRef};
 use seaworthy_fetch::{MemorySnapshots, Snapshot, SnapshotError, SnapshotKey, Snapshots};
 use seaworthy_runtime::{Applier, WriteError};
 use tokio::time::Instant;
@@ -126,9 +127,9 @@ impl ClusterSnapshots {
             let Some((key, snapshot)) = self.ledger().fresh.last().cloned() else { return Ok(()) };
             let owner = self.ledger().kept.get(&key).and_then(|kept| kept.owner.clone());
             for secret in write(&key, &snapshot, owner.as_deref(), &self.namespace) {
-                match applier.create(&secret).await {
+                match applier.change(Change::create(&secret)).await {
                     Err(error) if error.is_conflict() => {}
-                    result => drop(result?),
+                    result => result?,
                 }
             }
             self.ledger().fresh.retain(|(fresh, _)| *fresh != key);
@@ -155,7 +156,8 @@ impl ClusterSnapshots {
                     namespace: Some(self.namespace.clone()),
                     ..ObjectMeta::default()
                 };
-                applier.delete(&Secret { metadata, ..Secret::default() }).await?;
+                let secret = Secret { metadata, ..Secret::default() };
+                applier.change(Change::delete(ObjectRef::of(&secret))).await?;
             }
             self.ledger().forget(&key);
             if let Err(error) = self.retain(&|kept| *kept != key) {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 
-use crate::making::targeted;
+use seaworthy_plan::rendering::targeted;
 
 /// What pools should target, by their names. Cloning shares it.
 #[derive(Clone, Default)]

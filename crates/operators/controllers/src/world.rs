@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::ListParams;
@@ -12,9 +13,13 @@ use seaworthy_api::machineconfiguration::{
 };
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
+use seaworthy_change::Decision;
+use seaworthy_change::memory::{self, Table};
 use serde::de::DeserializeOwned;
 
 use crate::cluster::{Blocked, blocked};
+use crate::preview::Problem;
+use crate::rollout::to_second;
 
 /// A cluster at one moment.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +65,22 @@ impl World {
             pods: if wants_pods { Some(list(client, "Pods").await?) } else { None },
             budgets: list(client, "PodDisruptionBudgets").await?,
         })
+    }
+
+    /// Performs a decision on these objects, as the applier would on the cluster. A change that cannot be performed is a
+    /// problem of this program, and named.
+    pub fn perform<R>(&mut self, decision: &Decision<'_, R>, now: Timestamp) -> Option<Problem> {
+        let tables: &mut [&mut dyn Table] = &mut [
+            &mut self.pools,
+            &mut self.machine_configs,
+            &mut self.kubelet_configs,
+            &mut self.container_runtime_configs,
+            &mut self.controller_configs,
+            &mut self.nodes,
+            &mut self.progress,
+        ];
+        let error = memory::perform(decision, tables, &to_second(now).to_string()).err()?;
+        Some(Problem::unperformed(&error))
     }
 
     /// The cluster's ControllerConfig.

@@ -18,8 +18,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use crate::checked::Checked;
+use crate::client_error;
 use crate::holdings::Holdings;
-use crate::words;
 
 /// Names an object among those of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -194,7 +194,7 @@ where
                     }
                 }
                 Err(error) => {
-                    let error = words::of_watch(&error);
+                    let error = client_error::watch_summary(&error);
                     tracing::warn!(kind = %K::kind(&()), error, "the watch broke off and is tried again");
                 }
             }

@@ -1,40 +1,30 @@
-//! Events: what happened, told once, on the object it happened to.
+//! Events: what happened, recorded once, on the object that it happened to.
 //!
-//! A decision says what happened, on transitions only. The same sentence about the same object is counted instead of written
-//! again, by kube's recorder; another sentence is another Event, which takes a recorder of its own, because one looks at the
-//! reason only. What follows soon is not even counted: a controller that looks often would say the same many times a second. An
-//! Event that cannot be written is tried a few times, then
-//! logged and forgotten: it never holds up the work for long.
+//! A decision emits events on transitions only. The same message about the same object is counted by kube's recorder instead
+//! of written again; another message is another Event, which takes a recorder of its own because a recorder compares the
+//! reason only. Repetitions within seconds are not even counted. An Event that cannot be written is retried a few times, then
+//! logged and dropped: it never holds up the work for long.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use kube::{Client, Resource};
-
+use seaworthy_change::ObjectRef;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::leadership::Leadership;
 
-/// How long the same thing about the same object is not told again.
-const REPEAT: Duration = Duration::from_secs(10);
-/// How long the same thing about the same object is counted instead of told anew; kube's recorder forgets it then.
-const SERIES: Duration = Duration::from_secs(6 * 60);
+/// For how long the same message about the same object is dropped.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(10);
+/// For how long the same message about the same object is counted as one series; kube's recorder forgets it then.
+const SERIES_TIMEOUT: Duration = Duration::from_secs(6 * 60);
 /// The waits before an event is tried again.
-const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
 /// How long one try may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How serious an event is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gravity {
-    /// As intended.
-    Normal,
-    /// Somebody should look.
-    Warning,
-}
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Writes the events of one controller.
 #[derive(Clone)]
@@ -42,150 +32,144 @@ pub struct Events {
     client: Client,
     reporter: Reporter,
     leadership: Leadership,
-    told: Arc<Mutex<Told<Recorder>>>,
+    recent: Arc<Mutex<Recent<Recorder>>>,
 }
 
 /// What was told: of which object, the reason, what else it is about, and the sentence.
-type Said = [String; 4];
+type Occurrence = [String; 4];
 
 /// How much is remembered at most; whatever is beyond is told anew.
-const REMEMBERED: usize = 4096;
+const MAX_RECENT: usize = 4096;
 /// From how much on it is worth while to look for what is to be forgotten.
-const WORTH_A_LOOK: usize = 64;
+const MIN_PRUNE: usize = 64;
 
 /// What was told lately, when last, and the recorder that counts it.
-struct Told<R> {
-    told: BTreeMap<Said, (Instant, R)>,
+struct Recent<R> {
+    entries: BTreeMap<Occurrence, (Instant, R)>,
     /// How many there may be before the old ones are looked for: twice what was left the last time, so that to look costs each of them
     /// the same, however many there are.
     room: usize,
 }
 
-impl<R> Default for Told<R> {
+impl<R> Default for Recent<R> {
     fn default() -> Self {
-        Told { told: BTreeMap::new(), room: WORTH_A_LOOK }
+        Recent { entries: BTreeMap::new(), room: MIN_PRUNE }
     }
 }
 
-impl<R: Clone> Told<R> {
+impl<R: Clone> Recent<R> {
     /// The recorder to tell it with, if it was not told a moment ago; from now on it was.
-    fn claim(&mut self, said: &Said, recorder: impl FnOnce() -> R) -> Option<R> {
-        if let Some((since, recorder)) = self.told.get_mut(said).filter(|(since, _)| since.elapsed() < SERIES) {
-            let is_soon = since.elapsed() < REPEAT;
+    fn claim(&mut self, said: &Occurrence, recorder: impl FnOnce() -> R) -> Option<R> {
+        if let Some((since, recorder)) =
+            self.entries.get_mut(said).filter(|(since, _)| since.elapsed() < SERIES_TIMEOUT)
+        {
+            let is_soon = since.elapsed() < REPEAT_INTERVAL;
             *since = if is_soon { *since } else { Instant::now() };
             return (!is_soon).then(|| recorder.clone());
         }
-        if self.told.len() >= self.room {
+        if self.entries.len() >= self.room {
             self.forget();
         }
         let recorder = recorder();
-        self.told.insert(said.clone(), (Instant::now(), recorder.clone()));
+        self.entries.insert(said.clone(), (Instant::now(), recorder.clone()));
         Some(recorder)
     }
 
     /// Forgets what was told long ago, and if that is too little, the older half.
     fn forget(&mut self) {
-        self.told.retain(|_, (since, _)| since.elapsed() < SERIES);
-        if self.told.len() >= REMEMBERED {
-            let mut times: Vec<Instant> = self.told.values().map(|(since, _)| *since).collect();
-            let (_, median, _) = times.select_nth_unstable(self.told.len() / 2);
+        self.entries.retain(|_, (since, _)| since.elapsed() < SERIES_TIMEOUT);
+        if self.entries.len() >= MAX_RECENT {
+            let mut times: Vec<Instant> = self.entries.values().map(|(since, _)| *since).collect();
+            let (_, median, _) = times.select_nth_unstable(self.entries.len() / 2);
             let median = *median;
-            self.told.retain(|_, (since, _)| *since > median);
+            self.entries.retain(|_, (since, _)| *since > median);
         }
-        self.room = (2 * self.told.len()).clamp(WORTH_A_LOOK, REMEMBERED);
+        self.room = (2 * self.entries.len()).clamp(MIN_PRUNE, MAX_RECENT);
     }
 
     /// It was not told after all.
-    fn release(&mut self, said: &Said) {
-        self.told.remove(said);
+    fn release(&mut self, said: &Occurrence) {
+        self.entries.remove(said);
     }
 }
 
 impl Events {
-    /// Events told by `controller`.
+    /// Events reported by `controller`.
     pub fn new(client: Client, controller: &str, leadership: Leadership) -> Events {
-        Events { client, reporter: Reporter::from(controller.to_owned()), leadership, told: Arc::default() }
+        Events { client, reporter: Reporter::from(controller.to_owned()), leadership, recent: Arc::default() }
     }
 
-    /// Tells what happened to `object`.
-    pub async fn tell<K: Resource<DynamicType = ()>>(
-        &self,
-        object: &K,
-        gravity: Gravity,
-        reason: &str,
-        message: impl Into<String>,
-    ) {
-        self.tell_of(object, gravity, reason, None, message).await;
-    }
-
-    /// Tells what happened to `object` with something else. The same with another one, or in other words, is another event.
-    pub async fn tell_of<K: Resource<DynamicType = ()>>(
-        &self,
-        object: &K,
-        gravity: Gravity,
-        reason: &str,
-        with: Option<ObjectReference>,
-        message: impl Into<String>,
-    ) {
-        let about = object.object_ref(&());
-        let uid = about.uid.clone().or_else(|| about.name.clone()).unwrap_or_default();
-        let other = with.as_ref().and_then(|with| with.name.clone()).unwrap_or_default();
-        let note = shorten(message.into());
-        let said = [uid, reason.to_owned(), other, note.clone()];
+    /// Emits an event about an object.
+    pub async fn emit(&self, object: &ObjectRef, event: &seaworthy_change::Event) {
         if !self.leadership.holds() {
             return;
         }
-        let made = || Recorder::new(self.client.clone(), self.reporter.clone());
-        let Some(recorder) = self.told().claim(&said, made) else { return };
-        let kind = about.kind.as_deref().unwrap_or_default();
-        let name = about.name.as_deref().unwrap_or_default();
-        match gravity {
-            Gravity::Normal => tracing::info!(reason, "{kind} {name}: {note}"),
-            Gravity::Warning => tracing::warn!(reason, "{kind} {name}: {note}"),
+        let about = reference(object);
+        let uid = object.uid.clone().unwrap_or_else(|| object.name.clone());
+        let related = event.related.as_ref().map(|related| related.name.clone()).unwrap_or_default();
+        let note = shorten(event.message.clone());
+        let occurrence = [uid, event.reason.to_owned(), related, note.clone()];
+        let create = || Recorder::new(self.client.clone(), self.reporter.clone());
+        let Some(recorder) = self.recent().claim(&occurrence, create) else { return };
+        if event.is_warning {
+            tracing::warn!(reason = event.reason, "{object}: {note}");
+        } else {
+            tracing::info!(reason = event.reason, "{object}: {note}");
         }
-        let event = Event {
-            type_: match gravity {
-                Gravity::Normal => EventType::Normal,
-                Gravity::Warning => EventType::Warning,
-            },
-            reason: reason.to_owned(),
+        let published = Event {
+            type_: if event.is_warning { EventType::Warning } else { EventType::Normal },
+            reason: event.reason.to_owned(),
             note: Some(note),
-            action: reason.to_owned(),
-            secondary: with,
+            action: event.reason.to_owned(),
+            secondary: event.related.as_ref().map(reference),
         };
-        if let Err(error) = retried(|| publish(&recorder, &event, &about)).await {
-            self.told().release(&said);
-            tracing::warn!(reason, object = about.name, error = error.what, "an event could not be written");
+        if let Err(error) = retried(|| publish(&recorder, &published, &about)).await {
+            self.recent().release(&occurrence);
+            tracing::warn!(reason = event.reason, %object, error = error.message, "cannot write the event");
         }
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, Told<Recorder>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recent<Recorder>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An object as events refer to it.
+fn reference(object: &ObjectRef) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(object.resource.api_version().into_owned()),
+        kind: Some(object.resource.kind.clone().into_owned()),
+        name: Some(object.name.clone()),
+        namespace: object.namespace.clone(),
+        uid: object.uid.clone(),
+        ..ObjectReference::default()
     }
 }
 
 async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) -> Result<(), Unpublished> {
-    match timeout(PATIENCE, recorder.publish(event, about)).await {
+    match timeout(PUBLISH_TIMEOUT, recorder.publish(event, about)).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => {
             // What was refused for what it is will be refused again.
             let is_final = matches!(&error, kube::Error::Api(status) if (400..429).contains(&status.code));
-            Err(Unpublished { what: error.to_string(), is_final })
+            Err(Unpublished { message: error.to_string(), is_final })
         }
-        Err(_) => Err(Unpublished { what: format!("no answer within {} s", PATIENCE.as_secs()), is_final: false }),
+        Err(_) => {
+            Err(Unpublished { message: format!("no answer within {} s", PUBLISH_TIMEOUT.as_secs()), is_final: false })
+        }
     }
 }
 
 /// Why an event was not written.
 #[derive(Debug)]
 struct Unpublished {
-    what: String,
+    message: String,
     is_final: bool,
 }
 
 /// Tries a few times, with waits in between.
 async fn retried<F: Future<Output = Result<(), Unpublished>>>(publish: impl Fn() -> F) -> Result<(), Unpublished> {
-    for wait in RETRIES {
+    for wait in RETRY_DELAYS {
         match publish().await {
             Err(error) if !error.is_final => sleep(wait).await,
             result => return result,
@@ -221,48 +205,48 @@ mod tests {
         assert!(cut.len() <= LONGEST_NOTE && cut.ends_with('…'));
     }
 
-    fn said(config: &str, note: &str) -> Said {
+    fn said(config: &str, note: &str) -> Occurrence {
         ["pool", "Completed", config, note].map(str::to_owned)
     }
 
     #[tokio::test(start_paused = true)]
     async fn same_is_not_told_again_soon_and_another_configuration_is() {
-        let mut told = Told::default();
-        assert_eq!(told.claim(&said("a", "w1"), || 1), Some(1));
-        assert_eq!(told.claim(&said("a", "w1"), || 2), None);
-        assert_eq!(told.claim(&said("b", "w1"), || 3), Some(3), "a second configuration was completed");
-        assert_eq!(told.claim(&said("a", "w2"), || 4), Some(4), "of another node");
-        tokio::time::advance(REPEAT).await;
-        assert_eq!(told.claim(&said("a", "w1"), || 5), Some(1), "the same once more is counted with the first");
-        tokio::time::advance(SERIES - REPEAT).await;
-        assert_eq!(told.claim(&said("a", "w2"), || 6), Some(6));
+        let mut recent = Recent::default();
+        assert_eq!(recent.claim(&said("a", "w1"), || 1), Some(1));
+        assert_eq!(recent.claim(&said("a", "w1"), || 2), None);
+        assert_eq!(recent.claim(&said("b", "w1"), || 3), Some(3), "a second configuration was completed");
+        assert_eq!(recent.claim(&said("a", "w2"), || 4), Some(4), "of another node");
+        tokio::time::advance(REPEAT_INTERVAL).await;
+        assert_eq!(recent.claim(&said("a", "w1"), || 5), Some(1), "the same once more is counted with the first");
+        tokio::time::advance(SERIES_TIMEOUT - REPEAT_INTERVAL).await;
+        assert_eq!(recent.claim(&said("a", "w2"), || 6), Some(6));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_told_long_ago_is_forgotten_and_never_is_too_much_remembered() {
-        let mut told = Told::default();
-        for nth in 0..3 * WORTH_A_LOOK {
-            told.claim(&said("a", &nth.to_string()), || 1);
+        let mut recent = Recent::default();
+        for nth in 0..3 * MIN_PRUNE {
+            recent.claim(&said("a", &nth.to_string()), || 1);
         }
-        assert_eq!(told.told.len(), 3 * WORTH_A_LOOK, "all of that is lately");
-        tokio::time::advance(SERIES).await;
-        let many = 2 * REMEMBERED;
+        assert_eq!(recent.entries.len(), 3 * MIN_PRUNE, "all of that is lately");
+        tokio::time::advance(SERIES_TIMEOUT).await;
+        let many = 2 * MAX_RECENT;
         for nth in 0..many {
             tokio::time::advance(Duration::from_millis(1)).await;
-            told.claim(&said("b", &nth.to_string()), || 1);
-            assert!(told.told.len() <= REMEMBERED);
+            recent.claim(&said("b", &nth.to_string()), || 1);
+            assert!(recent.entries.len() <= MAX_RECENT);
         }
-        assert!(told.told.keys().all(|said| said[2] == "b"), "the older ones go first");
-        assert_eq!(told.claim(&said("b", &(many - 1).to_string()), || 2), None, "the last is remembered");
-        assert_eq!(told.claim(&said("b", "0"), || 2), Some(2), "the first is told anew");
+        assert!(recent.entries.keys().all(|said| said[2] == "b"), "the older ones go first");
+        assert_eq!(recent.claim(&said("b", &(many - 1).to_string()), || 2), None, "the last is remembered");
+        assert_eq!(recent.claim(&said("b", "0"), || 2), Some(2), "the first is told anew");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_could_not_be_told_is_told_the_next_time() {
-        let mut told = Told::default();
-        assert_eq!(told.claim(&said("a", ""), || 1), Some(1));
-        told.release(&said("a", ""));
-        assert_eq!(told.claim(&said("a", ""), || 2), Some(2));
+        let mut recent = Recent::default();
+        assert_eq!(recent.claim(&said("a", ""), || 1), Some(1));
+        recent.release(&said("a", ""));
+        assert_eq!(recent.claim(&said("a", ""), || 2), Some(2));
     }
 
     /// How often an event is tried that fails so many times.
@@ -271,7 +255,7 @@ mod tests {
         let publish = || {
             count.set(count.get() + 1);
             let fails = count.get() <= failures;
-            async move { if fails { Err(Unpublished { what: String::new(), is_final }) } else { Ok(()) } }
+            async move { if fails { Err(Unpublished { message: String::new(), is_final }) } else { Ok(()) } }
         };
         let is_told = retried(publish).await.is_ok();
         (count.get(), is_told)

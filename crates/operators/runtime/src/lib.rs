@@ -1,31 +1,36 @@
-//! What every controller stands on.
+//! The runtime of every operator: caches, queues, the applier, events, metrics and leadership.
 //!
-//! A controller reads [`Cache`]s, decides by a pure function, and has the changes made by the one applier. The rooms:
+//! A controller reads [`Cache`]s, decides by a pure function, and has its decision performed by the one [`Applier`]:
 //!
-//! - [`cache`]: what the API holds of one kind, one watch for all;
+//! - [`cache`] and [`cache_set`]: what the API holds of a kind, and the kinds of one operator;
 //! - [`applier`]: the one place that writes;
-//! - [`queue`] and [`worker`]: what is looked at next, and the loop that does it;
-//! - [`events`] and [`metrics`]: what is told and counted;
+//! - [`queue`] and [`worker`]: which key is reconciled next, and the loop that does it;
+//! - [`events`] and [`metrics`]: what is recorded and counted;
 //! - [`election`] and [`leadership`]: of several processes, one acts.
 
 pub mod applier;
 pub mod cache;
+pub mod cache_set;
 pub mod checked;
+pub mod client_error;
 pub mod election;
 pub mod events;
 mod holdings;
 pub mod leadership;
 pub mod metrics;
 pub mod queue;
-pub mod words;
+mod request;
 pub mod worker;
+pub mod write_error;
 
-pub use applier::{Applier, Mode, WriteError};
+pub use applier::{Applier, Performed};
 pub use cache::{Cache, Delta, Key};
+pub use cache_set::{AnyCache, CacheSet};
 pub use checked::Checked;
 pub use election::Terms;
-pub use events::{Events, Gravity};
+pub use events::Events;
 pub use leadership::{Campaign, Leadership};
 pub use metrics::Metrics;
 pub use queue::Queue;
 pub use worker::{Controller, Failure, Next, Observer, Retry};
+pub use write_error::WriteError;

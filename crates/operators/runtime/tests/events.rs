@@ -1,12 +1,13 @@
 //! Events on a real API server: what a user reads, whatever the network does.
 #![allow(clippy::unwrap_used)]
 
-use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use kube::core::ObjectMeta;
-use seaworthy_runtime::{Events, Gravity, Leadership};
+use seaworthy_change::ObjectRef;
+use seaworthy_runtime::{Events, Leadership};
 use seaworthy_testkit::{Embedded, Faults, Weather};
 
 async fn notes(cluster: &Embedded) -> Vec<String> {
@@ -18,7 +19,7 @@ async fn notes(cluster: &Embedded) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_configuration_has_its_own_event_and_a_failed_one_is_told_later() {
+async fn every_related_object_has_its_own_event_and_a_failed_one_is_written_later() {
     let cluster = Embedded::start().await;
     let weather = Weather::new(Faults { error: 1000, ..Faults::default() }, 1);
     let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client());
@@ -26,8 +27,10 @@ async fn every_configuration_has_its_own_event_and_a_failed_one_is_told_later() 
     let pool = maps.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
     let events = Events::new(cluster.client_in(&weather), "test", Leadership::alone());
     let completed = async |config: &str| {
-        let with = ObjectReference { name: Some(config.to_owned()), ..ObjectReference::default() };
-        events.tell_of(&pool, Gravity::Normal, "Completed", Some(with), format!("completed {config}")).await;
+        let related = Some(ObjectRef::named::<Node>(config));
+        let message = format!("completed {config}");
+        let event = seaworthy_change::Event { is_warning: false, reason: "Completed", message, related };
+        events.emit(&ObjectRef::of(&pool), &event).await;
     };
 
     completed("a").await;

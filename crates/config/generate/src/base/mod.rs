@@ -10,6 +10,7 @@ mod template;
 mod templates;
 mod variables;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, Time};
@@ -18,13 +19,14 @@ use seaworthy_api::machineconfiguration::kubelet_config::TlsSecurityProfile;
 use seaworthy_api::machineconfiguration::{ControllerConfig, ControllerConfigStatus, MachineConfig, MachineConfigPool};
 use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::machineconfiguration::{
-    ControllerConfigCondition as Type, MASTER, TemplateReason, WORKER, annotation,
+    ControllerConfigCondition as Type, MASTER, MachineConfigEvent, TemplateReason, WORKER, annotation,
 };
+use seaworthy_change::{Change, Event, ObjectRef, Purpose, Stage};
 use serde::Serialize;
 
+use crate::edit;
 use crate::envelope::{self, brought_to, name_of};
 use crate::kubelet::{self, KUBELET_CONF};
-use crate::write::Write;
 
 pub use pools::built_in_pools;
 pub use template::TemplateError;
@@ -49,6 +51,8 @@ pub struct Inputs<'a> {
     pub cluster_tls: Option<&'a TlsSecurityProfile>,
     /// All pools.
     pub pools: &'a [Arc<MachineConfigPool>],
+    /// Built-in pools that were deleted, as they were, by name: they are created again like that.
+    pub deleted_pools: &'a BTreeMap<String, MachineConfigPool>,
     /// All MachineConfigs; rendered ones may be left out.
     pub machine_configs: &'a [Arc<MachineConfig>],
     /// The build of the running controller.
@@ -57,25 +61,31 @@ pub struct Inputs<'a> {
     pub now: Time,
 }
 
-/// What to write, and what became of each MachineConfig.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Decision {
-    /// The writes, in the order in which they are to be done.
-    pub writes: Vec<Write>,
+/// What was found about the base.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Report {
     /// What is wrong with the templates or the ControllerConfig; nothing when all is well.
     pub problems: Vec<String>,
     /// The MachineConfigs of others that have a name of the base. While there is one, the base is left as it is.
     pub taken: Vec<String>,
+    /// The MachineConfigs whose field managers are not known and matter: whose they are, or who has edited them. The
+    /// decision is to be made again with these objects as the API has them.
+    pub unattributed: Vec<String>,
 }
+
+/// What to write, and what was found.
+pub type Decision = seaworthy_change::Decision<'static, Report>;
 
 /// Decides about the base.
 pub fn desired(inputs: &Inputs<'_>) -> Decision {
     if inputs.controller_config.metadata.deletion_timestamp.is_some() {
-        return Decision { writes: Vec::new(), problems: Vec::new(), taken: Vec::new() };
+        return Decision::nothing(Report::default());
     }
-    let mut writes = pools::writes(inputs.pools);
-    let mut problems = Vec::new();
-    let mut taken = Vec::new();
+    let mut changes = pools::changes(inputs.pools, inputs.deleted_pools);
+    let (mut problems, mut taken, mut unattributed) = (Vec::new(), Vec::new(), Vec::new());
+    let mut announced = Vec::new();
+    // What is created for the first time was not deleted by a user.
+    let is_restored = is_complete(inputs.controller_config);
     match machine_configs(inputs.controller_config, inputs.templates, inputs.cluster_tls, inputs.build) {
         Ok(wanted) => {
             let find = |name: &str| inputs.machine_configs.iter().find(|found| name_of(&found.metadata) == name);
@@ -85,12 +95,24 @@ pub fn desired(inputs: &Inputs<'_>) -> Decision {
             let foreign = foreign.filter(|found| !is_of_platform(&found.metadata));
             taken.extend(foreign.map(|found| name_of(&found.metadata).to_owned()));
             problems.extend(taken.iter().map(|name| taken_message(name)));
-            let write = |wanted: MachineConfig| match find(name_of(&wanted.metadata)) {
-                None => Some(Write::Create(wanted)),
-                Some(existing) => brought_to(existing, &wanted).map(Write::Update),
-            };
-            if taken.is_empty() {
-                writes.extend(wanted.into_iter().filter_map(write));
+            let is_unknown = |name: &&String| find(name).is_some_and(|found| found.metadata.managed_fields.is_none());
+            unattributed.extend(taken.iter().filter(is_unknown).cloned());
+            for wanted in wanted.into_iter().filter(|_| taken.is_empty()) {
+                match find(name_of(&wanted.metadata)) {
+                    None => {
+                        changes.push(Change::create(&wanted));
+                        announced.extend(is_restored.then(|| edit::recreated(&wanted)));
+                    }
+                    Some(existing) => {
+                        if edit::needs_field_managers(existing, &wanted) {
+                            unattributed.push(name_of(&wanted.metadata).to_owned());
+                        }
+                        if let Some(update) = brought_to(existing, &wanted) {
+                            changes.push(Change::replace(&update));
+                            changes.extend(edit::reverted(existing));
+                        }
+                    }
+                }
             }
         }
         Err(errors) => problems.extend(errors.iter().map(ToString::to_string)),
@@ -100,8 +122,19 @@ pub fn desired(inputs: &Inputs<'_>) -> Decision {
         (false, true) => TemplateReason::TemplateFailed,
         (false, false) => TemplateReason::NameTaken,
     };
-    writes.extend(status(inputs, reason, &problems).map(Write::ControllerConfigStatus));
-    Decision { writes, problems, taken }
+    let object = ObjectRef::of(inputs.controller_config);
+    if let Some(status) = status(inputs, reason, &problems) {
+        changes.push(Change::patch_status(object, status));
+        announced.extend(taken.iter().map(|name| {
+            let (reason, message) = (MachineConfigEvent::NameTaken.as_str(), taken_message(name));
+            let event = Event { is_warning: true, reason, message, related: None };
+            Change::emit(ObjectRef::named::<MachineConfig>(name), event)
+        }));
+    }
+    announced.extend(pools::recreated(inputs.pools, inputs.deleted_pools));
+    let stages = vec![Stage::sequence(Purpose::Write, changes), Stage::each(Purpose::Announce, announced)];
+    let stages = stages.into_iter().filter(|stage| !stage.is_empty()).collect();
+    Decision { stages, report: Report { problems, taken, unattributed }, recheck: None }
 }
 
 /// Whether a MachineConfig with a name of the base was made by a controller, of this program or of the upstream.

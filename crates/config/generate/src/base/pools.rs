@@ -6,11 +6,12 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::{MachineConfigPool, MachineConfigPoolSpec};
 use seaworthy_api::meta::LabelSelector;
-use seaworthy_api::vocabulary::machineconfiguration::{MASTER, WORKER, label};
+use seaworthy_api::vocabulary::machineconfiguration::{MASTER, PoolEvent, WORKER, label};
 use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
+use seaworthy_change::{Change, Event, ObjectRef};
+use serde_json::json;
 
 use crate::envelope::name_of;
-use crate::write::Write;
 
 /// The pools that every cluster has: `master` and `worker`.
 pub fn built_in_pools() -> Vec<MachineConfigPool> {
@@ -37,27 +38,54 @@ fn pool(name: &str, is_required_for_upgrade: bool) -> MachineConfigPool {
     MachineConfigPool { metadata, spec, status: None }
 }
 
-/// What to write so that the built-in pools exist, have their labels and do not vanish unseen. Their specs are the user's.
-pub(super) fn writes(existing: &[Arc<MachineConfigPool>]) -> Vec<Write> {
+/// What to change so that the built-in pools exist, have their labels and are not deleted unnoticed. Their specs are the
+/// user's. One that was deleted is created as it was.
+pub(super) fn changes(
+    existing: &[Arc<MachineConfigPool>],
+    deleted: &BTreeMap<String, MachineConfigPool>,
+) -> Vec<Change> {
     let find = |name: &str| existing.iter().find(|pool| name_of(&pool.metadata) == name);
-    let write = |mut wanted: MachineConfigPool| {
+    let mut changes = Vec::new();
+    for mut wanted in built_in_pools() {
         let name = name_of(&wanted.metadata).to_owned();
         let Some(found) = find(&name) else {
             wanted.metadata.finalizers = Some(vec![BUILT_IN.into()]);
-            return Some(Write::CreatePool(wanted));
+            if let Some(was) = deleted.get(&name) {
+                let labels = wanted.metadata.labels.get_or_insert_default();
+                labels.extend(was.metadata.labels.clone().unwrap_or_default());
+                wanted.metadata.annotations.clone_from(&was.metadata.annotations);
+                wanted.spec = was.spec.clone();
+            }
+            changes.push(Change::create(&wanted));
+            continue;
         };
         let has = |key: &String| found.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
         let mut labels = wanted.metadata.labels.unwrap_or_default();
         labels.retain(|key, _| !has(key));
-        (!labels.is_empty()).then_some(Write::LabelPool { name, labels })
-    };
-    let hold = |wanted: &MachineConfigPool| {
-        let metadata = &find(name_of(&wanted.metadata))?.metadata;
+        if !labels.is_empty() {
+            changes.push(Change::patch(ObjectRef::of(&**found), json!({"metadata": {"labels": labels}})));
+        }
         // A finalizer cannot be added to what is being deleted.
-        let is_held = BUILT_IN.is_on(metadata) || metadata.deletion_timestamp.is_some();
-        (!is_held).then(|| Write::HoldPool { name: name_of(&wanted.metadata).to_owned() })
+        if !BUILT_IN.is_on(&found.metadata) && found.metadata.deletion_timestamp.is_none() {
+            changes.push(Change::add_finalizer(&**found, BUILT_IN.as_str()));
+        }
+    }
+    changes
+}
+
+/// The events for pools that are created again.
+pub(super) fn recreated(
+    existing: &[Arc<MachineConfigPool>],
+    deleted: &BTreeMap<String, MachineConfigPool>,
+) -> Vec<Change> {
+    let is_missing = |name: &&String| !existing.iter().any(|pool| pool.metadata.name.as_ref() == Some(name));
+    let event = |name: &String| {
+        let message = format!(
+            "deleted and created again as it was: it is built in, and its nodes take their configuration from it. To keep its \
+             nodes as they are: seaworthy rollout pause {name}"
+        );
+        let event = Event { is_warning: true, reason: PoolEvent::Remade.as_str(), message, related: None };
+        Change::emit(ObjectRef::named::<MachineConfigPool>(name), event)
     };
-    let pools = built_in_pools();
-    let held: Vec<Write> = pools.iter().filter_map(hold).collect();
-    pools.into_iter().filter_map(write).chain(held).collect()
+    deleted.keys().filter(is_missing).map(event).collect()
 }

@@ -13,12 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig, MachineConfigPool, SettingsStatus};
 use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::GeneratorReason;
+use seaworthy_change::{Change, ObjectRef};
 
 use crate::envelope::File;
 use crate::name::Scheme;
 use crate::settings::{self, Content, Decision, Family, Inputs, Refusal, Settings};
 use crate::source;
-use crate::write::Deletion;
 
 pub use crio::DROP_INS;
 pub use storage::STORAGE_CONF;
@@ -43,6 +43,10 @@ pub enum AdditionalStores {
 }
 
 impl Settings for ContainerRuntimeConfig {
+    fn object_ref(&self) -> ObjectRef {
+        ObjectRef::of(self)
+    }
+
     fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
@@ -67,7 +71,7 @@ pub fn orphans(
     pools: &[Arc<MachineConfigPool>],
     machine_configs: &[Arc<MachineConfig>],
     build: &str,
-) -> Vec<Deletion> {
+) -> Vec<Change> {
     settings::orphans(&FAMILY, all, pools, machine_configs, build)
 }
 

@@ -20,11 +20,12 @@ use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorCondition, GeneratorReason};
 use seaworthy_api::vocabulary::seaworthy::annotation::KUBELET_CONFIG_PATH;
 
+use seaworthy_change::{Change, ObjectRef};
+
 use crate::conditions::Notice;
 use crate::envelope::{File, name_of};
 use crate::name::Scheme;
 use crate::settings::{self, Content, Decision, Family, Inputs, Refusal, Settings};
-use crate::write::Deletion;
 use crate::{source, tls};
 
 pub use sizing::{LOGGING, SIZING};
@@ -50,6 +51,10 @@ const FAMILY: Family = Family {
 };
 
 impl Settings for KubeletConfig {
+    fn object_ref(&self) -> ObjectRef {
+        ObjectRef::of(self)
+    }
+
     fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
@@ -75,7 +80,7 @@ pub fn orphans(
     pools: &[Arc<MachineConfigPool>],
     machine_configs: &[Arc<MachineConfig>],
     build: &str,
-) -> Vec<Deletion> {
+) -> Vec<Change> {
     settings::orphans(&FAMILY, all, pools, machine_configs, build)
 }
 

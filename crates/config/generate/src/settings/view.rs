@@ -7,15 +7,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::meta::Selection;
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorCondition, GeneratorReason, annotation, label};
+use seaworthy_change::Change;
+use serde_json::{Map, json};
 
 use super::{
     Content, Decision, Family, Inputs, PoolOutcome, PoolReport, Refusal, Report, Settings, deletion, is_generated,
     orphans, selected,
 };
 use crate::conditions::{Notice, Outcome, status};
+use crate::edit;
 use crate::envelope::{self, brought_to, name_of, owners};
 use crate::name::{Assignment, Claimant, Existing, NameError};
-use crate::write::{Deletion, MetadataPatch, Write};
 
 /// One object and its surroundings.
 pub(super) struct View<'v, 'a, K> {
@@ -30,10 +32,10 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
     }
 
     /// The decision about an object that cannot be served at all.
-    pub(super) fn refused(&self, mut writes: Vec<Write>, refusal: Refusal) -> Decision {
+    pub(super) fn refused(&self, mut changes: Vec<Change>, refusal: Refusal) -> Decision {
         let outcome = Outcome::failure(refusal.reason, &refusal.message);
-        writes.extend(self.status(&outcome, &[]));
-        Decision { writes, report: Report { refused: Some(refusal), ..Report::default() } }
+        changes.extend(self.status(&outcome, &[]));
+        self.decided(changes, Report { refused: Some(refusal), ..Report::default() })
     }
 
     /// The decision about an object that has pools and names.
@@ -55,13 +57,18 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
                     overriders.extend(self.overriders(role, &wanted));
                     let name = name_of(&wanted.metadata).to_owned();
                     kept.insert(name.clone());
-                    let outcome = match self.find(&name).map(|existing| brought_to(existing, &wanted)) {
+                    let existing = self.find(&name);
+                    if existing.is_some_and(|existing| edit::needs_field_managers(existing, &wanted)) {
+                        report.unattributed.push(name.clone());
+                    }
+                    let outcome = match existing.map(|existing| brought_to(existing, &wanted)) {
                         None => {
-                            machine_configs.push(Write::Create(wanted));
+                            machine_configs.push(Change::create(&wanted));
                             PoolOutcome::Created
                         }
                         Some(Some(update)) => {
-                            machine_configs.push(Write::Update(update));
+                            machine_configs.push(Change::replace(&update));
+                            machine_configs.extend(existing.and_then(edit::reverted));
                             PoolOutcome::Updated
                         }
                         Some(None) => PoolOutcome::Unchanged,
@@ -86,19 +93,17 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
         }
         report.notices = notices.iter().map(|notice| notice.message.clone()).collect();
 
-        // A finalizer stands before the MachineConfig that it is for, so none is ever left behind.
+        // The finalizer is written before the MachineConfig that it is for, so none is ever left behind.
         let mut writes = Vec::new();
         let mut patch = self.finalizers(&kept, &failed);
         if annotation::MC_NAME_SUFFIX.of(self.object).is_none() {
             patch.annotations.insert(annotation::MC_NAME_SUFFIX.into(), assignment.suffix.clone());
         }
-        if !patch.is_empty() {
-            writes.push(Write::Patch(patch));
-        }
+        writes.extend(patch.change(self.inputs.object));
         writes.extend(machine_configs);
-        writes.extend(self.departing(&kept, &failed).into_iter().map(Write::Delete));
+        writes.extend(self.departing(&kept, &failed));
         writes.extend(self.status(&outcome_of(&report.pools), &notices));
-        Decision { writes, report }
+        self.decided(writes, report)
     }
 
     /// The MachineConfig for a pool.
@@ -158,7 +163,7 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
     }
 
     /// The decision about an object that is being deleted.
-    pub(super) fn farewell(&self) -> Decision {
+    pub(super) fn deleted(&self) -> Decision {
         let is_doomed = |metadata: &ObjectMeta| {
             let is_named = |finalizer: &String| {
                 Some(finalizer) == metadata.name.as_ref() || Some(finalizer) == metadata.uid.as_ref()
@@ -168,32 +173,31 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
             self.is_ours(metadata) || (belongs_to_nobody && is_named)
         };
         let doomed = self.inputs.machine_configs.iter().filter(|machine_config| is_doomed(&machine_config.metadata));
-        let mut writes: Vec<Write> =
-            doomed.map(|machine_config| Write::Delete(deletion(&machine_config.metadata))).collect();
+        let mut writes: Vec<Change> = doomed.map(|machine_config| deletion(machine_config)).collect();
         let patch = self.finalizers(&BTreeSet::new(), &BTreeSet::new());
         // Without finalizers the object is as good as gone, and its dependents go with it.
         if self.object.finalizers.iter().flatten().next().is_none() {
             writes.clear();
         }
-        if !patch.is_empty() {
-            writes.push(Write::Patch(patch));
-        }
-        Decision { writes, report: Report::default() }
+        writes.extend(patch.change(self.inputs.object));
+        self.decided(writes, Report::default())
     }
 
     /// What there is to do when pools are left.
-    pub(super) fn leave(&self, kept: &BTreeSet<String>, failed: &BTreeSet<&str>) -> Vec<Write> {
-        let mut writes: Vec<Write> = self.departing(kept, failed).into_iter().map(Write::Delete).collect();
+    pub(super) fn leave(&self, kept: &BTreeSet<String>, failed: &BTreeSet<&str>) -> Vec<Change> {
+        let mut writes = self.departing(kept, failed);
         let patch = self.finalizers(kept, failed);
-        if !patch.is_empty() {
-            writes.push(Write::Patch(patch));
-        }
+        writes.extend(patch.change(self.inputs.object));
         writes
+    }
+
+    fn decided(&self, changes: Vec<Change>, report: Report) -> Decision {
+        super::decided(&self.inputs.object.object_ref(), changes, report)
     }
 
     /// The MachineConfigs that go: ours for pools that are not selected any more, those of older releases that ours
     /// replace, and those of objects that are gone.
-    fn departing(&self, kept: &BTreeSet<String>, failed: &BTreeSet<&str>) -> Vec<Deletion> {
+    fn departing(&self, kept: &BTreeSet<String>, failed: &BTreeSet<&str>) -> Vec<Change> {
         let legacy: BTreeSet<String> = self
             .inputs
             .pools
@@ -209,10 +213,10 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
             is_old && !kept.contains(name) && !is_of_failed
         };
         let ours = self.inputs.machine_configs.iter().filter(|machine_config| is_departing(&machine_config.metadata));
-        let mut departing: Vec<Deletion> = ours.map(|machine_config| deletion(&machine_config.metadata)).collect();
+        let mut departing: Vec<Change> = ours.map(|machine_config| deletion(machine_config)).collect();
         let Inputs { all, pools, machine_configs, build, .. } = self.inputs;
         for orphan in orphans(self.family, all, pools, machine_configs, build) {
-            if !kept.contains(&orphan.name) && !departing.contains(&orphan) {
+            if !kept.contains(&orphan.object.name) && !departing.contains(&orphan) {
                 departing.push(orphan);
             }
         }
@@ -235,11 +239,7 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
         };
         let mut should: Vec<String> = is.iter().filter(stays).cloned().collect();
         should.extend(kept.iter().filter(|name| !is.contains(name)).cloned());
-        MetadataPatch {
-            annotations: BTreeMap::new(),
-            finalizers: (should != is).then_some(should),
-            resource_version: self.object.resource_version.clone(),
-        }
+        MetadataPatch { annotations: BTreeMap::new(), finalizers: (should != is).then_some(should) }
     }
 
     /// Whether a finalizer is one that this controller writes, or wrote in an older release.
@@ -308,9 +308,32 @@ impl<'v, 'a, K: Settings> View<'v, 'a, K> {
         is(self.object) || self.inputs.all.iter().any(|object| is(object.metadata()))
     }
 
-    fn status(&self, outcome: &Outcome, notices: &[Notice]) -> Option<Write> {
+    fn status(&self, outcome: &Outcome, notices: &[Notice]) -> Option<Change> {
         let old = self.inputs.object.status();
-        status(old, self.object.generation, outcome, notices, &self.inputs.now).map(Write::Status)
+        let new = status(old, self.object.generation, outcome, notices, &self.inputs.now)?;
+        Some(Change::patch_status(self.inputs.object.object_ref(), new))
+    }
+}
+
+/// A change of the object's metadata. Keys that it does not name stay as they are.
+struct MetadataPatch {
+    /// Annotations to set.
+    annotations: BTreeMap<String, String>,
+    /// All finalizers, if they change.
+    finalizers: Option<Vec<String>>,
+}
+
+impl MetadataPatch {
+    /// The change, if there is one.
+    fn change<K: Settings>(self, object: &K) -> Option<Change> {
+        let mut metadata = Map::new();
+        if !self.annotations.is_empty() {
+            metadata.insert("annotations".to_owned(), json!(self.annotations));
+        }
+        if let Some(finalizers) = self.finalizers {
+            metadata.insert("finalizers".to_owned(), json!(finalizers));
+        }
+        (!metadata.is_empty()).then(|| Change::patch(object.object_ref(), json!({ "metadata": metadata })))
     }
 }
 

@@ -10,10 +10,12 @@ use rstest::rstest;
 use seaworthy_api::machineconfiguration::{ControllerConfig, KubeletConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::label;
 use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
+use seaworthy_change::memory::{Table, perform};
+use seaworthy_change::{Action, Change};
 use seaworthy_generate::base::{self, Decision, Templates, built_in_pools, is_complete};
+use seaworthy_generate::container_runtime;
 use seaworthy_generate::container_runtime::STORAGE_CONF;
 use seaworthy_generate::kubelet::{KUBELET_CONF, LOGGING, SIZING};
-use seaworthy_generate::{Write, container_runtime};
 use seaworthy_ignition::{Node, Version, translate_down};
 use serde_json::{Value, json};
 
@@ -47,6 +49,7 @@ struct World {
     controller_config: ControllerConfig,
     templates: Templates,
     pools: Vec<Arc<MachineConfigPool>>,
+    deleted_pools: BTreeMap<String, MachineConfigPool>,
     machine_configs: BTreeMap<String, Arc<MachineConfig>>,
 }
 
@@ -56,6 +59,7 @@ impl World {
             controller_config: full(),
             templates: Templates::default(),
             pools: Vec::new(),
+            deleted_pools: BTreeMap::new(),
             machine_configs: BTreeMap::new(),
         }
     }
@@ -67,6 +71,7 @@ impl World {
             templates: &self.templates,
             cluster_tls: None,
             pools: &self.pools,
+            deleted_pools: &self.deleted_pools,
             machine_configs: &machine_configs,
             build: BUILD,
             now: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::from_second(second).unwrap()),
@@ -75,26 +80,15 @@ impl World {
 
     fn sync(&mut self) -> Decision {
         let decision = self.decide(1);
-        for write in decision.writes.clone() {
-            match write {
-                Write::Create(made) | Write::Update(made) => {
-                    self.machine_configs.insert(made.metadata.name.clone().unwrap(), Arc::new(made));
-                }
-                Write::CreatePool(pool) => self.pools.push(Arc::new(pool)),
-                Write::LabelPool { name, labels } => {
-                    let found = self.pools.iter_mut().find(|pool| pool.metadata.name.as_ref() == Some(&name));
-                    Arc::make_mut(found.unwrap()).metadata.labels.get_or_insert_default().extend(labels);
-                }
-                Write::HoldPool { name } => {
-                    let found = self.pools.iter_mut().find(|pool| pool.metadata.name.as_ref() == Some(&name));
-                    let finalizers = &mut Arc::make_mut(found.unwrap()).metadata.finalizers;
-                    finalizers.get_or_insert_default().push(BUILT_IN.into());
-                }
-                Write::ControllerConfigStatus(status) => self.controller_config.status = Some(status),
-                other => panic!("{other:?}"),
-            }
-        }
-        assert_eq!(self.decide(99).writes, [], "a decision that was carried out leaves nothing to do");
+        let mut machine_configs: Vec<_> = self.machine_configs.values().cloned().collect();
+        let mut controller_configs = vec![Arc::new(self.controller_config.clone())];
+        let tables: &mut [&mut dyn Table] = &mut [&mut machine_configs, &mut self.pools, &mut controller_configs];
+        perform(&decision, tables, "2026-01-01T00:00:00Z").unwrap();
+        self.controller_config = Arc::unwrap_or_clone(controller_configs.remove(0));
+        self.machine_configs =
+            machine_configs.into_iter().map(|found| (found.metadata.name.clone().unwrap(), found)).collect();
+        let again = self.decide(99);
+        assert!(again.is_empty(), "a decision that was performed leaves nothing to do: {again:?}");
         decision
     }
 }
@@ -221,7 +215,7 @@ fn pools_and_machine_configs_are_made_and_reported() {
     let mut world = World::new();
     assert!(!is_complete(&world.controller_config));
     let decision = world.sync();
-    assert_eq!(decision.problems, Vec::<String>::new());
+    assert_eq!(decision.report.problems, Vec::<String>::new());
     assert_eq!((world.pools.len(), world.machine_configs.len()), (2, 6));
     assert!(is_complete(&world.controller_config));
     let conditions = world.controller_config.status.as_ref().unwrap().conditions.as_ref().unwrap();
@@ -247,7 +241,7 @@ fn what_is_edited_or_deleted_is_restored() {
     world.machine_configs.insert("00-worker".into(), Arc::new(edited));
     world.machine_configs.remove("01-master-kubelet");
     let decision = world.sync();
-    assert_eq!(decision.writes.len(), 2);
+    assert_eq!(decision.changes().filter(|change| change.event().is_none()).count(), 2, "{decision:?}");
     assert_eq!(world.machine_configs["00-worker"].spec, whole["00-worker"].spec);
     assert_eq!(world.machine_configs["00-worker"].metadata.labels.as_ref().unwrap()["team"], "x");
     assert_eq!(world.machine_configs.len(), whole.len());
@@ -265,7 +259,7 @@ fn what_somebody_else_has_made_is_not_written_over_and_nothing_is_made_beside_it
     .unwrap();
     world.machine_configs.insert("00-worker".into(), Arc::new(own.clone()));
     let decision = world.sync();
-    assert_eq!(decision.taken, ["00-worker"]);
+    assert_eq!(decision.report.taken, ["00-worker"]);
     assert_eq!(*world.machine_configs["00-worker"], own);
     assert_eq!(world.machine_configs.len(), 1);
     assert!(!is_complete(&world.controller_config));
@@ -277,7 +271,7 @@ fn what_somebody_else_has_made_is_not_written_over_and_nothing_is_made_beside_it
     replaced.metadata.managed_fields =
         Some(vec![ManagedFieldsEntry { manager: Some(base::MANAGER.to_owned()), ..ManagedFieldsEntry::default() }]);
     world.machine_configs.insert("00-worker".into(), Arc::new(replaced));
-    assert_eq!(world.sync().taken, [""; 0]);
+    assert_eq!(world.sync().report.taken, [""; 0]);
     assert!(is_complete(&world.controller_config));
 }
 
@@ -290,9 +284,10 @@ fn the_spec_of_a_built_in_pool_is_the_users_and_its_labels_are_ours() {
     pool.spec.node_selector = None;
     pool.metadata.labels.as_mut().unwrap().remove(label::BUILT_IN.as_str());
     let decision = world.sync();
-    assert!(
-        matches!(decision.writes.as_slice(), [Write::LabelPool { name, labels }] if name == "worker" && labels.len() == 1)
-    );
+    let changes: Vec<Change> = decision.changes().collect();
+    let [Change { object, action: Action::Patch(patch) }] = changes.as_slice() else { panic!("{changes:?}") };
+    assert_eq!(object.name, "worker");
+    assert_eq!(patch, &json!({"metadata": {"labels": {label::BUILT_IN.as_str(): ""}}}));
     assert_eq!((world.pools[1].spec.paused, &world.pools[1].spec.node_selector), (Some(true), &None));
 }
 
@@ -310,7 +305,7 @@ fn built_in_pools_do_not_vanish_unseen() {
     let going = &mut Arc::make_mut(&mut world.pools[1]).metadata;
     (going.finalizers, going.deletion_timestamp) =
         (None, serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
-    assert_eq!(world.decide(1).writes, []);
+    assert!(world.decide(1).is_empty());
 }
 
 #[test]
@@ -371,7 +366,7 @@ fn a_template_that_fails_leaves_everything_as_it_is_and_is_named() {
     let decision = world.sync();
     assert_eq!(world.machine_configs, before);
     assert!(!is_complete(&world.controller_config));
-    let told = decision.problems.join("\n");
+    let told = decision.report.problems.join("\n");
     for expected in [
         "template worker/00/files/etc/motd, line 2: there is no variable \"cluster\"; accepted are apiServerCA, ",
         "template common/00/files/bin is not text",
@@ -380,7 +375,7 @@ fn a_template_that_fails_leaves_everything_as_it_is_and_is_named() {
     ] {
         assert!(told.contains(expected), "{expected} in {told}");
     }
-    assert_eq!(decision.problems.len(), 4, "{told}");
+    assert_eq!(decision.report.problems.len(), 4, "{told}");
 }
 
 #[rstest]

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use rstest::rstest;
 use seaworthy_api::machineconfiguration::ContainerRuntimeConfig;
 use seaworthy_api::vocabulary::machineconfiguration::{annotation, label};
+use seaworthy_change::Action;
+use seaworthy_generate::PoolOutcome;
 use seaworthy_generate::container_runtime::{self, AdditionalStores, DROP_INS, STORAGE_CONF};
-use seaworthy_generate::{PoolOutcome, Write};
 use serde_json::{Value, json};
 
-use crate::support::{BUILD, Cluster, built_in, controller_config, done, labelled, pools};
+use crate::support::{BUILD, Cluster, built_in, controller_config, done, first_patch, labelled, pools};
 
 type Runtimes = Cluster<ContainerRuntimeConfig>;
 
@@ -50,7 +51,7 @@ fn cr_01_the_first_object_of_a_pool_gets_the_plain_name() {
     assert_eq!(cluster.suffix("a"), Some(""));
     assert_eq!(cluster.paths(MASTER), [STORAGE_CONF.to_owned(), drop_in("logLevel"), drop_in("logSizeMax")]);
     // One write of the status, not two: upstream's first one is its storage step, which is part of the decision here.
-    assert_eq!(decision.writes.iter().filter(|write| matches!(write, Write::Status(_))).count(), 1);
+    assert_eq!(decision.changes().filter(|change| matches!(change.action, Action::PatchStatus(_))).count(), 1);
     cluster.assert_success("a");
     let made = serde_json::to_value(&cluster.machine_configs[MASTER].metadata).unwrap();
     assert_eq!(made["annotations"], json!({annotation::GENERATED_BY_CONTROLLER_VERSION.as_str(): BUILD}));
@@ -259,8 +260,7 @@ fn cr_36_an_older_object_without_annotation_keeps_its_machine_config() {
     let decision = cluster.sync("older");
     assert_eq!(done(&decision), (vec![], vec![MASTER], vec![]));
     assert_eq!(cluster.suffix("older"), Some(""));
-    let Write::Patch(patch) = &decision.writes[0] else { panic!("{:?}", decision.writes) };
-    assert_eq!(patch.finalizers, None);
+    assert_eq!(first_patch(&decision)["metadata"].get("finalizers"), None);
 }
 
 #[test]

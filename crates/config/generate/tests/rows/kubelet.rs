@@ -5,11 +5,12 @@ use std::sync::Arc;
 use rstest::rstest;
 use seaworthy_api::machineconfiguration::KubeletConfig;
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorReason, annotation, label};
+use seaworthy_change::{Action, Change};
 use seaworthy_generate::kubelet::{self, KUBELET_CONF, LOGGING, SIZING};
-use seaworthy_generate::{PoolOutcome, Waiting, Write};
+use seaworthy_generate::{PoolOutcome, Waiting};
 use serde_json::{Value, json};
 
-use crate::support::{BUILD, Cluster, built_in, controller_config, done, from, labelled, pools};
+use crate::support::{BUILD, Cluster, built_in, controller_config, done, first_patch, from, labelled, pools};
 
 type Kubelets = Cluster<KubeletConfig>;
 
@@ -31,13 +32,13 @@ fn kc_01_the_first_object_of_a_pool_gets_the_plain_name() {
     cluster.create("a", built_in("master"), settings(json!({"maxPods": 100})));
     let decision = cluster.sync("a");
     assert_eq!(done(&decision), (vec!["99-master-generated-kubelet"], vec![], vec![]));
-    let Write::Patch(patch) = &decision.writes[0] else { panic!("{:?}", decision.writes) };
+    let first = decision.changes().next().unwrap();
+    assert_eq!(first.object.resource_version.as_deref(), Some("1"), "the list of finalizers is that of this version");
     assert_eq!(
-        patch.merge_patch(),
+        first_patch(&decision),
         json!({"metadata": {
             "annotations": {annotation::MC_NAME_SUFFIX.as_str(): ""},
             "finalizers": ["99-master-generated-kubelet"],
-            "resourceVersion": "1",
         }})
     );
     cluster.assert_success("a");
@@ -156,7 +157,7 @@ fn kc_08_nothing_is_written_when_nothing_has_changed() {
     let mut cluster = with("worker", settings(json!({"maxPods": 100})));
     cluster.seconds += 3600;
     let decision = cluster.decide("a");
-    assert_eq!(decision.writes, []);
+    assert!(decision.is_empty(), "{decision:?}");
     assert_eq!(decision.report.pools[0].outcome, PoolOutcome::Unchanged);
 }
 
@@ -348,7 +349,10 @@ fn kc_54_deletion_brings_back_what_was_before() {
     for (name, left) in [("k2", &first), ("k1", &base)] {
         cluster.delete(name);
         let decision = cluster.sync(name);
-        assert!(matches!(decision.writes.last(), Some(Write::Patch(_))), "the finalizer goes last");
+        assert!(
+            matches!(decision.changes().last(), Some(Change { action: Action::Patch(_), .. })),
+            "the finalizer goes last"
+        );
         assert!(!cluster.objects.contains_key(name));
         cluster.settle();
         assert_eq!(&conf(&cluster), left);
@@ -507,7 +511,7 @@ fn nothing_is_decided_while_the_base_is_being_made() {
     cluster.create("a", built_in("worker"), settings(json!({"maxPods": 10})));
     cluster.controller_config = Some(controller_config(json!({})));
     let decision = cluster.sync("a");
-    assert_eq!(decision.writes, []);
+    assert!(decision.is_empty(), "{decision:?}");
     assert_eq!(decision.report.waiting, Some(Waiting::ControllerConfigIncomplete));
 }
 
@@ -519,8 +523,8 @@ fn kc_57_a_users_annotation_stays() {
         drop(object.metadata.annotations.get_or_insert_default().insert("team".into(), "x".into()))
     });
     let decision = cluster.sync("a");
-    let Write::Patch(patch) = &decision.writes[0] else { panic!("{:?}", decision.writes) };
-    assert_eq!(patch.annotations.keys().collect::<Vec<_>>(), [annotation::MC_NAME_SUFFIX.as_str()]);
+    let annotations = first_patch(&decision)["metadata"]["annotations"].clone();
+    assert_eq!(annotations.as_object().unwrap().keys().collect::<Vec<_>>(), [annotation::MC_NAME_SUFFIX.as_str()]);
     assert_eq!(cluster.objects["a"].metadata.annotations.as_ref().unwrap()["team"], "x");
 }
 

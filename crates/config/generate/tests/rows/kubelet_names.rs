@@ -7,7 +7,7 @@ use seaworthy_api::vocabulary::machineconfiguration::annotation;
 use seaworthy_generate::kubelet::{self, KUBELET_CONF};
 use serde_json::{Value, json};
 
-use crate::support::{BUILD, Cluster, built_in, done, file_of, labelled, pools};
+use crate::support::{BUILD, Cluster, built_in, done, file_of, first_patch, labelled, pools};
 
 type Kubelets = Cluster<KubeletConfig>;
 
@@ -55,8 +55,7 @@ fn kc_25_an_older_object_without_annotation_keeps_its_machine_config() {
     assert_eq!(done(&decision), (vec![], vec![plain], vec![]));
     assert_eq!(cluster.suffix("older"), Some(""));
     assert_eq!(cluster.finalizers("older"), [plain]);
-    let seaworthy_generate::Write::Patch(patch) = &decision.writes[0] else { panic!("{:?}", decision.writes) };
-    assert_eq!(patch.finalizers, None);
+    assert_eq!(first_patch(&decision)["metadata"].get("finalizers"), None);
 }
 
 #[test]
@@ -94,7 +93,10 @@ fn what_is_left_when_no_object_is_left_is_known() {
     cluster.put_files("master", "99-my-generated-kubelet", &[("/etc/mine", "x")]);
     let configs: Vec<_> = cluster.machine_configs.values().cloned().collect();
     let orphans = kubelet::orphans(&[], &cluster.pools, &configs, BUILD);
-    assert_eq!(orphans.iter().map(|orphan| orphan.name.as_str()).collect::<Vec<_>>(), ["99-master-generated-kubelet"]);
+    assert_eq!(
+        orphans.iter().map(|orphan| orphan.object.name.as_str()).collect::<Vec<_>>(),
+        ["99-master-generated-kubelet"]
+    );
 }
 
 #[test]

@@ -11,9 +11,11 @@ use seaworthy_api::machineconfiguration::{
     StatusCondition,
 };
 use seaworthy_api::vocabulary::machineconfiguration::{annotation, label};
+use seaworthy_change::memory::merge;
+use seaworthy_change::{Action, Change};
 use seaworthy_generate::base::{self, Templates};
 use seaworthy_generate::container_runtime::{self, AdditionalStores};
-use seaworthy_generate::{Decision, Inputs, Settings, Write, kubelet};
+use seaworthy_generate::{Decision, Inputs, Settings, kubelet};
 use seaworthy_ignition::Node;
 use seaworthy_ignition::data_url;
 use seaworthy_render::{Context, MachineConfig as Input, Pool, prepare, render};
@@ -186,13 +188,13 @@ impl<K: Kind> Cluster<K> {
     pub fn sync(&mut self, name: &str) -> Decision {
         self.seconds += 1;
         let decision = self.decide(name);
-        for write in &decision.writes {
-            self.write(name, write);
+        for change in decision.changes() {
+            self.write(name, change);
         }
         self.seconds += 1;
         if self.objects.contains_key(name) {
             let again = self.decide(name);
-            assert_eq!(again.writes, [], "a decision that was carried out leaves nothing to do");
+            assert!(again.is_empty(), "a decision that was performed leaves nothing to do: {again:?}");
         }
         decision
     }
@@ -202,7 +204,7 @@ impl<K: Kind> Cluster<K> {
         for _ in 0..20 {
             let mut is_quiet = true;
             for name in self.objects.keys().cloned().collect::<Vec<_>>() {
-                is_quiet &= self.sync(&name).writes.is_empty();
+                is_quiet &= self.sync(&name).is_empty();
             }
             if is_quiet {
                 return;
@@ -211,32 +213,34 @@ impl<K: Kind> Cluster<K> {
         panic!("the objects never settle");
     }
 
-    fn write(&mut self, name: &str, write: &Write) {
-        match write {
-            Write::Patch(patch) => {
+    fn write(&mut self, name: &str, Change { object, action }: Change) {
+        match action {
+            Action::Patch(patch) => {
+                assert_eq!((object.resource.kind.as_ref(), object.name.as_str()), (K::KIND, name));
                 let metadata = self.objects.get_mut(name).unwrap().meta();
-                metadata.annotations.get_or_insert_default().extend(patch.annotations.clone());
-                if let Some(finalizers) = &patch.finalizers {
-                    metadata.finalizers = Some(finalizers.clone());
-                }
+                let mut patched = serde_json::to_value(&*metadata).unwrap();
+                merge(&mut patched, &patch["metadata"]);
+                *metadata = serde_json::from_value(patched).unwrap();
                 self.remove_if_finished(name);
             }
-            Write::Create(machine_config) => {
-                let name = machine_config.metadata.name.as_ref().unwrap();
-                assert!(!self.machine_configs.contains_key(name), "{name} exists");
-                self.put(machine_config.clone());
+            Action::Create(machine_config) => {
+                assert!(!self.machine_configs.contains_key(&object.name), "{object} exists");
+                self.put(serde_json::from_value(machine_config).unwrap());
             }
-            Write::Update(machine_config) => {
-                let name = machine_config.metadata.name.as_ref().unwrap();
-                assert!(self.machine_configs.contains_key(name), "{name} does not exist");
-                self.put(machine_config.clone());
+            Action::Replace(machine_config) => {
+                assert!(self.machine_configs.contains_key(&object.name), "{object} does not exist");
+                self.put(serde_json::from_value(machine_config).unwrap());
             }
-            Write::Delete(deletion) => {
-                let gone = self.machine_configs.remove(&deletion.name).unwrap();
-                assert_eq!(gone.metadata.uid, deletion.uid);
+            Action::Delete => {
+                let gone = self.machine_configs.remove(&object.name).unwrap();
+                assert_eq!(gone.metadata.uid, object.uid);
             }
-            Write::Status(status) => self.objects.get_mut(name).unwrap().set_status(status.clone()),
-            other => panic!("no business of this kind: {other:?}"),
+            Action::PatchStatus(mut patch) => {
+                let status = serde_json::from_value(patch["status"].take()).unwrap();
+                self.objects.get_mut(name).unwrap().set_status(status);
+            }
+            Action::Emit(_) => {}
+            other => panic!("no change of this kind is expected: {other:?}"),
         }
     }
 
@@ -414,13 +418,22 @@ pub fn file_of(config: &Value, path: &str) -> Option<String> {
 /// The names that a decision creates, updates and deletes.
 pub fn done(decision: &Decision) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
     let mut names = (Vec::new(), Vec::new(), Vec::new());
-    for write in &decision.writes {
-        match write {
-            Write::Create(made) => names.0.push(made.metadata.name.as_deref().unwrap()),
-            Write::Update(made) => names.1.push(made.metadata.name.as_deref().unwrap()),
-            Write::Delete(gone) => names.2.push(gone.name.as_str()),
+    for Change { object, action } in decision.stages.iter().flat_map(|stage| &stage.changes) {
+        match action {
+            Action::Create(_) => names.0.push(object.name.as_str()),
+            Action::Replace(_) => names.1.push(object.name.as_str()),
+            Action::Delete => names.2.push(object.name.as_str()),
             _ => {}
         }
     }
     names
+}
+
+/// The patch of the object that a decision begins with.
+#[track_caller]
+pub fn first_patch(decision: &Decision) -> Value {
+    match decision.changes().next() {
+        Some(Change { action: Action::Patch(patch), .. }) => patch,
+        other => panic!("{other:?}"),
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rstest::rstest;
 use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_plan::change::Change;
+use seaworthy_change::{Action, Change};
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::{rollout, targeting};
@@ -71,7 +71,7 @@ fn row_118_a_node_that_booted_for_a_custom_pool_is_labelled_before_anything_else
         now: NOW,
     });
     let labelled = changes.iter().find_map(|change| match change {
-        Change::Patch { object, patch } if object.name == "n0" => Some(patch),
+        Change { object, action: Action::Patch(patch) } if object.name == "n0" => Some(patch),
         _ => None,
     });
     let metadata = &labelled.unwrap()["metadata"];

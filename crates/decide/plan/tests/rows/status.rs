@@ -7,6 +7,7 @@ use rstest::rstest;
 use seaworthy_api::machineconfiguration::controller_config::ControllerCertificate;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
+use seaworthy_change::Change;
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
 use seaworthy_plan::membership::Pools;
@@ -144,8 +145,9 @@ fn remarked(nodes: &[Node], disputed: &[String], type_: &str) -> (bool, String, 
     after.status = Some(status.clone());
     status_of.pool = PoolView::of(&after);
     let again = pool_status::events(status_of.pool, &status, &remarks);
-    assert!(again.iter().all(|event| !event.is_warning), "{again:?}");
-    let warnings = events.iter().filter(|event| event.is_warning).map(|event| event.message.clone());
+    assert!(again.iter().filter_map(Change::event).all(|event| !event.is_warning), "{again:?}");
+    let warnings = events.iter().filter_map(Change::event).filter(|event| event.is_warning);
+    let warnings = warnings.map(|event| event.message.clone());
     (text("status") == "True", text("reason"), text("message"), warnings.collect())
 }
 

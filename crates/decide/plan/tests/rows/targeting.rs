@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_plan::change::Change;
+use seaworthy_change::{Action, Change};
 use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::{rollout, targeting};
@@ -27,7 +27,7 @@ pub fn patches(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeMap<String, Val
         now: NOW,
     });
     let patches = changes.into_iter().filter_map(|change| match change {
-        Change::Patch { object, patch } => Some((object.name, patch)),
+        Change { object, action: Action::Patch(patch) } => Some((object.name, patch)),
         _ => None,
     });
     patches.collect()
@@ -78,7 +78,7 @@ fn a_paused_pool_touches_no_node() {
 }
 
 #[test]
-fn targeting_is_told_in_one_event() {
+fn orders_are_announced_in_one_event() {
     let pool = worker(json!(2));
     for (texts, message) in [
         (&["0/0R"][..], "Targeted node n0 to MachineConfig: 1"),
@@ -90,14 +90,16 @@ fn targeting_is_told_in_one_event() {
         let boots = Boots::default();
         let decision = rollout::decide(&inputs(&pool, &members, &boots));
         let (view, chosen) = (PoolView::of(&pool), decision.chosen.iter().map(|name| (*name).to_owned()));
-        let event = targeting::given(view.name, view.target().unwrap(), &chosen.collect::<Vec<_>>()).unwrap();
+        let change = targeting::given(view.name, view.target().unwrap(), &chosen.collect::<Vec<_>>()).unwrap();
+        let event = change.event().unwrap();
         assert_eq!((event.reason, event.message.as_str()), ("SetDesiredConfig", message));
-        assert_eq!(event.config.as_deref(), Some("1"));
+        assert_eq!(event.related.as_ref().map(|found| found.name.as_str()), Some("1"));
     }
     let view = PoolView::of(&pool);
     assert_eq!(targeting::given(view.name, view.target().unwrap(), &[]), None);
     let many: Vec<String> = (0..300).map(|nth| format!("node-{nth}")).collect();
-    let event = targeting::given(view.name, view.target().unwrap(), &many).unwrap();
+    let change = targeting::given(view.name, view.target().unwrap(), &many).unwrap();
+    let event = change.event().unwrap();
     assert!(event.message.starts_with("Set target for 300 nodes to MachineConfig: 1 (node-0, "), "{}", event.message);
     assert!(event.message.len() < 1000 && event.message.ends_with("node-9, …)"), "{}", event.message);
 }

@@ -125,7 +125,7 @@ pub fn inputs<'a>(
     }
 }
 
-pub fn owned(decision: &rollout::Decision<'_>) -> Decided {
+pub fn owned(decision: &rollout::Verdicts<'_>) -> Decided {
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
     Decided {
         candidates: names(&decision.candidates),

@@ -15,15 +15,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::meta::Selection;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, RenderReason, WORKER, label};
+use seaworthy_change::memory::MemoryError;
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::{Node, Severity};
-use seaworthy_plan::pin::{self, Pin};
 use seaworthy_plan::render_condition::Failure;
+use seaworthy_plan::rendering::base::is_owned_by_controller_config;
+use seaworthy_plan::rendering::choice::{self, Choice};
+use seaworthy_plan::rendering::publication::{self, Outcome};
+use seaworthy_plan::rendering::transition::check_return;
+use seaworthy_plan::rendering::{is_rendered, targeted};
 use seaworthy_plan::waiting::Waiting;
 use seaworthy_render::{Finding, MachineConfig as Input, Pool, not_selected};
 use serde_json::Value;
@@ -33,9 +37,8 @@ pub use self::application::{Application, Applied};
 use self::attribution::Lots;
 pub use self::outlook::{NodeOutlook, Outlook, Strays, outlook, strays};
 use self::settlement::settle;
-use crate::making::{self, Remote, Surroundings, targeted};
-use crate::world::{World, put};
-use crate::writes::is_rendered;
+use crate::making::{self, Remote, Surroundings};
+use crate::world::World;
 
 /// What is needed to look ahead.
 pub struct Means {
@@ -91,7 +94,13 @@ impl Problem {
         Problem { severity: Severity::Info, code, object: None, path: String::new(), follows: None, message }
     }
 
-    /// What a manifest says of a pool's target and the render controller puts back.
+    /// A change that the preview cannot perform.
+    pub(crate) fn unperformed(error: &MemoryError) -> Problem {
+        let message = format!("the preview is incomplete, because a change cannot be performed in memory: {error}");
+        Problem { severity: Severity::Error, ..Problem::note("preview", message) }
+    }
+
+    /// A target of a pool in a manifest that the render controller reverts.
     pub fn overruled(before: &World, manifest: &Value) -> Option<Problem> {
         let name = manifest.pointer("/metadata/name")?.as_str().filter(|_| manifest["kind"] == "MachineConfigPool")?;
         let wanted = manifest.pointer("/spec/configuration/name")?.as_str()?;
@@ -171,7 +180,7 @@ pub async fn foresee(before: &World, mut after: World, means: &Means) -> Foresig
 /// The pools whose machines would have nothing of what makes a machine a node.
 fn without_base(world: &World) -> Vec<Problem> {
     let base: Vec<&Arc<MachineConfig>> =
-        world.machine_configs.iter().filter(|object| making::is_owned_by_controller_config(object)).collect();
+        world.machine_configs.iter().filter(|object| is_owned_by_controller_config(object)).collect();
     let is_without = |pool: &&Arc<MachineConfigPool>| {
         let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
         let selection = selection.filter(|selection| !selection.is_empty());
@@ -242,81 +251,79 @@ fn unselected(world: &World) -> Vec<Finding> {
     world.machine_configs.iter().filter(is_left_out).filter_map(finding).collect()
 }
 
-/// Brings about, in thought, that a pool targets what the render controller would have it target.
+/// Renders a pool as the render controller would, and has it target the result in this world.
 async fn target(
     world: &mut World,
     name: &str,
     changed: &BTreeSet<String>,
     means: &Means,
 ) -> (Option<Failure>, Vec<Finding>) {
-    let pool = world.pool(name).filter(|pool| pool.metadata.deletion_timestamp.is_none());
-    let Some(pool) = pool.cloned() else { return (None, Vec::new()) };
+    let Some(pool) = world.pool(name).cloned() else { return (None, Vec::new()) };
     let current = targeted(&pool).and_then(|name| world.machine_config(name)).cloned();
-    match pin::of(&pool, |name| world.machine_config(name).map(|found| &**found)) {
-        Pin::Free => {}
-        Pin::To(object) => {
-            let failure = making::check_return(current.as_deref(), object).err();
-            if failure.is_none() {
-                let name = object.name_any();
-                set_target(world, &pool, &name);
-            }
-            return (failure, Vec::new());
-        }
-        Pin::Unusable(unusable) => {
-            let reason = RenderReason::PinnedConfigurationUnusable;
-            return (Some(Failure { reason, message: unusable.to_string() }), Vec::new());
-        }
-    }
     let sources: Vec<_> = world.machine_configs.iter().filter(|object| !is_rendered(object)).cloned().collect();
-    let inputs = making::inputs(&pool, sources.iter().cloned());
     let controller_config = world.controller_config().cloned();
-    let find = |name: &str| world.machine_config(name).cloned();
-    let lost = making::lost_base(&pool, controller_config.as_deref(), &world.pools, find);
-    if let Some(lost) = lost.filter(|_| means.is_cluster) {
-        return (Some(lost), Vec::new());
-    }
-    let unready = making::unready(
-        &pool,
-        &inputs,
-        controller_config.as_deref(),
-        &world.kubelet_configs,
-        &world.container_runtime_configs,
-        &means.build,
-        |name| world.machine_config(name).is_some(),
-    );
-    // What another build has made is made anew before: the same, as far as can be told from here.
-    if let Some(unready) = unready.filter(|unready| !unready.is_made_elsewhere) {
-        return (Some(Failure { reason: RenderReason::InputsNotReady, message: unready.what }), Vec::new());
-    }
-    let worker = world.pool(WORKER).and_then(|pool| pool.spec.os_image_stream.as_ref());
-    let around = Surroundings {
-        controller_config: controller_config.as_deref(),
-        worker_stream: worker.map(|stream| stream.name.clone()),
-        current: current.as_deref(),
-        build: &means.build,
-        wants_findings: true,
+    let choice = choice::choose(&choice::Inputs {
+        pool: &pool,
+        pools: &world.pools,
         sources: &sources,
-    };
-    match making::make(&pool, &inputs, &around, &means.remote).await {
-        Err(failure) => (Some(failure), Vec::new()),
-        Ok(made) => {
-            let name = made.object.name_any();
-            if world.machine_config(&name).is_none() {
-                let mut object = made.object;
-                object.metadata.creation_timestamp = Some(Time(means.now));
-                put(&mut world.machine_configs, object);
-            }
-            set_target(world, &pool, &name);
-            let concerns = |finding: &Finding| finding.places.iter().any(|place| changed.contains(&place.name));
-            (None, made.findings.into_iter().filter(concerns).collect())
+        find: &|name| world.machine_config(name).cloned(),
+        controller_config: controller_config.as_deref(),
+        kubelet_configs: &world.kubelet_configs,
+        container_runtime_configs: &world.container_runtime_configs,
+        build: &means.build,
+        is_cluster: means.is_cluster,
+        accepts_other_builds: true,
+    });
+    let mut findings = Vec::new();
+    let (rendered, pinned);
+    let outcome = match choice {
+        Choice::Deleted => return (None, findings),
+        Choice::Refused(failure) => Err(failure),
+        Choice::Wait(unready) => Err(Failure { reason: RenderReason::InputsNotReady, message: unready.what }),
+        Choice::Pinned(object) => {
+            pinned = object;
+            check_return(current.as_deref(), &pinned).map(|()| Outcome::Pinned(&pinned))
         }
-    }
-}
-
-fn set_target(world: &mut World, pool: &MachineConfigPool, name: &str) {
-    let mut pool = pool.clone();
-    pool.spec.configuration.get_or_insert_default().name = Some(name.to_owned());
-    put(&mut world.pools, pool);
+        Choice::Render(inputs) => {
+            let worker = world.pool(WORKER).and_then(|pool| pool.spec.os_image_stream.as_ref());
+            let around = Surroundings {
+                controller_config: controller_config.as_deref(),
+                worker_stream: worker.map(|stream| stream.name.clone()),
+                current: current.as_deref(),
+                build: &means.build,
+                wants_findings: true,
+                sources: &sources,
+            };
+            match making::make(&pool, &inputs, &around, &means.remote).await {
+                Err(failure) => Err(failure),
+                Ok(made) => {
+                    let concerns =
+                        |finding: &&Finding| finding.places.iter().any(|place| changed.contains(&place.name));
+                    findings.extend(made.findings.iter().filter(concerns).cloned());
+                    rendered = made;
+                    Ok(Outcome::Rendered(&rendered))
+                }
+            }
+        }
+    };
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(failure) => return (Some(failure), findings),
+    };
+    let existing = match &outcome {
+        Outcome::Rendered(rendered) => world.machine_config(&rendered.object.name_any()).cloned(),
+        Outcome::Pinned(_) | Outcome::Failed(_) => None,
+    };
+    let inputs = publication::Inputs {
+        pool: &pool,
+        outcome,
+        existing: existing.as_deref(),
+        build: &means.build,
+        now: means.now,
+    };
+    let decision = publication::desired(&inputs);
+    world.perform(&decision, means.now);
+    (None, findings)
 }
 
 /// The source MachineConfigs that differ between two worlds.

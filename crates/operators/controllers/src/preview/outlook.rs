@@ -16,15 +16,14 @@ use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, mar
 use seaworthy_plan::membership::{Membership, Pools};
 use seaworthy_plan::pin;
 use seaworthy_plan::promise::Promise;
+use seaworthy_plan::rendering::{is_rendered, targeted};
 use seaworthy_plan::rollout::{self, Partner};
 use seaworthy_plan::waiting::{Reason, Waiting};
 use seaworthy_plan::{budget, policy, remark};
 
 use super::Problem;
-use crate::making::targeted;
 use crate::rollout::{boots, partner, to_second};
 use crate::world::World;
-use crate::writes::is_rendered;
 
 /// How the nodes of a pool come to its target.
 #[derive(Clone, Debug)]
@@ -194,7 +193,7 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
 ///
 /// The controllers decide again as soon as they have given orders. Mostly nothing is left to do then; but a node that was away
 /// and is given an order takes no more of the budget than before.
-fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Decision<'_>) -> (Vec<String>, Vec<Waiting>) {
+fn first_orders(inputs: &rollout::Inputs<'_>, decision: &rollout::Verdicts<'_>) -> (Vec<String>, Vec<Waiting>) {
     let Some(target) = inputs.pool.target() else { return (Vec::new(), decision.waiting.clone()) };
     let mut chosen: Vec<String> = decision.chosen.iter().map(|name| (*name).to_owned()).collect();
     let mut ordered: BTreeSet<String> = chosen.iter().cloned().collect();

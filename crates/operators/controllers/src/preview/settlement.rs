@@ -1,26 +1,24 @@
 //! What the controllers that make MachineConfigs would write, carried out in thought until nothing is left to write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::{Resource, ResourceExt as _};
+use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig, MachineConfig};
 use seaworthy_api::vocabulary::machineconfiguration::{GeneratorReason, annotation};
-use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
+use seaworthy_change::{Decision, Purpose, Stage};
 use seaworthy_generate::base;
-use seaworthy_generate::{Deletion, Inputs, PoolOutcome, Report, Write};
+use seaworthy_generate::{Inputs, PoolOutcome, Report};
 use seaworthy_ignition::Severity;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use seaworthy_plan::rendering::base::is_owned_by_controller_config;
+use seaworthy_plan::rendering::is_rendered;
 
 use super::{Means, Problem};
-use crate::making::is_owned_by_controller_config;
 use crate::rollout::to_second;
 use crate::settings::Kind;
-use crate::world::{World, put};
-use crate::writes::is_rendered;
+use crate::world::World;
 
 /// How often controllers may answer each other. They come to rest after a few rounds, or never.
 const ROUNDS: usize = 20;
@@ -51,18 +49,18 @@ pub(super) fn settle(world: &mut World, means: &Means) -> Vec<Problem> {
                 templates: &means.templates,
                 cluster_tls: None,
                 pools: &world.pools,
+                deleted_pools: &BTreeMap::new(),
                 machine_configs: &sources(world),
                 build,
                 now: time(means.now),
             });
-            is_settled &= decision.writes.is_empty();
+            is_settled &= decision.is_empty();
             let of_base = |message: String| {
                 let message = format!("ControllerConfig {}: {message}", object.name_any());
                 Problem::of(Severity::Error, "base", "ControllerConfig", &object.name_any(), message)
             };
-            said.extend(decision.problems.into_iter().map(of_base));
-            let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
-            put(&mut world.controller_configs, changed);
+            said.extend(decision.report.problems.iter().cloned().map(of_base));
+            said.extend(world.perform(&decision, means.now));
         }
         is_settled &= generate::<KubeletConfig>(world, means, &mut said);
         is_settled &= generate::<ContainerRuntimeConfig>(world, means, &mut said);
@@ -77,7 +75,7 @@ pub(super) fn settle(world: &mut World, means: &Means) -> Vec<Problem> {
 /// Lets the controller of one kind of settings decide about all objects. Whether there was nothing to do.
 fn generate<K>(world: &mut World, means: &Means, said: &mut BTreeSet<Problem>) -> bool
 where
-    K: Kind + Resource<DynamicType = ()> + Clone + serde::Serialize + DeserializeOwned,
+    K: Kind,
 {
     let mut is_settled = true;
     for object in K::of_world(world).clone() {
@@ -91,15 +89,15 @@ where
             build: &means.build,
             now: time(means.now),
         });
-        is_settled &= decision.writes.is_empty();
+        is_settled &= decision.is_empty();
         tell(said, K::KIND, &object.name_any(), &decision.report);
-        let changed = carry_out(world, (*object).clone(), decision.writes, means.now);
-        put(K::of_world(world), changed);
+        said.extend(world.perform(&decision, means.now));
     }
     let all = K::of_world(world).clone();
     let orphans = K::orphans(&all, &world.pools, &sources(world), &means.build);
-    orphans.iter().for_each(|orphan| delete(world, orphan));
-    is_settled && orphans.is_empty()
+    let decision = Decision::of([Stage::sequence(Purpose::Write, orphans)]);
+    said.extend(world.perform(&decision, means.now));
+    is_settled && decision.is_empty()
 }
 
 fn sources(world: &World) -> Vec<Arc<MachineConfig>> {
@@ -131,60 +129,4 @@ fn tell(problems: &mut BTreeSet<Problem>, kind: &'static str, name: &str, report
             problems.insert(Problem { follows, path: refusal.path.clone(), ..told });
         }
     }
-}
-
-/// Carries out writes in thought; gives the object that they are about as it is then.
-fn carry_out<K>(world: &mut World, mut object: K, writes: Vec<Write>, now: Timestamp) -> K
-where
-    K: Resource<DynamicType = ()> + Clone + serde::Serialize + DeserializeOwned,
-{
-    for write in writes {
-        match write {
-            Write::Patch(patch) => {
-                object.annotations_mut().extend(patch.annotations);
-                if let Some(finalizers) = patch.finalizers {
-                    object.meta_mut().finalizers = Some(finalizers);
-                }
-            }
-            Write::Create(mut made) => {
-                made.metadata.uid = Some(format!("planned-{}", made.name_any()));
-                made.metadata.creation_timestamp = Some(Time(now));
-                put(&mut world.machine_configs, made);
-            }
-            Write::Update(made) => put(&mut world.machine_configs, made),
-            Write::Delete(deletion) => delete(world, &deletion),
-            Write::CreatePool(mut pool) => {
-                pool.metadata.uid = Some(format!("planned-{}", pool.name_any()));
-                put(&mut world.pools, pool);
-            }
-            Write::LabelPool { name, labels } => {
-                if let Some(pool) = world.pool(&name) {
-                    let mut pool = (**pool).clone();
-                    pool.labels_mut().extend(labels);
-                    put(&mut world.pools, pool);
-                }
-            }
-            Write::HoldPool { name } => {
-                if let Some(pool) = world.pool(&name) {
-                    let mut pool = (**pool).clone();
-                    pool.finalizers_mut().push(BUILT_IN.into());
-                    put(&mut world.pools, pool);
-                }
-            }
-            Write::Status(status) => object = with_status(object, &json!(status)),
-            Write::ControllerConfigStatus(status) => object = with_status(object, &json!(status)),
-        }
-    }
-    object
-}
-
-fn with_status<K: Clone + serde::Serialize + DeserializeOwned>(object: K, status: &Value) -> K {
-    let mut value = serde_json::to_value(&object).unwrap_or_default();
-    value["status"] = status.clone();
-    // What was an object with a status before is one with another status.
-    serde_json::from_value(value).unwrap_or(object)
-}
-
-fn delete(world: &mut World, deletion: &Deletion) {
-    world.machine_configs.retain(|object| object.name_any() != deletion.name);
 }

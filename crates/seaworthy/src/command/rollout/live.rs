@@ -10,7 +10,6 @@ use seaworthy_api::meta::ConditionStatus;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
 use seaworthy_controllers::cluster::Client;
 use seaworthy_controllers::context::build;
-use seaworthy_controllers::making::targeted;
 use seaworthy_controllers::pending::pending;
 use seaworthy_controllers::pools::patch;
 use seaworthy_controllers::preview::{Outlook, Problem, Strays, outlook, strays};
@@ -18,6 +17,7 @@ use seaworthy_controllers::world::World;
 use seaworthy_ignition::Severity;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::pin;
+use seaworthy_plan::rendering::targeted;
 use seaworthy_plan::revision::{Revision, SourceChange, changes, previous, revisions};
 use serde_json::json;
 

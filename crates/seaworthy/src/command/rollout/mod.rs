@@ -14,7 +14,7 @@ use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::membership::Pools;
 use seaworthy_plan::pool_status;
 use seaworthy_plan::promise::Promise;
-use seaworthy_plan::rollout::{self, Decision, Partner};
+use seaworthy_plan::rollout::{self, Partner, Verdicts};
 use seaworthy_plan::waiting::Waiting;
 use serde_json::json;
 
@@ -111,7 +111,7 @@ fn chosen_pool<'f>(fleet: &'f Fleet, wanted: Option<&str>) -> Result<&'f Machine
 
 fn print_json(
     pool: PoolView<'_>,
-    decision: &Decision<'_>,
+    decision: &Verdicts<'_>,
     status: Option<&MachineConfigPoolStatus>,
 ) -> Result<(), Failure> {
     let mut json = json!({
@@ -134,7 +134,7 @@ fn print_json(
     Ok(())
 }
 
-fn print_text(pool: PoolView<'_>, decision: &Decision<'_>, nodes: usize) -> Result<(), Failure> {
+fn print_text(pool: PoolView<'_>, decision: &Verdicts<'_>, nodes: usize) -> Result<(), Failure> {
     let mut out = output::painted();
     let target = pool.target().map_or("no configuration yet", |target| target.config);
     writeln!(

@@ -1,0 +1,55 @@
+//! Edits of what controllers keep: users' changes that are reverted, and the events that report them.
+
+use seaworthy_api::field_manager::last_editor;
+use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_api::vocabulary::machineconfiguration::{MachineConfigEvent, RENDERED_PREFIX, annotation};
+use seaworthy_change::{Change, Event, ObjectRef};
+
+use crate::envelope::name_of;
+
+/// Whether a user may have edited an object that the same build wants to be otherwise, and its field managers, which would
+/// name the user, are not known: caches leave them out.
+pub fn needs_field_managers(existing: &MachineConfig, wanted: &MachineConfig) -> bool {
+    let build =
+        |object: &MachineConfig| annotation::GENERATED_BY_CONTROLLER_VERSION.of(&object.metadata).map(str::to_owned);
+    existing.metadata.managed_fields.is_none() && existing.spec != wanted.spec && build(existing) == build(wanted)
+}
+
+/// The event for an edit that is reverted, if a user has edited the spec.
+pub fn reverted(existing: &MachineConfig) -> Option<Change> {
+    let editor = last_editor(&existing.metadata, "/f:spec")?;
+    let message = format!("edited by {editor}; the edit was reverted: {}", instead(existing));
+    Some(event(existing, message))
+}
+
+/// The event for an edit that is reverted where no field manager is known to have made it.
+pub fn reverted_by_unknown(existing: &MachineConfig) -> Change {
+    event(existing, format!("edited; the edit was reverted: {}", instead(existing)))
+}
+
+/// The event for an object that was deleted and created again.
+pub fn recreated(object: &MachineConfig) -> Change {
+    event(object, format!("deleted and created again: {}", instead(object)))
+}
+
+fn event(object: &MachineConfig, message: String) -> Change {
+    let reason = MachineConfigEvent::PutBack.as_str();
+    let about = ObjectRef { uid: None, ..ObjectRef::of(object) };
+    Change::emit(about, Event { is_warning: true, reason, message, related: None })
+}
+
+/// What to change instead of the object, as the policy words it that refuses such edits where it is in force.
+fn instead(object: &MachineConfig) -> String {
+    let owners = object.metadata.owner_references.iter().flatten();
+    let owner =
+        owners.into_iter().find(|owner| ["KubeletConfig", "ContainerRuntimeConfig"].contains(&owner.kind.as_str()));
+    match owner {
+        _ if name_of(&object.metadata).starts_with(RENDERED_PREFIX) => {
+            "it is rendered from the MachineConfigs of its pool; create or change one of those".to_owned()
+        }
+        Some(owner) => format!("it is generated from {} {}; change that", owner.kind, owner.name),
+        None => "it is part of the platform; create a MachineConfig of your own, with the label \
+                 machineconfiguration.openshift.io/role and a name that sorts after it"
+            .to_owned(),
+    }
+}

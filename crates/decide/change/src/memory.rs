@@ -1,0 +1,227 @@
+//! Decisions performed on objects in memory: what the preview shows is what the applier would do.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::change::{Action, Change};
+use crate::decision::Decision;
+use crate::event::Event;
+use crate::object::ObjectRef;
+use crate::resource::{ResourceType, Scope};
+
+/// The objects of one kind.
+pub trait Table {
+    /// The kind.
+    fn resource(&self) -> ResourceType;
+    /// The object with the namespace and name of this one.
+    fn get(&self, object: &ObjectRef) -> Option<Value>;
+    /// Stores an object in the place of the one with its name.
+    ///
+    /// # Errors
+    ///
+    /// If it is not of this kind.
+    fn put(&mut self, object: Value) -> Result<(), serde_json::Error>;
+    /// Removes the object with the namespace and name of this one.
+    fn remove(&mut self, object: &ObjectRef);
+}
+
+impl<K> Table for Vec<Arc<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    K::Scope: Scope,
+{
+    fn resource(&self) -> ResourceType {
+        ResourceType::of::<K>()
+    }
+
+    fn get(&self, object: &ObjectRef) -> Option<Value> {
+        let found = self.iter().find(|found| is_it(&***found, object))?;
+        serde_json::to_value(&**found).ok()
+    }
+
+    fn put(&mut self, object: Value) -> Result<(), serde_json::Error> {
+        let object: K = serde_json::from_value(object)?;
+        let (namespace, name) = (&object.meta().namespace, &object.meta().name);
+        match self.iter_mut().find(|found| (&found.meta().namespace, &found.meta().name) == (namespace, name)) {
+            Some(found) => *found = Arc::new(object),
+            None => self.push(Arc::new(object)),
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, object: &ObjectRef) {
+        self.retain(|found| !is_it(&**found, object));
+    }
+}
+
+fn is_it<K: Resource>(found: &K, object: &ObjectRef) -> bool {
+    let metadata = found.meta();
+    metadata.name.as_deref() == Some(&*object.name) && metadata.namespace == object.namespace
+}
+
+/// A change that cannot be performed in memory.
+#[derive(Debug, PartialEq, Eq)]
+pub enum MemoryError {
+    /// No table has the object's kind.
+    UnknownKind(ObjectRef),
+    /// The object is to be created and exists.
+    Exists(ObjectRef),
+    /// The object is to be changed and does not exist.
+    Missing(ObjectRef),
+    /// The change makes something else of the object than an object of its kind.
+    Invalid(ObjectRef, String),
+}
+
+impl std::fmt::Display for MemoryError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            MemoryError::UnknownKind(object) => write!(out, "{object}: no objects of this kind are in memory"),
+            MemoryError::Exists(object) => write!(out, "{object}: already exists"),
+            MemoryError::Missing(object) => write!(out, "{object}: not found"),
+            MemoryError::Invalid(object, error) => write!(out, "{object}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for MemoryError {}
+
+/// Performs a decision on these tables, and returns the events that it emits. New objects are created at this time, in the
+/// form that the API has for times.
+///
+/// # Errors
+///
+/// The first change that cannot be performed; those before it have been.
+pub fn perform<R>(
+    decision: &Decision<'_, R>,
+    tables: &mut [&mut dyn Table],
+    created: &str,
+) -> Result<Vec<(ObjectRef, Event)>, MemoryError> {
+    let mut events = Vec::new();
+    for Change { object, action } in decision.changes() {
+        if let Action::Emit(event) = action {
+            events.push((object, event));
+            continue;
+        }
+        let table = tables.iter_mut().find(|table| table.resource() == object.resource);
+        let Some(table) = table else { return Err(MemoryError::UnknownKind(object)) };
+        let found = table.get(&object);
+        let changed = match (action, found) {
+            (Action::Create(_), Some(_)) => return Err(MemoryError::Exists(object)),
+            (Action::Create(body) | Action::Apply(body), None) => Some(identified(body, &object, created)),
+            (Action::Replace(_) | Action::Patch(_) | Action::PatchStatus(_) | Action::ApplyStatus(_), None) => {
+                return Err(MemoryError::Missing(object));
+            }
+            (Action::Replace(body), Some(_)) => Some(body),
+            (Action::Apply(patch) | Action::Patch(patch), Some(mut found)) => {
+                merge(&mut found, &patch);
+                Some(found)
+            }
+            (Action::ApplyStatus(patch) | Action::PatchStatus(patch), Some(mut found)) => {
+                merge(&mut found, &json!({ "status": patch["status"] }));
+                Some(found)
+            }
+            (Action::Delete | Action::Evict, _) => None,
+            // Taken out above.
+            (Action::Emit(_), _) => continue,
+        };
+        match changed {
+            Some(changed) => {
+                table.put(changed).map_err(|error| MemoryError::Invalid(object, error.to_string()))?;
+            }
+            None => table.remove(&object),
+        }
+    }
+    Ok(events)
+}
+
+/// A new object as the API server would store it: with an identity.
+fn identified(mut body: Value, object: &ObjectRef, created: &str) -> Value {
+    if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+        metadata.insert("uid".to_owned(), json!(format!("planned-{}", object.name)));
+        metadata.insert("creationTimestamp".to_owned(), json!(created));
+    }
+    body
+}
+
+/// Applies a JSON merge patch (RFC 7386).
+pub fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(target) = target else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            target.remove(key);
+        } else {
+            merge(target.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Node};
+    use kube::ResourceExt as _;
+
+    use super::*;
+    use crate::decision::{Purpose, Stage};
+
+    fn node(name: &str) -> Node {
+        serde_json::from_value(json!({"metadata": {"name": name, "labels": {"a": "1"}}})).unwrap()
+    }
+
+    fn perform_on(nodes: &mut Vec<Arc<Node>>, changes: Vec<Change>) -> Result<Vec<(ObjectRef, Event)>, MemoryError> {
+        let decision = Decision::of([Stage::sequence(Purpose::Write, changes)]);
+        perform(&decision, &mut [nodes], "2026-01-01T00:00:00Z")
+    }
+
+    #[test]
+    fn objects_are_created_patched_and_deleted() {
+        let mut nodes = Vec::new();
+        perform_on(&mut nodes, vec![Change::create(&node("w1"))]).unwrap();
+        assert_eq!(nodes[0].uid().as_deref(), Some("planned-w1"));
+        let patch = json!({"metadata": {"labels": {"a": null, "b": "2"}}});
+        perform_on(&mut nodes, vec![Change::patch(ObjectRef::named::<Node>("w1"), patch)]).unwrap();
+        assert_eq!(nodes[0].labels().iter().collect::<Vec<_>>(), [(&"b".to_owned(), &"2".to_owned())]);
+        let seen = ObjectRef::of(&*nodes[0]);
+        perform_on(&mut nodes, vec![Change::delete(seen)]).unwrap();
+        assert!(nodes.is_empty());
+    }
+
+    #[test]
+    fn status_patch_touches_nothing_else() {
+        let mut nodes = vec![Arc::new(node("w1"))];
+        let status = json!({"phase": "Running"});
+        let mut change = Change::patch_status(ObjectRef::named::<Node>("w1"), status);
+        if let Action::PatchStatus(patch) = &mut change.action {
+            patch["metadata"] = json!({"labels": {"a": "2"}});
+        }
+        perform_on(&mut nodes, vec![change]).unwrap();
+        assert_eq!(nodes[0].labels()["a"], "1");
+        assert_eq!(nodes[0].status.as_ref().unwrap().phase.as_deref(), Some("Running"));
+    }
+
+    #[test]
+    fn change_of_an_unknown_kind_is_an_error() {
+        let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "x", "namespace": "y"}})).unwrap();
+        let error = perform_on(&mut Vec::new(), vec![Change::create(&map)]).unwrap_err();
+        assert_eq!(error.to_string(), "ConfigMap y/x: no objects of this kind are in memory");
+    }
+
+    #[test]
+    fn missing_object_cannot_be_patched_and_may_be_deleted() {
+        let gone = ObjectRef::named::<Node>("w1");
+        let error = perform_on(&mut Vec::new(), vec![Change::patch(gone.clone(), json!({}))]).unwrap_err();
+        assert_eq!(error, MemoryError::Missing(gone.clone()));
+        assert_eq!(perform_on(&mut Vec::new(), vec![Change::delete(gone)]), Ok(Vec::new()));
+    }
+}

@@ -1,0 +1,96 @@
+//! Resource types: how objects of a kind are addressed in the API.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kube::Resource;
+use serde::Serialize;
+
+/// Group, version, kind and plural of a kind, and whether its objects live in namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceType {
+    /// The API group; empty for the core group.
+    pub group: Cow<'static, str>,
+    /// The version.
+    pub version: Cow<'static, str>,
+    /// The kind, such as `Node`.
+    pub kind: Cow<'static, str>,
+    /// The plural in paths, such as `nodes`.
+    pub plural: Cow<'static, str>,
+    /// Whether objects belong to a namespace.
+    pub is_namespaced: bool,
+}
+
+/// The scope of a kind, as a type knows it.
+pub trait Scope {
+    /// Whether objects belong to a namespace.
+    const IS_NAMESPACED: bool;
+}
+
+impl Scope for ClusterResourceScope {
+    const IS_NAMESPACED: bool = false;
+}
+
+impl Scope for NamespaceResourceScope {
+    const IS_NAMESPACED: bool = true;
+}
+
+impl ResourceType {
+    /// The resource type of a Rust type.
+    pub fn of<K>() -> ResourceType
+    where
+        K: Resource<DynamicType = ()>,
+        K::Scope: Scope,
+    {
+        ResourceType {
+            group: K::group(&()),
+            version: K::version(&()),
+            kind: K::kind(&()),
+            plural: K::plural(&()),
+            is_namespaced: <K::Scope as Scope>::IS_NAMESPACED,
+        }
+    }
+
+    /// Group and version as objects have them in `apiVersion`.
+    pub fn api_version(&self) -> Cow<'_, str> {
+        if self.group.is_empty() {
+            Cow::Borrowed(&self.version)
+        } else {
+            Cow::Owned(format!("{}/{}", self.group, self.version))
+        }
+    }
+
+    /// The path of the collection, in this namespace if the kind has one.
+    pub fn path(&self, namespace: Option<&str>) -> String {
+        let root = if self.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", self.group) };
+        match namespace.filter(|_| self.is_namespaced) {
+            Some(namespace) => format!("{root}/{}/namespaces/{namespace}/{}", self.version, self.plural),
+            None => format!("{root}/{}/{}", self.version, self.plural),
+        }
+    }
+}
+
+impl fmt::Display for ResourceType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Node, Pod};
+    use seaworthy_api::machineconfiguration::MachineConfigPool;
+
+    use super::*;
+
+    #[test]
+    fn types_are_addressed_as_the_api_server_does() {
+        assert_eq!(ResourceType::of::<Node>().path(None), "/api/v1/nodes");
+        assert_eq!(ResourceType::of::<Pod>().path(Some("shop")), "/api/v1/namespaces/shop/pods");
+        let pools = ResourceType::of::<MachineConfigPool>();
+        assert_eq!(pools.path(Some("ignored")), "/apis/machineconfiguration.openshift.io/v1/machineconfigpools");
+        assert_eq!(pools.api_version(), "machineconfiguration.openshift.io/v1");
+    }
+}

@@ -1,0 +1,220 @@
+//! Publication: the writes that make a pool target what was rendered for it, or say why it keeps what it has.
+//!
+//! - The rendered MachineConfig is written before the pool targets it.
+//! - A failure changes the pool's status only: the last good target stays.
+//! - What a user wrote over is reverted and reported with the user's field manager.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use seaworthy_api::field_manager::last_editor;
+use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfig, MachineConfigPool, PoolConfiguration};
+use seaworthy_api::meta::ObjectReference;
+use seaworthy_api::vocabulary::Annotation;
+use seaworthy_api::vocabulary::machineconfiguration::{PoolEvent, annotation};
+use seaworthy_api::vocabulary::seaworthy::IN_USE;
+use seaworthy_api::vocabulary::seaworthy::annotation::{SOURCES, TURNS};
+use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
+use seaworthy_generate::edit;
+use serde_json::{Map, json};
+
+use super::{RenderedPool, name_of, targeted};
+use crate::render_condition::{self, Failure};
+use crate::revision::revisions;
+use crate::turn::Turns;
+
+/// What became of a pool's rendering.
+pub enum Outcome<'a> {
+    /// It was rendered.
+    Rendered(&'a RenderedPool),
+    /// It is pinned to this rendered MachineConfig.
+    Pinned(&'a MachineConfig),
+    /// It cannot be rendered.
+    Failed(&'a Failure),
+}
+
+/// Everything that the decision may look at.
+pub struct Inputs<'a> {
+    /// The pool.
+    pub pool: &'a MachineConfigPool,
+    /// What became of its rendering.
+    pub outcome: Outcome<'a>,
+    /// The MachineConfig that has the name of what was rendered, if there is one.
+    pub existing: Option<&'a MachineConfig>,
+    /// The build of this program.
+    pub build: &'a str,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What was decided about a pool's target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What the pool should target; `None` if that is not known.
+    pub target: Option<String>,
+    /// Whether the pool gets another target than it has.
+    pub is_new_target: bool,
+    /// Whether the field managers of the pool matter and are not known: who set another target. The decision is to be made
+    /// again with the pool as the API has it.
+    pub needs_pool_managers: bool,
+    /// The same for the rendered MachineConfig, whose content was edited.
+    pub needs_config_managers: bool,
+}
+
+/// Annotations of a rendered MachineConfig that say what it was merged from, and by which build.
+const ORIGIN: [Annotation; 2] = [SOURCES, annotation::GENERATED_BY_CONTROLLER_VERSION];
+
+/// Decides what to write about a pool's target.
+pub fn desired(inputs: &Inputs<'_>) -> Decision<'static, Report> {
+    let Inputs { pool, build, now, .. } = *inputs;
+    let mut report = Report::default();
+    let mut stages = Vec::new();
+    let outcome = match &inputs.outcome {
+        Outcome::Failed(failure) => Err(*failure),
+        Outcome::Pinned(to) => {
+            let known = revisions(pool, [*to]).into_iter().find_map(|revision| revision.sources).unwrap_or_default();
+            let sources: Vec<String> = known.into_keys().collect();
+            stages
+                .push(Stage::sequence(Purpose::Write, target(pool, name_of(&to.metadata), &sources, now, &mut report)));
+            Ok(())
+        }
+        Outcome::Rendered(rendered) => {
+            let name = name_of(&rendered.object.metadata);
+            let (mut changes, announced) = published(pool, rendered, inputs.existing, build, &mut report);
+            changes.extend(target(pool, name, &rendered.sources, now, &mut report));
+            stages.push(Stage::sequence(Purpose::Write, changes));
+            stages.push(Stage::each(Purpose::Announce, announced));
+            Ok(())
+        }
+    };
+    let time = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let conditions = render_condition::conditions(pool, outcome, &time);
+    let status =
+        conditions.map(|conditions| Change::patch_status(ObjectRef::of(pool), json!({"conditions": conditions})));
+    stages.push(Stage::sequence(Purpose::Status, status));
+    Decision { stages: stages.into_iter().filter(|stage| !stage.is_empty()).collect(), report, recheck: None }
+}
+
+/// The changes that make the rendered MachineConfig exist as it should be, and the events about it.
+fn published(
+    pool: &MachineConfigPool,
+    rendered: &RenderedPool,
+    existing: Option<&MachineConfig>,
+    build: &str,
+    report: &mut Report,
+) -> (Vec<Change>, Vec<Change>) {
+    let object = &rendered.object;
+    let (mut changes, mut announced) = (Vec::new(), Vec::new());
+    match existing {
+        None => {
+            // It is about to be used, and must not be deleted before any controller has seen that.
+            let mut object = object.clone();
+            object.metadata.finalizers.get_or_insert_default().push(IN_USE.into());
+            changes.push(Change::create(&object));
+            if targeted(pool) == object.metadata.name.as_deref() {
+                announced.push(edit::recreated(&object));
+            } else {
+                announced.extend(generated(pool, rendered, build));
+            }
+        }
+        Some(found) if found.spec != object.spec => {
+            // Edited, although nodes rely on it: the name is the content.
+            report.needs_config_managers = found.metadata.managed_fields.is_none();
+            let mut object = object.clone();
+            object.metadata.resource_version = found.metadata.resource_version.clone();
+            object.metadata.finalizers = found.metadata.finalizers.clone();
+            changes.push(Change::replace(&object));
+            announced.extend(edit::reverted(found).or_else(|| Some(edit::reverted_by_unknown(found))));
+        }
+        // Its sources have changed without effect; without this it would look older than they are.
+        Some(found) if ORIGIN.iter().any(|key| key.of(&found.metadata) != key.of(&object.metadata)) => {
+            let pair = |key: &Annotation| (key.as_str().to_owned(), json!(key.of(&object.metadata)));
+            let annotations: Map<_, _> = ORIGIN.iter().map(pair).collect();
+            changes.push(Change::patch(ObjectRef::of(found), json!({"metadata": {"annotations": annotations}})));
+        }
+        Some(_) => {}
+    }
+    if !rendered.unstored.is_empty() {
+        let message = format!(
+            "remote content could not be stored and may differ after the next start: {}",
+            rendered.unstored.join("; ")
+        );
+        announced.push(event(pool, true, PoolEvent::SnapshotNotKept, message, None));
+    }
+    (changes, announced)
+}
+
+fn generated(pool: &MachineConfigPool, rendered: &RenderedPool, build: &str) -> Vec<Change> {
+    let metadata = &rendered.object.metadata;
+    let name = name_of(metadata);
+    let release = annotation::RELEASE_IMAGE_VERSION.of(metadata).unwrap_or_default();
+    let message = format!("{name} successfully generated (release version: {release}, controller version: {build})");
+    let mut events = vec![event(pool, false, PoolEvent::RenderedConfigGenerated, message, Some(name))];
+    if rendered.is_image_overridden {
+        let message = format!("a MachineConfig chooses the operating system image of {name}");
+        events.push(event(pool, false, PoolEvent::OsImageUrlOverridden, message, Some(name)));
+    }
+    events
+}
+
+/// The changes that make a pool target a rendered MachineConfig.
+fn target(
+    pool: &MachineConfigPool,
+    name: &str,
+    sources: &[String],
+    now: Timestamp,
+    report: &mut Report,
+) -> Vec<Change> {
+    let configuration = configuration(name, sources);
+    report.target = Some(name.to_owned());
+    if pool.spec.configuration.as_ref() == Some(&configuration) {
+        return Vec::new();
+    }
+    let mut patch = json!({"spec": {"configuration": configuration}});
+    report.is_new_target = true;
+    let former = targeted(pool).filter(|found| *found != name);
+    if targeted(pool) != Some(name) {
+        let finished = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
+        let turns = Turns::of(pool).next(name, finished, now);
+        patch["metadata"] = json!({"annotations": {TURNS.as_str(): turns}});
+    }
+    report.needs_pool_managers = former.is_some() && pool.metadata.managed_fields.is_none();
+    let mut changes = vec![Change::patch(ObjectRef::of(pool), patch)];
+    changes.extend(former.and_then(|former| retargeted(pool, former)));
+    changes
+}
+
+/// The event for a target that a user has set, which is reverted.
+fn retargeted(pool: &MachineConfigPool, found: &str) -> Option<Change> {
+    let editor = last_editor(&pool.metadata, "/f:spec/f:configuration")?;
+    let message = format!(
+        "spec.configuration.name was set to {found:?} by {editor}; the edit was reverted: it follows from the MachineConfigs of \
+         the pool; change those, or return to an earlier one with: seaworthy rollout undo {} --to NAME",
+        name_of(&pool.metadata)
+    );
+    Some(event(pool, true, PoolEvent::PutBack, message, None))
+}
+
+fn event(
+    pool: &MachineConfigPool,
+    is_warning: bool,
+    reason: PoolEvent,
+    message: String,
+    config: Option<&str>,
+) -> Change {
+    let related = config.map(ObjectRef::named::<MachineConfig>);
+    Change::emit(ObjectRef::of(pool), Event { is_warning, reason: reason.as_str(), message, related })
+}
+
+fn configuration(name: &str, sources: &[String]) -> PoolConfiguration {
+    let source = |name: &String| ObjectReference {
+        api_version: Some(API_VERSION.to_owned()),
+        kind: Some("MachineConfig".to_owned()),
+        name: Some(name.clone()),
+        ..ObjectReference::default()
+    };
+    PoolConfiguration {
+        name: Some(name.to_owned()),
+        source: Some(sources.iter().map(source).collect()),
+        ..PoolConfiguration::default()
+    }
+}

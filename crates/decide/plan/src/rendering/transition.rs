@@ -1,0 +1,46 @@
+//! Transitions between two targets: whether nodes that run the present one can take over the next.
+
+use seaworthy_api::machineconfiguration::MachineConfig;
+use seaworthy_api::vocabulary::machineconfiguration::RenderReason;
+use seaworthy_ignition::Node;
+
+use super::name_of;
+use crate::reconcilable::{self, Side, Source, irreconcilable};
+use crate::render_condition::Failure;
+
+/// Refuses to return to a rendered MachineConfig that nodes which run the present target could not take over.
+///
+/// # Errors
+///
+/// The reason, with every field that cannot change.
+pub fn check_return(current: Option<&MachineConfig>, to: &MachineConfig) -> Result<(), Failure> {
+    let text = serde_json::to_value(&to.spec).unwrap_or_default();
+    let node = Node::from_json(&text);
+    let new = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
+    check_reconcilable(current, name_of(&to.metadata), new, &[])
+}
+
+/// Refuses what nodes that run the present target could not take over.
+///
+/// # Errors
+///
+/// The reason, with every field that cannot change and the MachineConfig that sets it.
+pub fn check_reconcilable(
+    current: Option<&MachineConfig>,
+    name: &str,
+    new: Side<'_>,
+    sources: &[Source<'_>],
+) -> Result<(), Failure> {
+    // Where the targeted one is gone there is nothing to compare with.
+    let Some(current) = current.filter(|current| name_of(&current.metadata) != name) else { return Ok(()) };
+    let text = serde_json::to_value(&current.spec).unwrap_or_default();
+    let node = Node::from_json(&text);
+    let old = Side { config: node.get("config"), is_fips: node.bool_of("fips").unwrap_or_default() };
+    match irreconcilable(old, new, &[], sources).as_slice() {
+        [] => Ok(()),
+        found => {
+            let message = reconcilable::message(name_of(&current.metadata), found);
+            Err(Failure { reason: RenderReason::Irreconcilable, message })
+        }
+    }
+}

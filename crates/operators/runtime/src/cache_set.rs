@@ -1,0 +1,109 @@
+//! Cache sets: the caches of one operator, by resource type.
+//!
+//! The applier hands the answer of every write to the cache of its kind, so a controller never decides on the state before
+//! its own write. An operator waits for its own caches and for no others.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt as _, select_all};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use seaworthy_change::{ObjectRef, ResourceType, Scope};
+use serde::de::DeserializeOwned;
+
+use crate::cache::{Cache, Key};
+
+/// A cache of objects of some kind.
+pub trait AnyCache: Send + Sync {
+    /// The kind.
+    fn resource(&self) -> ResourceType;
+    /// The uid of the object with this key, if it is held.
+    fn uid(&self, key: &Key) -> Option<String>;
+    /// Takes in an answer of the API server, ahead of the watch.
+    ///
+    /// # Errors
+    ///
+    /// If it is not an object of this kind.
+    fn wrote_json(&self, answer: &str) -> Result<(), serde_json::Error>;
+    /// Keeps the cache current for as long as it is polled.
+    fn follow_api(self: Arc<Self>, client: &Client) -> BoxFuture<'static, ()>;
+    /// Waits until the first list is complete.
+    fn wait_synced(&self) -> BoxFuture<'_, ()>;
+}
+
+impl<K> AnyCache for Cache<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K::Scope: Scope,
+{
+    fn resource(&self) -> ResourceType {
+        ResourceType::of::<K>()
+    }
+
+    fn uid(&self, key: &Key) -> Option<String> {
+        self.get(key)?.meta().uid.clone()
+    }
+
+    fn wrote_json(&self, answer: &str) -> Result<(), serde_json::Error> {
+        self.wrote(serde_json::from_str(answer)?);
+        Ok(())
+    }
+
+    fn follow_api(self: Arc<Self>, client: &Client) -> BoxFuture<'static, ()> {
+        self.run(Api::all(client.clone()), watcher::Config::default()).boxed()
+    }
+
+    fn wait_synced(&self) -> BoxFuture<'_, ()> {
+        self.synced().boxed()
+    }
+}
+
+/// The caches of one operator. Cloning shares them.
+#[derive(Clone, Default)]
+pub struct CacheSet(Arc<[Arc<dyn AnyCache>]>);
+
+impl CacheSet {
+    /// These caches.
+    pub fn new(caches: impl IntoIterator<Item = Arc<dyn AnyCache>>) -> CacheSet {
+        CacheSet(caches.into_iter().collect())
+    }
+
+    /// Keeps all caches current for as long as it is polled. Ends only if a watch cannot go on.
+    pub fn run(&self, client: &Client) -> BoxFuture<'static, ()> {
+        if self.0.is_empty() {
+            return std::future::pending().boxed();
+        }
+        select_all(self.0.iter().map(|cache| Arc::clone(cache).follow_api(client))).map(drop).boxed()
+    }
+
+    /// Waits until the first list of every kind is complete.
+    pub async fn synced(&self) {
+        for cache in self.0.iter() {
+            cache.wait_synced().await;
+        }
+    }
+
+    /// Takes in the answer to a write of an object of this kind.
+    pub(crate) fn wrote(&self, object: &ObjectRef, answer: &str) {
+        let Some(cache) = self.of(&object.resource) else { return };
+        if let Err(error) = cache.wrote_json(answer) {
+            tracing::warn!(%object, %error, "cannot read the API server's answer; waiting for the watch");
+        }
+    }
+
+    /// The uid of an object, if it is held.
+    pub(crate) fn uid(&self, object: &ObjectRef) -> Option<String> {
+        let namespace = object.namespace.clone().unwrap_or_default();
+        self.of(&object.resource)?.uid(&Key { namespace, name: object.name.clone() })
+    }
+
+    /// Whether objects of this kind are held.
+    pub(crate) fn holds(&self, resource: &ResourceType) -> bool {
+        self.of(resource).is_some()
+    }
+
+    fn of(&self, resource: &ResourceType) -> Option<&Arc<dyn AnyCache>> {
+        self.0.iter().find(|cache| cache.resource() == *resource)
+    }
+}
