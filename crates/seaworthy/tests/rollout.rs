@@ -14,7 +14,7 @@ use seaworthy_render::yaml;
 use serde_json::{Value, json};
 
 fn lines(name: &str) -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plan/tests/golden").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decide/plan/tests/golden").join(name);
     std::fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

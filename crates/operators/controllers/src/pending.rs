@@ -36,7 +36,7 @@ pub fn pending(world: &World, pool: &MachineConfigPool, build: &str) -> Option<S
         return Some(unready.what);
     }
     let Some(rendered) = world.machine_config(target) else {
-        return Some(format!("MachineConfig {target} is missing and is being made again"));
+        return Some(format!("MachineConfig {target} is missing and is being created again"));
     };
     let made_of = revisions(pool, [&**rendered]).into_iter().find_map(|revision| revision.sources)?;
     let names: Vec<String> = inputs.iter().map(|input| input.name_any()).collect();

@@ -73,7 +73,7 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
         assert_eq!(edited.spec.kernel_arguments, Some(vec!["edited".to_owned()]));
         fleet.until(name, |found: Option<&MachineConfig>| found.is_some_and(|found| found.spec == spec)).await;
         let told = fleet.told("PutBack", name).await;
-        assert!(told.starts_with("edited by kubectl-edit, and put back: it is "), "{told}");
+        assert!(told.starts_with("edited by kubectl-edit; the edit was reverted: it is "), "{told}");
     }
     let kubelet: MachineConfig = fleet.get("01-worker-kubelet").await;
     fleet.unprotected(async || theirs.delete("01-worker-kubelet", &Default::default()).await).await;
@@ -81,7 +81,7 @@ async fn platform_objects_are_protected_and_put_right_and_follow_the_controller_
         found.is_some_and(|found| found.uid() != kubelet.uid() && found.spec == kubelet.spec)
     };
     fleet.until("01-worker-kubelet", is_back).await;
-    assert!(fleet.told("PutBack", "01-worker-kubelet").await.starts_with("deleted, and made again: it is part"));
+    assert!(fleet.told("PutBack", "01-worker-kubelet").await.starts_with("deleted and created again: it is part"));
     fleet.pool_is("worker", |pool| target(pool) == Some(&before)).await;
     // Nothing was rendered without what was deleted.
     for name in fleet.machine_configs().await.iter().filter(|name| name.starts_with("rendered-worker-")) {

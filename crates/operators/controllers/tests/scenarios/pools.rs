@@ -193,7 +193,7 @@ async fn built_in_pool_that_is_deleted_comes_back_as_it_was_and_no_node_moves() 
     let after = fleet.pool_is("worker", is_back).await;
     assert_eq!((&after.spec, after.labels()), (&before.spec, before.labels()));
     assert_eq!(after.annotations()["seaworthy.dev/pinned-configuration"], first);
-    assert!(fleet.told("Remade", "worker").await.contains("made again as it was"));
+    assert!(fleet.told("Remade", "worker").await.contains("created again as it was"));
     // Its own again, all of it: what it is pinned to, and what it may be released to.
     let mut own = 0;
     for name in rendered.iter().filter(|name| name.starts_with("rendered-worker-")) {
@@ -264,7 +264,7 @@ async fn what_a_deleted_built_in_pool_had_outlives_the_plane() {
     let after = fleet.pool_is("worker", |pool| pool.uid() != before.uid()).await;
     assert_eq!((&after.spec, after.labels()), (&before.spec, before.labels()));
     assert_eq!(after.finalizers(), [BUILT_IN.as_str()]);
-    assert!(fleet.told("Remade", "worker").await.contains("made again as it was"));
+    assert!(fleet.told("Remade", "worker").await.contains("created again as it was"));
     // What was saved is not used for the next deletion.
     nothing_is_saved(&fleet).await;
 }
