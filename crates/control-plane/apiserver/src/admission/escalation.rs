@@ -10,7 +10,7 @@ use crate::builtin::rbac::{GROUP, everything};
 use crate::call::Call;
 use crate::object::{Metadata, Object};
 use crate::reach::Reach;
-use crate::status::{Failure, Named};
+use crate::status::Failure;
 
 /// Checks a write to a role or a binding; other kinds pass.
 pub fn check(call: &Call, object: &Object, old: Option<&Object>) -> Result<(), Failure> {
@@ -44,7 +44,10 @@ fn check_role(call: &Call, object: &Object, old: Option<&Object>) -> Result<(), 
     if is_aggregated(object) || old.is_some_and(is_aggregated) {
         // An aggregation rule can collect any rule, and removing one fixes what was collected.
         let all: Vec<Rule> = everything().as_array().into_iter().flatten().map(Rule::read).collect();
-        check_rules(call, object.name(), &all)?;
+        if !call.server.policy().not_held(&call.identity, &call.path.namespace, &all).is_empty() {
+            let why = "must have cluster-admin privileges to use the aggregationRule";
+            return Err(Failure::forbidden(call.resource.named(), object.name(), why));
+        }
     }
     Ok(())
 }
@@ -64,7 +67,7 @@ fn check_binding(call: &Call, object: &Object, old: Option<&Object>) -> Result<(
     }
     match policy.role(is_cluster_role, namespace, name) {
         Some(role) => check_rules(call, object.name(), role.rules()),
-        None => Err(Failure::not_found(Named { group: GROUP, word: resource }, name)),
+        None => Err(Failure::not_found(call.resource.named(), name)),
     }
 }
 
