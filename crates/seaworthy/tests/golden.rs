@@ -73,7 +73,8 @@ fn check(program: &Program, id: &str, file: &Path, case: &Value, expected: &Valu
 
 #[test]
 fn every_case_as_one_json_list_gives_the_recorded_answer() {
-    let (cases, expected) = (lines("config/render/tests/golden/cases.jsonl"), lines("config/render/tests/golden/expected.jsonl"));
+    let (cases, expected) =
+        (lines("config/render/tests/golden/cases.jsonl"), lines("config/render/tests/golden/expected.jsonl"));
     assert_eq!((cases.len(), expected.len()), (150, 150));
     let program = Program::new();
     for (case, expected) in cases.iter().zip(&expected) {
@@ -86,7 +87,8 @@ fn every_case_as_one_json_list_gives_the_recorded_answer() {
 
 #[test]
 fn every_case_as_a_shuffled_yaml_stream_gives_the_recorded_answer() {
-    let (cases, expected) = (lines("config/render/tests/golden/cases.jsonl"), lines("config/render/tests/golden/expected.jsonl"));
+    let (cases, expected) =
+        (lines("config/render/tests/golden/cases.jsonl"), lines("config/render/tests/golden/expected.jsonl"));
     let program = Program::new();
     for (seed, (case, expected)) in cases.iter().zip(&expected).enumerate() {
         let id = case["name"].as_str().unwrap();
