@@ -19,4 +19,4 @@ pub use change::{Action, Change};
 pub use decision::{Decision, Deferred, Flow, Purpose, Stage};
 pub use event::Event;
 pub use object::ObjectRef;
-pub use resource::{ResourceType, Scope};
+pub use resource::{ResourceNames, ResourceType, Scope};

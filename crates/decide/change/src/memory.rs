@@ -74,7 +74,7 @@ pub enum MemoryError {
     /// The object is to be changed and does not exist.
     Missing(ObjectRef),
     /// The change makes something else of the object than an object of its kind.
-    Invalid(ObjectRef, String),
+    Invalid(Box<ObjectRef>, String),
 }
 
 impl std::fmt::Display for MemoryError {
@@ -131,7 +131,7 @@ pub fn perform<R>(
         };
         match changed {
             Some(changed) => {
-                table.put(changed).map_err(|error| MemoryError::Invalid(object, error.to_string()))?;
+                table.put(changed).map_err(|error| MemoryError::Invalid(Box::new(object), error.to_string()))?;
             }
             None => table.remove(&object),
         }

@@ -2,15 +2,21 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::Resource;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+
+/// The type of an object. Cloning is cheap: a decision may name thousands of objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceType(Arc<ResourceNames>);
 
 /// Group, version, kind and plural of a kind, and whether its objects live in namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ResourceType {
+pub struct ResourceNames {
     /// The API group; empty for the core group.
     pub group: Cow<'static, str>,
     /// The version.
@@ -44,13 +50,18 @@ impl ResourceType {
         K: Resource<DynamicType = ()>,
         K::Scope: Scope,
     {
-        ResourceType {
+        ResourceType::new(ResourceNames {
             group: K::group(&()),
             version: K::version(&()),
             kind: K::kind(&()),
             plural: K::plural(&()),
             is_namespaced: <K::Scope as Scope>::IS_NAMESPACED,
-        }
+        })
+    }
+
+    /// The resource type with these names, for kinds that are known at run time only.
+    pub fn new(names: ResourceNames) -> ResourceType {
+        ResourceType(Arc::new(names))
     }
 
     /// Group and version as objects have them in `apiVersion`.
@@ -69,6 +80,20 @@ impl ResourceType {
             Some(namespace) => format!("{root}/{}/namespaces/{namespace}/{}", self.version, self.plural),
             None => format!("{root}/{}/{}", self.version, self.plural),
         }
+    }
+}
+
+impl Deref for ResourceType {
+    type Target = ResourceNames;
+
+    fn deref(&self) -> &ResourceNames {
+        &self.0
+    }
+}
+
+impl Serialize for ResourceType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
     }
 }
 

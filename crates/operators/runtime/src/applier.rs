@@ -146,7 +146,11 @@ impl Applier {
         let object = ObjectRef::named::<K>(name);
         let answer = self.get(&object).await?;
         let read = |answer: String| serde_json::from_str(&answer).map_err(kube::Error::SerdeError);
-        answer.map(read).transpose().map_err(|error| WriteError { verb: Verb::Read, object, cause: error.into() })
+        answer.map(read).transpose().map_err(|error| WriteError {
+            verb: Verb::Read,
+            object: Box::new(object),
+            cause: error.into(),
+        })
     }
 
     /// Performs a decision: its stages in order.
@@ -241,7 +245,7 @@ impl Applier {
             (true, Err(invalid)) => Err(Cause::Invalid(invalid)),
             (true, Ok(request)) => self.send(request).await,
         };
-        let result = result.map_err(|cause| WriteError { verb, object: object.clone(), cause });
+        let result = result.map_err(|cause| WriteError { verb, object: Box::new(object.clone()), cause });
         let outcome = result.as_ref().map_or_else(|error| error.category(), |_| "ok");
         self.metrics.wrote(WriteLabels {
             controller: self.manager,
@@ -284,7 +288,7 @@ impl Applier {
             Ok(request) => self.send(request).await,
             Err(error) => Err(error.into()),
         };
-        match answer.map_err(|cause| WriteError { verb: Verb::Read, object: object.clone(), cause }) {
+        match answer.map_err(|cause| WriteError { verb: Verb::Read, object: Box::new(object.clone()), cause }) {
             Ok(answer) => {
                 self.caches.wrote(object, &answer);
                 Ok(Some(answer))

@@ -57,7 +57,7 @@ pub struct WriteError {
     /// How it was to be written.
     pub verb: Verb,
     /// The object.
-    pub object: ObjectRef,
+    pub object: Box<ObjectRef>,
     /// Why not.
     pub cause: Cause,
 }
