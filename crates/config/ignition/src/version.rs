@@ -4,7 +4,6 @@ use std::fmt;
 
 /// A spec version. The order is the order of age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the names say it all")]
 pub enum Version {
     V2_0,
     V2_1,
