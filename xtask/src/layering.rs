@@ -50,7 +50,7 @@ const APISERVER: Use = Whole("seaworthy-apiserver");
 const HOST: Use = Whole("seaworthy-host");
 const NODE: Use = Whole("seaworthy-node");
 const RUNTIME: Use = Whole("seaworthy-runtime");
-const CONTROLLERS: Use = Whole("seaworthy-controllers");
+const MACHINECONFIG: Use = Whole("seaworthy-machineconfig");
 const SERVE: Use = Whole("seaworthy-serve");
 const FLEET: Use = Whole("seaworthy-fleet");
 const UI: Use = Whole("seaworthy-ui");
@@ -76,7 +76,7 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
     shell("seaworthy-runtime", &[API, CHANGE, FIELDS]),
     shell(
-        "seaworthy-controllers",
+        "seaworthy-machineconfig",
         &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, LISTEN, RUNTIME],
     ),
     shell("seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),
@@ -108,7 +108,7 @@ const EVERYTHING: &[Use] = &[
     HOST,
     NODE,
     RUNTIME,
-    CONTROLLERS,
+    MACHINECONFIG,
     SERVE,
     FLEET,
     UI,
@@ -166,7 +166,7 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
 /// Who may hold a Kubernetes client.
 const KUBE_CLIENT_USERS: &[&str] = &[
     "seaworthy-runtime",
-    "seaworthy-controllers",
+    "seaworthy-machineconfig",
     "seaworthy-serve",
     "seaworthy-node",
     "seaworthy-fleet",

@@ -38,7 +38,7 @@ pub struct RolloutArgs {
 
 /// Measures and reports; false when a target is missed.
 pub fn run(workspace: &Workspace, args: &RolloutArgs) -> Result<bool> {
-    let program = binary::example(workspace, "seaworthy-controllers", "fleet")?;
+    let program = binary::example(workspace, "seaworthy-machineconfig", "fleet")?;
     let load = machine::load();
     let sizes: Vec<(usize, u64)> = match args.nodes {
         Some(nodes) => vec![(nodes, 0)],

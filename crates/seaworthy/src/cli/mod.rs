@@ -332,7 +332,7 @@ pub struct Crds {
 #[derive(Debug, Args)]
 pub struct Manifests {
     /// The namespace of everything that is in one
-    #[arg(long, value_name = "NAME", default_value = seaworthy_controllers::plane::NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = seaworthy_machineconfig::plane::NAMESPACE)]
     pub namespace: String,
     /// The image with the program, at /usr/bin/seaworthy
     #[arg(long, value_name = "IMAGE", default_value = concat!("seaworthy:", env!("CARGO_PKG_VERSION")))]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use seaworthy_controllers::plane::Part;
 use seaworthy_fetch::HostPattern;
+use seaworthy_machineconfig::plane::Part;
 
 use super::examples::*;
 use super::format::{LogFormat, ReportFormat};
@@ -54,7 +54,7 @@ pub struct Controllers {
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<HostPattern>,
     /// Where the lease and remote content are kept
-    #[arg(long, value_name = "NAME", default_value = seaworthy_controllers::plane::NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = seaworthy_machineconfig::plane::NAMESPACE)]
     pub namespace: String,
     /// Answer /metrics, /healthz and /readyz here [default: nowhere]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::machine::socket_address)]

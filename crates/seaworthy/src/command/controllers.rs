@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use seaworthy_controllers::plane::{Options, Part};
-use seaworthy_controllers::process::{self, Settings};
-use seaworthy_controllers::{cluster, context};
 use seaworthy_fetch::Policy;
+use seaworthy_machineconfig::plane::{Options, Part};
+use seaworthy_machineconfig::process::{self, Settings};
+use seaworthy_machineconfig::{cluster, context};
 use seaworthy_resident::take_small_pages;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;

@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use seaworthy_controllers::cluster;
 use seaworthy_host::{FolderHost, Host, LinuxHost};
+use seaworthy_machineconfig::cluster;
 use seaworthy_node::difference::differences;
 use seaworthy_node::first_boot::{FirstBoot, first_boot};
 use seaworthy_node::{Agent, Daemon as Follower, Rhythm, Settings, places, recovery};

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use seaworthy_controllers::cluster::{Client, connect};
-use seaworthy_controllers::preview::{NodeOutlook, Outlook, Problem};
 use seaworthy_ignition::spelling;
+use seaworthy_machineconfig::cluster::{Client, connect};
+use seaworthy_machineconfig::preview::{NodeOutlook, Outlook, Problem};
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::forecast::Forecast;

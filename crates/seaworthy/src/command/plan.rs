@@ -6,19 +6,19 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfig;
-use seaworthy_controllers::context::build;
-use seaworthy_controllers::making::Remote;
-use seaworthy_controllers::plane::NAMESPACE;
-use seaworthy_controllers::preview::{
-    Admission, Applied, Effect, Foresight, Means, Objection, PoolForesight, Problem, foresee,
-};
-use seaworthy_controllers::snapshots::ClusterSnapshots;
-use seaworthy_controllers::world::World;
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
+use seaworthy_machineconfig::context::build;
+use seaworthy_machineconfig::making::Remote;
+use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::preview::{
+    Admission, Applied, Effect, Foresight, Means, Objection, PoolForesight, Problem, foresee,
+};
+use seaworthy_machineconfig::snapshots::ClusterSnapshots;
+use seaworthy_machineconfig::world::World;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::waiting::{Reason, Waiting};
 use seaworthy_render::Finding;

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use seaworthy_apiserver::{Pki, Server};
-use seaworthy_controllers::cluster::Client;
-use seaworthy_controllers::objects;
-use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_fleet::Stubs;
 use seaworthy_listen::{Door, reach, tls};
+use seaworthy_machineconfig::cluster::Client;
+use seaworthy_machineconfig::objects;
+use seaworthy_machineconfig::plane::NAMESPACE;
 use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{Cluster, Settings};

@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
-use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_deploy::policy::own_node;
 use seaworthy_deploy::{Component, rights};
+use seaworthy_machineconfig::plane::NAMESPACE;
 use serde_json::{Value, json};
 
 /// The role of a simulated node's kubelet.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use seaworthy_apiserver::{
     Folder, Housekeeping, Identity, Listening, Machine, Pki, Place, Server, Settings, StaticTokens, World as _,
 };
-use seaworthy_controllers::cluster::Client;
-use seaworthy_controllers::plane::Options;
-use seaworthy_controllers::{context, objects, process};
 use seaworthy_fetch::{HostPattern, Policy};
 use seaworthy_fleet::{Fleet, Pace, Setup};
 use seaworthy_listen::{BindError, Door, reach};
+use seaworthy_machineconfig::cluster::Client;
+use seaworthy_machineconfig::plane::Options;
+use seaworthy_machineconfig::{context, objects, process};
 use seaworthy_node::Rhythm;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;

@@ -8,11 +8,11 @@ use kube::api::{Patch, PatchParams};
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::PINNED_CONFIGURATION;
-use seaworthy_controllers::making::Remote;
-use seaworthy_controllers::preview::{Admission, Applied, Foresight, Means, Problem, foresee};
-use seaworthy_controllers::world::World;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_generate::base::Templates;
+use seaworthy_machineconfig::making::Remote;
+use seaworthy_machineconfig::preview::{Admission, Applied, Foresight, Means, Problem, foresee};
+use seaworthy_machineconfig::world::World;
 use seaworthy_plan::disruption::Level;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn foreseen_after(fleet: &Fleet, change: impl FnOnce(&mut World)) -> Fores
     change(&mut after);
     let remote =
         Remote { policy: Policy::default(), snapshots: Arc::new(MemorySnapshots::new(1 << 20)), is_offline: true };
-    let build = seaworthy_controllers::Context::new(fleet.client.clone()).build.to_string();
+    let build = seaworthy_machineconfig::Context::new(fleet.client.clone()).build.to_string();
     foresee(&before, after, &Means { remote, templates: Templates::default(), build, now, is_cluster: true }).await
 }
 

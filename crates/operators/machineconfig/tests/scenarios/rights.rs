@@ -9,8 +9,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
-use seaworthy_controllers::plane::NAMESPACE;
 use seaworthy_deploy::Component;
+use seaworthy_machineconfig::plane::NAMESPACE;
 use serde_json::json;
 
 use crate::fleet::{Fleet, file};

@@ -71,7 +71,7 @@ pub struct Listener;
 impl Subscriber for Listener {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.is_event()
-            && (*metadata.level() <= tracing::Level::WARN || metadata.target() == "seaworthy_controllers::rollout")
+            && (*metadata.level() <= tracing::Level::WARN || metadata.target() == "seaworthy_machineconfig::rollout")
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -10,11 +10,11 @@ use seaworthy_api::machineconfiguration::{
 };
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
-use seaworthy_controllers::Context;
-use seaworthy_controllers::drains::Drains;
-use seaworthy_controllers::machine::Machine;
-use seaworthy_controllers::plane::NAMESPACE;
-use seaworthy_controllers::rollout::{RolloutController, Subject};
+use seaworthy_machineconfig::Context;
+use seaworthy_machineconfig::drains::Drains;
+use seaworthy_machineconfig::machine::Machine;
+use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::rollout::{RolloutController, Subject};
 use seaworthy_runtime::Controller as _;
 use serde_json::{Value, json};
 

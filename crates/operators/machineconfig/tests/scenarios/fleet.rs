@@ -15,11 +15,11 @@ use kube::api::{
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
-use seaworthy_controllers::plane::{NAMESPACE, Options};
-use seaworthy_controllers::{Context, install, plane};
 pub use seaworthy_deploy::policy::protection::NAME as PROTECTION;
 use seaworthy_deploy::{Component, Settings, objects};
 use seaworthy_fetch::Policy;
+use seaworthy_machineconfig::plane::{NAMESPACE, Options};
+use seaworthy_machineconfig::{Context, install, plane};
 use seaworthy_runtime::Metrics;
 use seaworthy_testkit::{Cluster, Machines, Manners};
 pub use seaworthy_testkit::{controller_config, file};

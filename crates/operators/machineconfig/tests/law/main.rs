@@ -19,13 +19,13 @@ use seaworthy_api::machineconfiguration::{
     ContainerRuntimeConfig, ControllerConfig, KubeletConfig, MachineConfig, MachineConfigNode, MachineConfigPool,
 };
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_controllers::making::Remote;
-use seaworthy_controllers::plane::{NAMESPACE, Options};
-use seaworthy_controllers::preview::{Admission, Application, Foresight, Means, foresee};
-use seaworthy_controllers::world::World;
-use seaworthy_controllers::{Context, install, plane};
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_generate::base::Templates;
+use seaworthy_machineconfig::making::Remote;
+use seaworthy_machineconfig::plane::{NAMESPACE, Options};
+use seaworthy_machineconfig::preview::{Admission, Application, Foresight, Means, foresee};
+use seaworthy_machineconfig::world::World;
+use seaworthy_machineconfig::{Context, install, plane};
 use seaworthy_plan::rendering::targeted;
 use seaworthy_plan::waiting::Waiting;
 use seaworthy_testkit::{Chance, Embedded, Machines, Manners, controller_config, file};

@@ -11,8 +11,8 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::seaworthy::annotation as ours;
-use seaworthy_controllers::plane::{NAMESPACE, Options};
-use seaworthy_controllers::{Context, install, plane};
+use seaworthy_machineconfig::plane::{NAMESPACE, Options};
+use seaworthy_machineconfig::{Context, install, plane};
 use seaworthy_runtime::{Campaign, Terms};
 use seaworthy_testkit::{Chance, Embedded, Faults, Injected, Machines, Manners, Observer, Weather};
 use serde::de::DeserializeOwned;
@@ -88,7 +88,7 @@ impl Planes {
             let passed = SignedDuration::try_from(start.elapsed()).unwrap();
             epoch + passed + SignedDuration::from_secs(jump.load(Ordering::Relaxed))
         };
-        let clock: seaworthy_controllers::context::Clock = Arc::new(clock);
+        let clock: seaworthy_machineconfig::context::Clock = Arc::new(clock);
         self.running.push(tokio::spawn(async move {
             // A process that ends is started again.
             loop {
