@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::object::reach::Reach;
 use crate::object::{Metadata, Object};
-use crate::reach::Reach;
 use crate::selector::LabelSelector;
 
 use super::identity::Identity;

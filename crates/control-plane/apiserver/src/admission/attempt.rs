@@ -6,9 +6,9 @@ use std::sync::Arc;
 use seaworthy_store::Key;
 use serde_json::{Map, Value, json};
 
-use crate::call::Call;
-use crate::media::PatchKind;
 use crate::object::Object;
+use crate::request::Call;
+use crate::request::media::PatchKind;
 use crate::resource::Resource;
 use crate::server::decode;
 
@@ -71,12 +71,7 @@ impl<'a> Attempt<'a> {
         let namespace = if resource.is_namespaced { call.path.namespace.as_str() } else { "" };
         let own = || (resource.group.clone(), resource.version.clone(), resource.kind.clone());
         let subresource = call.path.subresource.as_str();
-        let kind = match subresource {
-            "" => own(),
-            below => {
-                resource.below().into_iter().find(|found| found.name == below).map_or_else(own, |found| found.kind)
-            }
-        };
+        let kind = call.below.as_ref().map_or_else(own, |below| below.kind.clone());
         Attempt {
             operation,
             object,

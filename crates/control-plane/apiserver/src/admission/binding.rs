@@ -3,11 +3,11 @@
 use seaworthy_store::Record;
 use serde_json::Value;
 
+use crate::object::reach::Reach;
 use crate::object::{Metadata, Object};
-use crate::present;
-use crate::reach::Reach;
-use crate::registry::Registry;
 use crate::resource::Resource;
+use crate::resource::registry::Registry;
+use crate::response::present;
 use crate::selector::LabelSelector;
 use crate::server::{Server, decode, key};
 

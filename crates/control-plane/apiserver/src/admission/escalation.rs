@@ -6,11 +6,11 @@
 use serde_json::Value;
 
 use crate::access::{Action, Role, Rule};
-use crate::builtin::rbac::{GROUP, everything};
-use crate::call::Call;
+use crate::builtin::rbac::role::{GROUP, everything};
+use crate::object::reach::Reach;
 use crate::object::{Metadata, Object};
-use crate::reach::Reach;
-use crate::status::Failure;
+use crate::request::Call;
+use crate::response::status::Failure;
 
 /// Checks a write to a role or a binding; other kinds pass.
 pub fn check(call: &Call, object: &Object, old: Option<&Object>) -> Result<(), Failure> {

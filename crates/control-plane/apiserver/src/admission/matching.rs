@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::object::reach::Reach;
 use crate::object::{Metadata, Object};
-use crate::reach::Reach;
 use crate::resource::Resource;
 use crate::selector::LabelSelector;
 

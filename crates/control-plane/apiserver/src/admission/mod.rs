@@ -13,13 +13,13 @@ mod program;
 pub use policies::{GROUP, Policies};
 pub use policy::Policy as AdmissionPolicy;
 
-use crate::builtin::namespace::IMMORTAL;
-use crate::builtin::priority_class::SYSTEM;
-use crate::call::Call;
+use crate::builtin::core::namespace::IMMORTAL;
+use crate::builtin::scheduling::priority_class::SYSTEM;
 use crate::object::{Metadata, Object};
-use crate::options::DeleteOptions;
+use crate::request::Call;
+use crate::request::options::DeleteOptions;
 use crate::resource::Origin;
-use crate::status::Failure;
+use crate::response::status::Failure;
 
 use attempt::{Attempt, Operation};
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::call::Call;
 use crate::object::Object;
+use crate::request::Call;
 use crate::resource::Resource;
-use crate::status::{Cause, Failure};
+use crate::response::status::{Cause, Failure};
 
 use super::attempt::Attempt;
 use super::binding::{Binding, param_resource};
@@ -56,7 +56,7 @@ impl Policies {
             return Ok(Vec::new());
         }
         let attempt = &attempt();
-        let registry = call.server.registry();
+        let registry = &call.registry;
         let own = attempt.resource;
         let others = registry.sharing(&own.storage).iter().map(|resource| &**resource);
         let others = others.filter(|other| other.api_version != own.api_version);
@@ -66,7 +66,7 @@ impl Policies {
         let asker = Asker { access: &access, identity: &call.identity };
         for Bound { policy, bindings } in self.0.iter().filter(|bound| !bound.bindings.is_empty()) {
             let Some(matched) = policy.constraints.matched(attempt, &equivalents) else { continue };
-            let params = match param_resource(&registry, policy) {
+            let params = match param_resource(registry, policy) {
                 Ok(params) => params,
                 Err(why) => {
                     let why = format!("failed to configure policy: {why}");

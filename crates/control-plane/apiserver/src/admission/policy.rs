@@ -4,8 +4,8 @@ use seaworthy_cel::{Budget, MATCH_CONDITIONS_LIMIT, PER_CALL_LIMIT, Type, Val};
 use seaworthy_schema::Cause;
 use serde_json::Value;
 
+use crate::object::reach::Reach;
 use crate::object::{Metadata, Object};
-use crate::reach::Reach;
 
 use super::environment::{Scene, environment};
 use super::matching::Constraints;

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 
 use crate::access::{ANONYMOUS, AUTHENTICATED, Action, Identity, Policy, UNAUTHENTICATED};
-use crate::status::{Failure, Named};
+use crate::response::status::{Failure, Named};
 
 const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";

@@ -15,8 +15,8 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use crate::access::Identity;
+use crate::response::status::Failure;
 use crate::server::Server;
-use crate::status::Failure;
 
 /// The audience of tokens that are meant for this server.
 pub const AUDIENCE: &str = "https://kubernetes.default.svc.cluster.local";

@@ -1,71 +1,49 @@
-//! The built-in kinds, one file a kind or a family of kinds, and the list of all of them.
+//! Built-in kinds: one file per kind or family of kinds, in a folder per API group, and the list of all of them.
+//!
+//! `rules/` has the validation rules that several kinds share, `schemas/` the OpenAPI schemas of all of them.
 
-mod admission_policy;
-mod config_map;
-mod container_rules;
-mod daemon_set;
-pub mod definition;
-pub mod definitions;
-mod deployment;
-mod disruption_budget;
-mod endpoints;
-mod event;
-mod job;
-mod lease;
-pub mod namespace;
-mod node;
-mod placement_rules;
-mod pod;
-mod pod_company;
-mod pod_rules;
-mod pod_spec;
-pub mod priority_class;
+pub mod apps;
+pub mod core;
+pub mod custom_resource_definition;
+pub mod policy;
 pub mod rbac;
-pub mod review;
-mod runtime_class;
-mod secret;
-mod security_rules;
-mod service;
-mod service_account;
-mod service_rules;
-mod variable_rules;
-mod volume_rules;
-pub mod workload;
-mod zeros;
+mod rules;
+pub mod scheduling;
+pub mod schemas;
 
-use crate::kind::Kind;
+use crate::resource::kind::Kind;
 
 /// Every built-in kind. Where two kinds share their objects, the one that is stored comes first.
 pub static KINDS: &[&Kind] = &[
-    &admission_policy::VALIDATING_ADMISSION_POLICY,
-    &admission_policy::VALIDATING_ADMISSION_POLICY_BINDING,
-    &config_map::CONFIG_MAP,
-    &daemon_set::DAEMON_SET,
-    &definition::CUSTOM_RESOURCE_DEFINITION,
-    &deployment::DEPLOYMENT,
-    &disruption_budget::POD_DISRUPTION_BUDGET,
-    &endpoints::ENDPOINTS,
-    &endpoints::ENDPOINT_SLICE,
-    &event::EVENT,
-    &event::NEW_EVENT,
-    &job::JOB,
-    &lease::LEASE,
-    &namespace::NAMESPACE,
-    &node::NODE,
-    &pod::POD,
-    &priority_class::PRIORITY_CLASS,
-    &rbac::CLUSTER_ROLE,
-    &rbac::CLUSTER_ROLE_BINDING,
-    &rbac::ROLE,
-    &rbac::ROLE_BINDING,
-    &review::LOCAL_SUBJECT_ACCESS_REVIEW,
-    &review::SELF_SUBJECT_ACCESS_REVIEW,
-    &review::SELF_SUBJECT_REVIEW,
-    &review::SELF_SUBJECT_RULES_REVIEW,
-    &review::SUBJECT_ACCESS_REVIEW,
-    &review::TOKEN_REVIEW,
-    &runtime_class::RUNTIME_CLASS,
-    &secret::SECRET,
-    &service::SERVICE,
-    &service_account::SERVICE_ACCOUNT,
+    &policy::admission_policy::VALIDATING_ADMISSION_POLICY,
+    &policy::admission_policy::VALIDATING_ADMISSION_POLICY_BINDING,
+    &core::config_map::CONFIG_MAP,
+    &apps::daemon_set::DAEMON_SET,
+    &custom_resource_definition::CUSTOM_RESOURCE_DEFINITION,
+    &apps::deployment::DEPLOYMENT,
+    &policy::disruption_budget::POD_DISRUPTION_BUDGET,
+    &core::endpoints::ENDPOINTS,
+    &core::endpoints::ENDPOINT_SLICE,
+    &core::event::EVENT,
+    &core::event::NEW_EVENT,
+    &apps::job::JOB,
+    &scheduling::lease::LEASE,
+    &core::namespace::NAMESPACE,
+    &core::node::NODE,
+    &core::pod::POD,
+    &scheduling::priority_class::PRIORITY_CLASS,
+    &rbac::role::CLUSTER_ROLE,
+    &rbac::role::CLUSTER_ROLE_BINDING,
+    &rbac::role::ROLE,
+    &rbac::role::ROLE_BINDING,
+    &rbac::review::LOCAL_SUBJECT_ACCESS_REVIEW,
+    &rbac::review::SELF_SUBJECT_ACCESS_REVIEW,
+    &rbac::review::SELF_SUBJECT_REVIEW,
+    &rbac::review::SELF_SUBJECT_RULES_REVIEW,
+    &rbac::review::SUBJECT_ACCESS_REVIEW,
+    &rbac::review::TOKEN_REVIEW,
+    &scheduling::runtime_class::RUNTIME_CLASS,
+    &core::secret::SECRET,
+    &core::service::SERVICE,
+    &core::service_account::SERVICE_ACCOUNT,
 ];

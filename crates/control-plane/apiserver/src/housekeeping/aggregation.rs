@@ -4,8 +4,8 @@ use seaworthy_store::{Body as Stored, Change, CommitError, Expect};
 use serde_json::Value;
 use tracing::warn;
 
+use crate::object::reach::Reach;
 use crate::object::{self, Metadata, Object};
-use crate::reach::Reach;
 use crate::selector::LabelSelector;
 use crate::server::{Server, decode};
 

@@ -8,13 +8,13 @@ use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Record};
 use serde_json::{Value, json};
 use tracing::warn;
 
-use crate::builtin::definition::{FINALIZER, set_terminating};
+use crate::builtin::custom_resource_definition::{FINALIZER, set_terminating};
 use crate::clock;
-use crate::custom;
+use crate::object::reach::Reach;
 use crate::object::{self, Metadata, Object};
-use crate::reach::Reach;
+use crate::resource::custom;
 use crate::server::{Server, decode};
-use crate::verb::deletion;
+use crate::write::deletion;
 use crate::write::own_reported;
 
 use super::DEFINITIONS;

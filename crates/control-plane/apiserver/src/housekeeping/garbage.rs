@@ -5,9 +5,9 @@
 
 use seaworthy_store::{Key, Store};
 
-use crate::meta::{FOREGROUND, ORPHAN};
-use crate::options::Propagation;
-use crate::registry::Registry;
+use crate::object::meta::{FOREGROUND, ORPHAN};
+use crate::request::options::Propagation;
+use crate::resource::registry::Registry;
 
 use super::kinship::Kinship;
 use super::ties::{Owner, Parting, Ties};

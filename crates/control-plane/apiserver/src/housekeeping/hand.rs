@@ -8,17 +8,17 @@ use seaworthy_store::Key;
 use serde_json::Value;
 
 use crate::access::Identity;
-use crate::builtin::namespace::IMMORTAL;
-use crate::call::Call;
-use crate::media::{Accepted, Format, Shape};
-use crate::meta::{FOREGROUND, ORPHAN};
+use crate::builtin::core::namespace::IMMORTAL;
+use crate::object::meta::{FOREGROUND, ORPHAN};
 use crate::object::{Metadata, Object};
-use crate::options::{DeleteOptions, FieldValidation, Preconditions, Propagation, Query, WriteOptions};
+use crate::request::Call;
 use crate::request::ResourcePath;
+use crate::request::media::{Accepted, Format, Shape};
+use crate::request::options::{DeleteOptions, FieldValidation, Preconditions, Propagation, Query, WriteOptions};
 use crate::resource::Resource;
+use crate::response::status::Failure;
 use crate::server::Server;
-use crate::status::Failure;
-use crate::verb::{Changed, change, delete_object};
+use crate::write::{Proposal, change, delete_object};
 
 use super::namespaces::NAMESPACES;
 use super::ties::{Owner, Parting};
@@ -89,7 +89,9 @@ impl Deed {
         };
         let call = Call {
             server: server.clone(),
+            registry: server.registry(),
             resource: self.resource.clone(),
+            below: self.resource.below().into_iter().find(|below| below.name == subresource),
             path: ResourcePath {
                 group: self.resource.group.to_string(),
                 version: self.resource.version.to_string(),
@@ -117,7 +119,7 @@ impl Deed {
             }
             let mut object = old.clone();
             act.apply(&mut object);
-            Ok(Changed { object, is_owned: false, warnings: Vec::new() })
+            Ok(Proposal { object, has_managers: false, warnings: Vec::new() })
         });
         made.await.map(|_| ())
     }

@@ -10,12 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use seaworthy_store::{EventKind, Key, Record, Watch, WatchError};
 use tracing::{debug, warn};
 
-use crate::builtin::namespace::FINALIZER;
+use crate::builtin::core::namespace::FINALIZER;
 use crate::clock;
-use crate::options::Propagation;
-use crate::registry::Registry;
+use crate::request::options::Propagation;
+use crate::resource::registry::Registry;
+use crate::response::status::Failure;
 use crate::server::{Server, decode};
-use crate::status::Failure;
 
 use super::garbage::{self, Reason, Situation, Verdict};
 use super::hand::{Act, Deed};
@@ -342,9 +342,9 @@ mod tests {
     use super::*;
     use crate::clock::Still;
     use crate::object;
-    use crate::options::DeleteOptions;
+    use crate::request::options::DeleteOptions;
     use crate::server::Settings;
-    use crate::verb::delete_object;
+    use crate::write::delete_object;
 
     const COUNT: u64 = 5_000;
 

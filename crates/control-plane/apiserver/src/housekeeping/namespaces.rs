@@ -7,7 +7,7 @@ use seaworthy_store::{EventKind, Key, Store};
 use serde_json::{Value, json};
 
 use crate::object::{Metadata, Object};
-use crate::registry::Registry;
+use crate::resource::registry::Registry;
 
 use super::ties::Ties;
 use super::work::Work;

@@ -3,7 +3,7 @@
 use seaworthy_store::Record;
 use serde::Deserialize;
 
-use crate::meta::{FOREGROUND, ORPHAN};
+use crate::object::meta::{FOREGROUND, ORPHAN};
 
 /// The part of an object's metadata that housekeeping looks at.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

@@ -4,15 +4,16 @@ use seaworthy_schema::Cause;
 use serde_json::{Value, json};
 
 use crate::admission;
-use crate::call::{Answer, Call};
 use crate::clock;
 use crate::object::Metadata;
-use crate::options::{WriteKind, WriteOptions};
-use crate::reach::Reach;
-use crate::status::{Failure, Named};
+use crate::object::reach::Reach;
+use crate::request::Call;
+use crate::request::options::{WriteKind, WriteOptions};
+use crate::response::Answer;
+use crate::response::status::{Failure, Named};
 use crate::write;
 
-use super::{amend, done, sent, set_condition};
+use super::{done, sent, set_condition};
 
 /// Binds the pod.
 pub async fn bind(call: &Call) -> Result<Answer, Failure> {
@@ -75,6 +76,6 @@ pub async fn bind(call: &Call) -> Result<Answer, Failure> {
         bound(&mut crate::server::decode(&found))?;
         return Ok(Answer { warnings, ..done(call) });
     }
-    amend(&call.server, &call.resource, &key, bound).await?;
+    write::amend(&call.server, &call.resource, &key, bound).await?;
     Ok(Answer { warnings, ..done(call) })
 }

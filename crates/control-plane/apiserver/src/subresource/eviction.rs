@@ -4,18 +4,18 @@ use seaworthy_store::{Key, Record};
 use serde_json::{Value, json};
 
 use crate::admission;
-use crate::call::{Answer, Call};
 use crate::clock;
+use crate::object::reach::{Reach, map_mut};
 use crate::object::{Metadata, Object};
-use crate::options::DeleteOptions;
-use crate::reach::{Reach, map_mut};
+use crate::request::Call;
+use crate::request::options::DeleteOptions;
+use crate::response::Answer;
+use crate::response::status::{Cause, Failure};
 use crate::selector::LabelSelector;
 use crate::server::decode;
-use crate::status::{Cause, Failure};
-use crate::verb::delete_object;
 use crate::write;
 
-use super::{TRIES, amend, done, sent, set_condition};
+use super::{done, sent, set_condition};
 
 const BUDGETS: &str = "policy/poddisruptionbudgets";
 
@@ -44,7 +44,7 @@ pub async fn evict(call: &Call) -> Result<Answer, Failure> {
         if !options.is_dry_run && !pod.is_deleting() {
             match announce(call, &key, &pod, claimed).await {
                 // It works by now, or nearly: then it counts.
-                Err(failure) if failure.code == 409 && attempt < TRIES => continue,
+                Err(failure) if failure.code == 409 && attempt < write::MAX_ATTEMPTS => continue,
                 announced => announced?,
             }
         }
@@ -52,14 +52,14 @@ pub async fn evict(call: &Call) -> Result<Answer, Failure> {
         options.preconditions.uid.get_or_insert_with(|| pod.uid().to_owned());
         break;
     }
-    delete_object(&call.server, &call.resource, &key, &options).await?;
+    write::delete_object(&call.server, &call.resource, &key, &options).await?;
     Ok(Answer { warnings, ..done(call) })
 }
 
 /// Says in the pod why it goes. One that may go because it does not work must be as it was when that was seen.
 async fn announce(call: &Call, key: &Key, seen: &Object, claimed: Claimed) -> Result<(), Failure> {
     let now = clock::written(call.server.world().now());
-    let announced = amend(&call.server, &call.resource, key, |pod| {
+    let announced = write::amend(&call.server, &call.resource, key, |pod| {
         if claimed == Claimed::Unready && pod.revision_text() != seen.revision_text() {
             return Err(Failure::modified(call.resource.named(), pod.name()));
         }
@@ -114,14 +114,13 @@ async fn claim(call: &Call, pod: &Object, options: &DeleteOptions) -> Result<Cla
             return Ok(Claimed::Unready);
         }
     }
-    let registry = server.registry();
-    let resource = registry.of_storage(BUDGETS).ok_or_else(|| Failure::internal("there are no budgets"))?;
+    let resource = call.registry.of_storage(BUDGETS).ok_or_else(|| Failure::internal("there are no budgets"))?;
     let key = Key::new(BUDGETS, call.path.namespace.as_str(), budget.name());
     let now = clock::written(server.world().now());
     if options.is_dry_run {
         return spend(&mut budget.clone(), pod.name(), &now).map(|()| Claimed::Disruption);
     }
-    amend(server, resource, &key, |budget| spend(budget, pod.name(), &now)).await.map(|_| Claimed::Disruption)
+    write::amend(server, resource, &key, |budget| spend(budget, pod.name(), &now)).await.map(|_| Claimed::Disruption)
 }
 
 fn concerns(budget: &Object, pod: &Object) -> bool {
@@ -144,7 +143,7 @@ fn spend(budget: &mut Object, pod: &str, now: &str) -> Result<(), Failure> {
     let allowed = count(budget, "disruptionsAllowed");
     if allowed < 0 || budget.map("status.disruptedPods").is_some_and(|pods| pods.len() > REMEMBERED) {
         let why = if allowed < 0 { "pdb disruptions allowed is negative" } else { "DisruptedPods map too big" };
-        let named = crate::status::Named { group: "policy", word: "poddisruptionbudgets" };
+        let named = crate::response::status::Named { group: "policy", word: "poddisruptionbudgets" };
         return Err(Failure::forbidden(named, &name, why));
     }
     if allowed == 0 {

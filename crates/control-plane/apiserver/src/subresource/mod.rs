@@ -6,33 +6,24 @@ mod scale;
 mod token;
 
 use http::StatusCode;
-use seaworthy_store::{Body as Stored, Change, CommitError, Expect, Key};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, Call};
-use crate::decode;
-use crate::kind::Deed;
-use crate::media::Format;
 use crate::object::Object;
-use crate::present;
+use crate::request::Call;
 use crate::request::Verb;
-use crate::resource::Resource;
-use crate::server::{Server, decode as decode_record};
-use crate::status::Failure;
+use crate::request::decode;
+use crate::request::media::Format;
+use crate::resource::kind::Deed;
+use crate::response::Answer;
+use crate::response::present;
+use crate::response::status::Failure;
 
-/// How often a change is tried on an object that others keep changing.
-const TRIES: usize = 64;
-
-/// What the subresource of a call does; none if it only reads and writes a part of the object.
+/// The action of the subresource that a call names; none if it only reads and writes a part of the object.
 pub fn deed(call: &Call) -> Option<Deed> {
-    if call.path.subresource.is_empty() {
-        return None;
-    }
-    let below = call.resource.below().into_iter().find(|below| below.name == call.path.subresource)?;
-    (below.deed != Deed::Part).then_some(below.deed)
+    call.below.as_ref().map(|below| &below.deed).filter(|deed| **deed != Deed::Part).cloned()
 }
 
-/// Does it.
+/// Executes it.
 pub async fn act(call: &Call, verb: Verb, deed: &Deed) -> Result<Answer, Failure> {
     match (deed, verb) {
         (Deed::Bind, Verb::Create) => binding::bind(call).await,
@@ -74,40 +65,10 @@ fn done(call: &Call) -> Answer {
     Answer { status: StatusCode::CREATED, ..Answer::ok(format, present::text(&status, format)) }
 }
 
-/// Changes a stored object, as often as it takes. The change sees the very state that it replaces; what it refuses is
-/// refused, and a state that it leaves as it is costs nothing.
-async fn amend(
-    server: &Server,
-    resource: &Resource,
-    key: &Key,
-    mut make: impl FnMut(&mut Object) -> Result<(), Failure>,
-) -> Result<Object, Failure> {
-    for attempt in 1.. {
-        let found = server.store().get(key).ok_or_else(|| Failure::not_found(resource.named(), &key.name))?;
-        let old = decode_record(&found);
-        let mut next = old.clone();
-        make(&mut next)?;
-        if next == old {
-            return Ok(old);
-        }
-        let encoded = resource.encode(&next);
-        let body = Stored::new(encoded.bytes, encoded.hole);
-        let change = Change::Put { key: key.clone(), expected: Expect::Revision(found.revision), body };
-        match server.commit(change).await {
-            Ok(record) => return Ok(decode_record(&record)),
-            Err(CommitError::Conflict { .. }) if attempt < TRIES => {}
-            Err(CommitError::Conflict { .. }) => return Err(Failure::modified(resource.named(), &key.name)),
-            Err(error) => return Err(Failure::of_commit(&error)),
-        }
-    }
-    // The loop above ends by returning.
-    Err(Failure::internal("the object changes too fast"))
-}
-
 /// Sets a condition in a status, with the time of its last change.
 fn set_condition(object: &mut Object, condition: Value, now: &str) {
     use crate::object::Metadata as _;
-    use crate::reach::Reach as _;
+    use crate::object::reach::Reach as _;
     // Only who reports on generations at all says which one a condition is about.
     let generation = object.number("status.observedGeneration").filter(|seen| *seen > 0).map(|_| object.generation());
     let status = object.entry("status").or_insert_with(|| json!({}));

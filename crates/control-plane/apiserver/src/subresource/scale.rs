@@ -5,18 +5,19 @@ use seaworthy_schema::Cause;
 use serde_json::{Map, Value, json};
 
 use crate::admission;
-use crate::builtin::workload::selector_text;
-use crate::call::{Answer, Call};
-use crate::decode;
-use crate::kind::Replicas;
-use crate::media::{Format, PatchKind};
+use crate::builtin::apps::workload::selector_text;
+use crate::object::reach::Reach;
 use crate::object::{Metadata, Object};
-use crate::options::{WriteKind, WriteOptions};
-use crate::present;
-use crate::reach::Reach;
-use crate::status::{Failure, Named};
-use crate::verb::{Changed, Outcome, as_invalid_patch, change_and_show, in_version, refused};
-use crate::write::{self, Conformed, ScaleWrite};
+use crate::request::Call;
+use crate::request::decode;
+use crate::request::media::{Format, PatchKind};
+use crate::request::options::{WriteKind, WriteOptions};
+use crate::resource::kind::Replicas;
+use crate::response::Answer;
+use crate::response::present;
+use crate::response::status::{Failure, Named};
+use crate::verb::{as_invalid_patch, refused};
+use crate::write::{self, Conformed, Outcome, Proposal, ScaleWrite, in_version};
 
 use super::sent;
 
@@ -155,9 +156,9 @@ async fn set<'p>(
             }
             _ => return Err(Failure::bad_request("a Scale is an object")),
         };
-        Ok(Changed { object, is_owned: true, warnings })
+        Ok(Proposal { object, has_managers: true, warnings })
     };
-    change_and_show(call, options, change, |outcome| {
+    write::change_and_present(call, options, change, |outcome| {
         let object = match outcome {
             Outcome::Stored(record) => in_version(call, record),
             Outcome::Unstored(object) => object,

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use crate::admission;
 use crate::authentication::{AUDIENCE, Claims};
-use crate::call::{Answer, Call};
 use crate::clock;
+use crate::object::reach::Reach;
 use crate::object::{Metadata, Object};
-use crate::present;
-use crate::reach::Reach;
+use crate::request::Call;
+use crate::response::Answer;
+use crate::response::present;
+use crate::response::status::{Failure, Named};
 use crate::server::decode;
-use crate::status::{Failure, Named};
 use crate::write;
 
 use super::sent;

@@ -1,9 +1,10 @@
 //! Reading one object.
 
-use crate::call::{Answer, Call};
-use crate::present;
+use crate::request::Call;
+use crate::response::Answer;
+use crate::response::present;
+use crate::response::status::Failure;
 use crate::server::key;
-use crate::status::Failure;
 
 /// Answers the object.
 pub fn get(call: &Call) -> Result<Answer, Failure> {

@@ -8,14 +8,15 @@ use bytes::{BufMut, Bytes, BytesMut};
 use seaworthy_store::{Key, ReadError, Record};
 use serde_json::{Value, json};
 
-use crate::body::Body;
-use crate::call::{Answer, Call};
-use crate::media::{Format, Shape};
 use crate::object::Object;
-use crate::options::{ListOptions, Match};
-use crate::present::{self, Include, Tabling};
+use crate::request::Call;
+use crate::request::media::{Format, Shape};
+use crate::request::options::{ListOptions, Match};
 use crate::resource::Resource;
-use crate::status::Failure;
+use crate::response::Answer;
+use crate::response::Body;
+use crate::response::present::{self, Include, Tabling};
+use crate::response::status::Failure;
 
 /// Pieces of an answer are about this large: a few per thousand objects, and never the whole list at once.
 const PIECE: usize = 64 * 1024;

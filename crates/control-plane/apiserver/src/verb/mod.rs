@@ -1,4 +1,4 @@
-//! What can be done with a resource, one file a verb. None of them knows any kind.
+//! Verbs: one file each. A verb reads the request and answers; writes go through [`crate::write`]. No verb knows any kind.
 
 mod create;
 mod delete;
@@ -9,9 +9,9 @@ mod update;
 mod watch;
 
 pub use create::create;
-pub use delete::{delete, delete_collection, delete_object, deletion};
+pub use delete::{delete, delete_collection};
 pub use get::get;
 pub use list::list;
 pub use patch::{as_invalid_patch, patch, refused};
-pub use update::{Changed, Outcome, change, change_and_show, in_version, update};
+pub use update::update;
 pub use watch::watch;

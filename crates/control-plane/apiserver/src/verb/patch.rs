@@ -1,18 +1,16 @@
-//! Changing parts of an object.
+//! Patch (PATCH): changes parts of an object by one of the three patch formats, or by server-side apply.
 
 use seaworthy_fields::{PatchError, json_patch, merge_patch, strategic_patch};
 use serde_json::Value;
 
-use crate::call::{Answer, Call};
-use crate::decode;
-use crate::media::{Format, PatchKind};
 use crate::object::{Metadata, Object};
-use crate::options::{WriteKind, WriteOptions};
-use crate::status::{ALREADY_EXISTS, Failure, Named};
-use crate::write::{self, Conformed};
-
-use super::create::create_object;
-use super::update::{Changed, change};
+use crate::request::Call;
+use crate::request::decode;
+use crate::request::media::{Format, PatchKind};
+use crate::request::options::{WriteKind, WriteOptions};
+use crate::response::Answer;
+use crate::response::status::{ALREADY_EXISTS, Failure, Named};
+use crate::write::{self, Conformed, Proposal};
 
 /// Applies the patch in the body.
 pub async fn patch(call: &Call) -> Result<Answer, Failure> {
@@ -24,13 +22,13 @@ pub async fn patch(call: &Call) -> Result<Answer, Failure> {
     let patch = decode::read(&call.body, Format::Json).map_err(|_| Failure::bad_request("invalid JSON patch"))?;
     let odd = oddities(kind, &patch);
     let mut said = Vec::new();
-    let changed = change(call, &options, |old| {
+    let changed = write::change(call, &options, |old| {
         let patched = patched(call, kind, old, &patch.value)?;
         let patched = with_kind(call, kind, patched)?;
         let Conformed { object, unknown } = write::conform(&call.resource, patched).map_err(as_invalid_patch)?;
         let warnings = write::judge_oddities(&call.resource, &options, &unknown, &odd).map_err(as_invalid_patch)?;
         said.clone_from(&warnings);
-        Ok(Changed { object, is_owned: false, warnings })
+        Ok(Proposal { object, has_managers: false, warnings })
     })
     .await;
     changed.map_err(|failure| failure.warned(&said))
@@ -180,21 +178,21 @@ async fn apply(call: &Call, options: &WriteOptions) -> Result<Answer, Failure> {
     let warnings = write::judge_oddities(&call.resource, options, &unknown, &duplicates)?;
     let config = Value::Object(object);
     if !exists && call.path.subresource.is_empty() {
-        match applied_anew(call, options, &config, &warnings).await {
-            // Somebody else was faster: then there is something to apply to.
+        match apply_to_nothing(call, options, &config, &warnings).await {
+            // Created concurrently: then there is something to apply to.
             Err(failure) if failure.reason == ALREADY_EXISTS => {}
             created => return created.map_err(|failure| failure.warned(&warnings)),
         }
     }
-    let changed = change(call, options, |old| {
+    let changed = write::change(call, options, |old| {
         let object = write::own_applied(call, Some(old), &config, &options.manager, options.force)?;
-        Ok(Changed { object, is_owned: true, warnings: warnings.clone() })
+        Ok(Proposal { object, has_managers: true, warnings: warnings.clone() })
     });
     changed.await.map_err(|failure| failure.warned(&warnings))
 }
 
 /// Creates an object by applying to nothing.
-async fn applied_anew(
+async fn apply_to_nothing(
     call: &Call,
     options: &WriteOptions,
     config: &Value,
@@ -204,7 +202,7 @@ async fn applied_anew(
     call.check_creation()?;
     write::check_no_uid(call, &object)?;
     object.metadata_mut().remove("resourceVersion");
-    let mut answer = create_object(call, object, options, true).await?;
+    let mut answer = write::create_object(call, object, options, true).await?;
     answer.warnings.extend_from_slice(warnings);
     Ok(answer)
 }

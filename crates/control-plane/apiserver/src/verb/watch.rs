@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::body::Body;
-use crate::call::{Answer, Call};
-use crate::media::{Format, Shape};
 use crate::object::Object;
-use crate::options::ListOptions;
-use crate::present::{self, Include, Tabling};
-use crate::status::Failure;
+use crate::request::Call;
+use crate::request::media::{Format, Shape};
+use crate::request::options::ListOptions;
+use crate::response::Answer;
+use crate::response::Body;
+use crate::response::present::{self, Include, Tabling};
+use crate::response::status::Failure;
 
 use super::list::Wanted;
 

@@ -6,12 +6,12 @@
 use seaworthy_schema::{Additional, Pruning, Schema, Type, undecodable_metadata, undecodable_resource};
 use serde_json::Value;
 
-use crate::builtin::definitions::{self, Marks};
+use crate::builtin::schemas::{self, Marks};
 use crate::clock;
 use crate::object::Object;
-use crate::quantity::{self, Quantity};
+use crate::object::quantity::{self, Quantity};
 use crate::resource::{Origin, Resource};
-use crate::status::Failure;
+use crate::response::status::Failure;
 
 /// An object in the form of its kind.
 pub struct Conformed {
@@ -28,7 +28,7 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
     match (&resource.origin, resource.schema()) {
         (_, None) => {}
         (Origin::Custom(_), Some(schema)) => {
-            let metadata = definitions::object_meta();
+            let metadata = schemas::object_meta();
             if let Some(why) = metadata.and_then(|metadata| undecodable(schema, metadata, &value)) {
                 let (kind, version) = (&resource.kind, &resource.version);
                 return Err(Failure::bad_request(format!(
@@ -37,7 +37,7 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             }
             if let (Some(metadata), Some(own)) = (metadata, value.get_mut("metadata")) {
                 // Every kind's metadata is built in.
-                let mut typing = Typing::new(definitions::marks("", "v1"));
+                let mut typing = Typing::new(schemas::marks("", "v1"));
                 let typed = typing.value(metadata, own, &mut "metadata".to_owned());
                 typed.map_err(|mismatch| refused(resource, &mismatch))?;
                 unknown = typing.unknown;
@@ -47,7 +47,7 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
                     own.retain(|key, value| key != "managedFields" || !is_empty(value));
                 }
             }
-            let mut embedded = Typing::new(definitions::marks("", "v1"));
+            let mut embedded = Typing::new(schemas::marks("", "v1"));
             if let Some(metadata) = metadata {
                 let typed = embedded.heads(schema, metadata, &mut value, &mut String::new());
                 typed.map_err(|mismatch| refused(resource, &mismatch))?;
@@ -56,7 +56,7 @@ pub fn conform(resource: &Resource, object: Object) -> Result<Conformed, Failure
             unknown.extend(embedded.unknown);
         }
         (Origin::BuiltIn(_), Some(schema)) => {
-            let marks = definitions::marks(&resource.group, &resource.version);
+            let marks = schemas::marks(&resource.group, &resource.version);
             let mut typing = Typing::new(marks);
             let typed = typing.value(schema, &mut value, &mut String::new());
             typed.map_err(|mismatch| refused(resource, &mismatch))?;
@@ -82,8 +82,8 @@ fn undecodable(schema: Schema<'_>, metadata: Schema<'_>, value: &Value) -> Optio
 /// Brings a `Scale` into its form.
 pub fn conform_scale(scale: Object) -> Result<Conformed, Failure> {
     let mut value = Value::Object(scale);
-    let mut typing = Typing::new(definitions::marks("apps", "v1"));
-    if let Some(schema) = definitions::scale() {
+    let mut typing = Typing::new(schemas::marks("apps", "v1"));
+    if let Some(schema) = schemas::scale() {
         let typed = typing.value(schema, &mut value, &mut String::new());
         typed.map_err(|mismatch| refused_as("Scale", "v1", &mismatch))?;
     }
@@ -350,7 +350,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::custom;
+    use crate::resource::custom;
 
     /// A kind with lists of whole objects in a map.
     fn fleets() -> std::sync::Arc<Resource> {

@@ -1,28 +1,35 @@
-//! What all writes have in common: from the body that was sent to the bytes that are stored.
+//! Writes: the pipeline that every write takes, and its steps.
 //!
 //! ```text
-//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ defaults ─▶ owners of fields
-//!      ─▶ complete (what follows from other objects) ─▶ prepare (what this write may touch) ─▶ rules ─▶ admission ─▶ commit
+//! body ─▶ decode ─▶ conform (drop what the kind does not have) ─▶ pipeline: defaults, owners, admission, rules, commit
 //! ```
 
+mod amend;
 mod conform;
+mod deletion;
 mod ownership;
+mod pipeline;
 
+pub use amend::amend;
 pub use conform::{Conformed, conform, conform_scale};
+pub use deletion::{Deleted, delete_checked, delete_object, deletion};
 pub use ownership::{ScaleWrite, check_applied, own_applied, own_reported, own_scale, own_written, settled};
+pub use pipeline::{
+    MAX_ATTEMPTS, Outcome, Proposal, change, change_and_present, check_name, create_object, in_version,
+};
 
 use seaworthy_schema::Verdict;
 use serde_json::Value;
 
-use crate::call::Call;
 use crate::clock;
-use crate::kind::{Generation, Part};
-use crate::meta;
+use crate::object::meta;
 use crate::object::{Metadata, Object};
-use crate::options::{FieldValidation, WriteOptions};
+use crate::request::Call;
+use crate::request::options::{FieldValidation, WriteOptions};
 use crate::resource::Resource;
+use crate::resource::kind::{Generation, Part};
+use crate::response::status::{Failure, Named};
 use crate::server::key;
-use crate::status::{Failure, Named};
 
 /// Metadata that only the server sets: an object keeps its own through every change.
 const SERVER_FIELDS: [&str; 6] =
@@ -129,7 +136,9 @@ pub fn place(call: &Call, object: &mut Object) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an object is to be created in must be there, and must not be on its way out: its definition and its namespace.
+/// Checks that what an object is created in exists and is not terminating: its definition and its namespace.
+///
+/// The definition is looked up in the registry of now, not of the request: it may have begun to terminate since.
 pub fn check_place(call: &Call, name: &str) -> Result<(), Failure> {
     let resource = &call.resource;
     if resource.is_custom() {
@@ -158,7 +167,7 @@ fn check_namespace(call: &Call, name: &str) -> Result<(), Failure> {
         let place = &path.namespace;
         let why = format!("unable to create new content in namespace {place} because it is being terminated");
         let mut failure = Failure::forbidden(resource.named(), name, &why);
-        failure.details.get_or_insert_with(Box::default).causes.push(crate::status::Cause {
+        failure.details.get_or_insert_with(Box::default).causes.push(crate::response::status::Cause {
             reason: "NamespaceTerminating",
             message: format!("namespace {place} is being terminated"),
             field: "metadata.namespace".to_owned(),

@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 use seaworthy_fields::{ApplyError, Managers, ObjectType, Set, Writer, settle};
 use serde_json::Value;
 
-use crate::builtin::definitions;
-use crate::call::Call;
+use crate::builtin::schemas;
 use crate::clock;
-use crate::family;
 use crate::object::Object;
+use crate::request::Call;
+use crate::resource::family;
 use crate::resource::{Origin, Resource};
-use crate::status::{Cause, Failure};
+use crate::response::status::{Cause, Failure};
 
 /// What a write to the object itself cannot set.
 static STATUS: LazyLock<Set> = LazyLock::new(|| Set::of_fields([["status"].as_slice()]));
@@ -84,7 +84,7 @@ pub fn own_scale(
         }
     };
     let time = clock::written(call.server.world().now());
-    let kind = definitions::scale().map_or_else(ObjectType::unknown, ObjectType::built_in);
+    let kind = schemas::scale().map_or_else(ObjectType::unknown, ObjectType::built_in);
     let writer = Writer {
         kind,
         api_version: "autoscaling/v1",

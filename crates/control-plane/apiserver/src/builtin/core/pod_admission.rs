@@ -1,0 +1,183 @@
+//! What a pod gets from the company that it keeps: the classes that it names, and the nodes that may fail it.
+//!
+//! The real server does this in admission plugins that are on by default: Priority, DefaultTolerationSeconds and
+//! RuntimeClass. What they add is owned by nobody.
+
+use seaworthy_store::Key;
+use serde_json::{Value, json};
+
+use crate::object::reach::{Reach, map_mut};
+use crate::object::{Metadata, Object};
+use crate::request::Call;
+use crate::response::status::Failure;
+use crate::server::{Server, decode};
+
+/// Where classes are stored.
+const PRIORITY_CLASSES: &str = "scheduling.k8s.io/priorityclasses";
+const RUNTIME_CLASSES: &str = "node.k8s.io/runtimeclasses";
+
+/// How a class says that it is for pods that name none. What is false is not written, so nothing else looks like it.
+const GLOBAL: &[u8] = br#""globalDefault":true"#;
+
+/// Troubles of a node that a pod puts up with for a while, and for how many seconds.
+const TROUBLES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const PATIENCE: i64 = 300;
+
+/// Completes a pod that is about to be stored.
+pub fn complete(call: &Call, pod: &mut Object, old: Option<&Object>) -> Result<(), Failure> {
+    let name = pod.name().to_owned();
+    let refused = |why: &str| Failure::forbidden(call.resource.named(), &name, why);
+    let Some(spec) = map_mut(pod, "spec") else { return Ok(()) };
+    match old {
+        None => set_priority(&call.server, spec).map_err(|why| refused(&why))?,
+        Some(old) => {
+            // Who leaves out what the server worked out does not mean to change it.
+            for key in ["priority", "preemptionPolicy"] {
+                if let (None, Some(value)) = (spec.get(key), old.at(&format!("spec.{key}"))) {
+                    spec.insert(key.to_owned(), value.clone());
+                }
+            }
+        }
+    }
+    add_tolerations(spec);
+    if old.is_none() {
+        follow_runtime(&call.server, spec).map_err(|why| refused(&why))?;
+    }
+    Ok(())
+}
+
+/// Refuses a second class for pods that name none.
+pub fn check_global(call: &Call, class: &mut Object, _: Option<&Object>) -> Result<(), Failure> {
+    if !class.flag("globalDefault") {
+        return Ok(());
+    }
+    match global_class(&call.server) {
+        Some(other) if other.name() != class.name() => {
+            let why =
+                format!("PriorityClass {} is already marked as default. Only one default can exist", other.name());
+            Err(Failure::forbidden(call.resource.named(), class.name(), &why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A node begins as not ready: nothing is scheduled to it before it says otherwise.
+pub fn taint_new_node(_: &Call, node: &mut Object, old: Option<&Object>) -> Result<(), Failure> {
+    if old.is_some() {
+        return Ok(());
+    }
+    let taint = json!({"key": TROUBLES[0], "effect": "NoSchedule"});
+    let is_there = |own: &Value| own.text("key") == TROUBLES[0] && own.text("effect") == "NoSchedule";
+    let spec = node.entry("spec").or_insert_with(|| json!({}));
+    if spec.list("taints").iter().any(is_there) {
+        return Ok(());
+    }
+    if let Some(taints) = spec.as_object_mut().map(|spec| spec.entry("taints").or_insert_with(|| json!([])))
+        && let Some(taints) = taints.as_array_mut()
+    {
+        taints.push(taint);
+    }
+    Ok(())
+}
+
+fn set_priority(server: &Server, spec: &mut Object) -> Result<(), String> {
+    let named = spec.text("priorityClassName").to_owned();
+    let class = match named.as_str() {
+        "" => global_class(server),
+        name => {
+            let found = class(server, PRIORITY_CLASSES, name);
+            Some(found.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
+        }
+    };
+    if let (true, Some(class)) = (named.is_empty(), &class) {
+        spec.insert("priorityClassName".to_owned(), class.name().into());
+    }
+    let worked_out = class.as_ref().and_then(|class| class.number("value")).unwrap_or(0);
+    if let Some(said) = spec.number("priority").filter(|said| *said != worked_out) {
+        return Err(format!(
+            "the integer value of priority ({said}) must not be provided in pod spec; priority admission controller \
+             computed {worked_out} from the given PriorityClass name"
+        ));
+    }
+    spec.insert("priority".to_owned(), worked_out.into());
+    let policy = class.as_ref().map(|class| class.text("preemptionPolicy")).filter(|policy| !policy.is_empty());
+    let policy = policy.unwrap_or("PreemptLowerPriority");
+    let said = spec.text("preemptionPolicy");
+    if !said.is_empty() && said != policy {
+        return Err(format!(
+            "the string value of PreemptionPolicy ({said}) must not be provided in pod spec; priority admission \
+             controller computed {policy} from the given PriorityClass name"
+        ));
+    }
+    spec.insert("preemptionPolicy".to_owned(), policy.into());
+    Ok(())
+}
+
+/// The class of pods that name none, the least urgent one if there are several.
+fn global_class(server: &Server) -> Option<Object> {
+    let records = server.store().list(PRIORITY_CLASSES, None).records;
+    let speaks_of_it = |body: &[u8]| body.windows(GLOBAL.len()).any(|window| window == GLOBAL);
+    let classes = records.iter().filter(|record| speaks_of_it(&record.body())).map(|record| decode(record));
+    classes.filter(|class| class.flag("globalDefault")).min_by_key(|class| class.number("value").unwrap_or(0))
+}
+
+fn class(server: &Server, resource: &str, name: &str) -> Option<Object> {
+    server.store().get(&Key::new(resource, "", name)).map(|record| decode(&record))
+}
+
+fn add_tolerations(spec: &mut Object) {
+    for trouble in TROUBLES {
+        let puts_up_with_it = |toleration: &Value| {
+            let (key, effect) = (toleration.text("key"), toleration.text("effect"));
+            (key.is_empty() || key == trouble) && matches!(effect, "" | "NoExecute")
+        };
+        if spec.list("tolerations").iter().any(puts_up_with_it) {
+            continue;
+        }
+        let toleration =
+            json!({"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": PATIENCE});
+        if let Some(tolerations) = spec.entry("tolerations").or_insert_with(|| json!([])).as_array_mut() {
+            tolerations.push(toleration);
+        }
+    }
+}
+
+/// A pod of a runtime class takes over what the class needs.
+fn follow_runtime(server: &Server, spec: &mut Object) -> Result<(), String> {
+    let name = spec.text("runtimeClassName").to_owned();
+    let class = match name.as_str() {
+        "" => Object::new(),
+        name => class(server, RUNTIME_CLASSES, name)
+            .ok_or_else(|| format!("pod rejected: RuntimeClass {name:?} not found"))?,
+    };
+    match (class.at("overhead.podFixed"), spec.get("overhead")) {
+        (None, Some(_)) => {
+            return Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead".to_owned());
+        }
+        (Some(fixed), Some(own)) if fixed != own => {
+            return Err("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead".to_owned());
+        }
+        (Some(fixed), None) => {
+            spec.insert("overhead".to_owned(), fixed.clone());
+        }
+        _ => {}
+    }
+    for (key, value) in class.map("scheduling.nodeSelector").into_iter().flatten() {
+        let own = spec.entry("nodeSelector").or_insert_with(|| json!({}));
+        let Some(own) = own.as_object_mut() else { continue };
+        if let Some(found) = own.get(key).filter(|found| *found != value) {
+            let (wanted, found) = (value.as_str().unwrap_or_default(), found.as_str().unwrap_or_default());
+            return Err(format!(
+                "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {wanted}; pod.spec.nodeSelector[{key}] = {found}"
+            ));
+        }
+        own.insert(key.clone(), value.clone());
+    }
+    let needed = class.list("scheduling.tolerations");
+    if !needed.is_empty()
+        && let Some(own) = spec.entry("tolerations").or_insert_with(|| json!([])).as_array_mut()
+    {
+        own.extend(needed.iter().filter(|toleration| !own.contains(toleration)).cloned().collect::<Vec<_>>());
+    }
+    Ok(())
+}

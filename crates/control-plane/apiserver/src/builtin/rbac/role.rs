@@ -1,0 +1,282 @@
+//! Role, ClusterRole and their bindings: who may do what.
+
+use jiff::Timestamp;
+use seaworthy_schema::{Cause, names};
+use serde_json::{Value, json};
+
+use crate::builtin::apps::workload::judge_selector;
+use crate::object::reach::{Reach, each_mut, fill, map_mut};
+use crate::object::{Metadata, Object};
+use crate::resource::kind::{Column, Kind, Part, Ways};
+use crate::response::table;
+
+/// The group of these kinds.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
+
+const WAYS: Ways = Ways { creates_on_update: true, ..Ways::PLAIN };
+
+const ROLE_COLUMNS: &[Column] = &[Column::NAME, Column::date("Created At", "When it was created.")];
+
+const BINDING_COLUMNS: &[Column] = &[
+    Column::NAME,
+    Column::shown("Role", "The role that is given."),
+    Column::AGE,
+    Column::wide("Users", "The users who have it."),
+    Column::wide("Groups", "The groups that have it."),
+    Column::wide("ServiceAccounts", "The service accounts that have it."),
+];
+
+/// Rights in a namespace.
+pub static ROLE: Kind = Kind {
+    group: GROUP,
+    plural: "roles",
+    singular: "role",
+    kind: "Role",
+    definition: "io.k8s.api.rbac.v1.Role",
+    name_rule: names::path_segment,
+    ways: WAYS,
+    validate: |object, _, _| judge_rules(object, true),
+    columns: ROLE_COLUMNS,
+    cells: role_cells,
+    ..Kind::BASE
+};
+
+/// Rights everywhere, or for a namespace to take.
+pub static CLUSTER_ROLE: Kind = Kind {
+    group: GROUP,
+    plural: "clusterroles",
+    singular: "clusterrole",
+    kind: "ClusterRole",
+    is_namespaced: false,
+    definition: "io.k8s.api.rbac.v1.ClusterRole",
+    name_rule: names::path_segment,
+    ways: WAYS,
+    validate: judge_cluster_role,
+    columns: ROLE_COLUMNS,
+    cells: role_cells,
+    ..Kind::BASE
+};
+
+/// A role given to somebody in a namespace.
+pub static ROLE_BINDING: Kind = Kind {
+    group: GROUP,
+    plural: "rolebindings",
+    singular: "rolebinding",
+    kind: "RoleBinding",
+    definition: "io.k8s.api.rbac.v1.RoleBinding",
+    name_rule: names::path_segment,
+    ways: WAYS,
+    defaults: fill_binding,
+    validate: |object, old, _| judge_binding(object, old, true),
+    columns: BINDING_COLUMNS,
+    cells: binding_cells,
+    ..Kind::BASE
+};
+
+/// A role given to somebody everywhere.
+pub static CLUSTER_ROLE_BINDING: Kind = Kind {
+    group: GROUP,
+    plural: "clusterrolebindings",
+    singular: "clusterrolebinding",
+    kind: "ClusterRoleBinding",
+    is_namespaced: false,
+    definition: "io.k8s.api.rbac.v1.ClusterRoleBinding",
+    name_rule: names::path_segment,
+    ways: WAYS,
+    defaults: fill_binding,
+    validate: |object, old, _| judge_binding(object, old, false),
+    columns: BINDING_COLUMNS,
+    cells: binding_cells,
+    ..Kind::BASE
+};
+
+fn judge_cluster_role(object: &Object, _: Option<&Object>, _: Part) -> Vec<Cause> {
+    let mut causes = judge_rules(object, false);
+    if let Some(rule) = object.get("aggregationRule") {
+        let field = "aggregationRule.clusterRoleSelectors";
+        let selectors = rule.list("clusterRoleSelectors");
+        if selectors.is_empty() {
+            causes.push(Cause::required(
+                field,
+                "at least one clusterRoleSelector required if aggregationRule is non-nil",
+            ));
+        }
+        for (at, selector) in selectors.iter().enumerate() {
+            let problems = judge_selector(Some(selector), &format!("{field}[{at}]"));
+            let is_readable = problems.is_empty();
+            causes.extend(problems);
+            if !is_readable {
+                causes.push(Cause::invalid(format!("{field}[{at}]"), &Value::Null, "invalid label selector."));
+            }
+        }
+    }
+    causes
+}
+
+fn judge_rules(object: &Object, is_namespaced: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (at, rule) in object.list("rules").iter().enumerate() {
+        let field = |key: &str| format!("rules[{at}].{key}");
+        if rule.list("verbs").is_empty() {
+            causes.push(Cause::required(field("verbs"), ""));
+        }
+        if !rule.list("nonResourceURLs").is_empty() {
+            let urls = rule.get("nonResourceURLs").unwrap_or(&Value::Null);
+            if is_namespaced {
+                let why = "namespaced rules cannot apply to non-resource URLs";
+                causes.push(Cause::invalid(field("nonResourceURLs"), urls, why));
+            }
+            let concerns_resources =
+                ["apiGroups", "resources", "resourceNames"].iter().any(|key| !rule.list(key).is_empty());
+            if concerns_resources {
+                let why = "rules cannot apply to both regular resources and non-resource URLs";
+                causes.push(Cause::invalid(field("nonResourceURLs"), urls, why));
+            }
+            continue;
+        }
+        for (key, why) in [
+            ("apiGroups", "resource rules must supply at least one api group"),
+            ("resources", "resource rules must supply at least one resource"),
+        ] {
+            if rule.list(key).is_empty() {
+                causes.push(Cause::required(field(key), why));
+            }
+        }
+    }
+    causes
+}
+
+fn fill_binding(object: &mut Object) {
+    if let Some(reference) = map_mut(object, "roleRef").filter(|reference| reference.text("apiGroup").is_empty()) {
+        reference.insert("apiGroup".to_owned(), GROUP.into());
+    }
+    for subject in each_mut(object, "subjects") {
+        if matches!(subject.text("kind"), "User" | "Group") {
+            fill(subject, "apiGroup", GROUP);
+        }
+    }
+}
+
+fn judge_binding(object: &Object, old: Option<&Object>, is_namespaced: bool) -> Vec<Cause> {
+    let kinds: &[&str] = if is_namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    let mut causes = Vec::new();
+    let reference = object.get("roleRef").unwrap_or(&Value::Null);
+    if reference.text("apiGroup") != GROUP {
+        causes.push(Cause::not_supported("roleRef.apiGroup", reference.text("apiGroup"), &[GROUP]));
+    }
+    if !kinds.contains(&reference.text("kind")) {
+        causes.push(Cause::not_supported("roleRef.kind", reference.text("kind"), kinds));
+    }
+    if reference.text("name").is_empty() {
+        causes.push(Cause::required("roleRef.name", ""));
+    }
+    for (at, subject) in object.list("subjects").iter().enumerate() {
+        let field = |key: &str| format!("subjects[{at}].{key}");
+        let group = subject.text("apiGroup");
+        match subject.text("kind") {
+            "ServiceAccount" => {
+                if !subject.text("name").is_empty() {
+                    let name = subject.text("name");
+                    let problems = names::dns_subdomain(name);
+                    causes.extend(problems.iter().map(|why| Cause::invalid(field("name"), name, why)));
+                }
+                if !group.is_empty() {
+                    causes.push(Cause::not_supported(field("apiGroup"), group, &[""]));
+                }
+                // In a namespace, an account is one of its own unless it says otherwise.
+                if !is_namespaced && subject.text("namespace").is_empty() {
+                    causes.push(Cause::required(field("namespace"), ""));
+                }
+            }
+            "User" | "Group" => {
+                if group != GROUP {
+                    causes.push(Cause::not_supported(field("apiGroup"), group, &[GROUP]));
+                }
+            }
+            kind => causes.push(Cause::not_supported(field("kind"), kind, &["ServiceAccount", "User", "Group"])),
+        }
+        if subject.text("name").is_empty() {
+            causes.push(Cause::required(field("name"), ""));
+        }
+    }
+    if old.is_some_and(|old| old.get("roleRef") != object.get("roleRef")) {
+        causes.push(Cause::invalid("roleRef", reference, "field is immutable"));
+    }
+    causes
+}
+
+fn role_cells(object: &Object, _: Timestamp) -> Vec<Value> {
+    vec![object.name().into(), object.meta_text("creationTimestamp").into()]
+}
+
+fn binding_cells(object: &Object, now: Timestamp) -> Vec<Value> {
+    let reference = object.get("roleRef").unwrap_or(&Value::Null);
+    let names = |kind: &str| -> Value {
+        let subjects = object.list("subjects").iter().filter(|subject| subject.text("kind") == kind);
+        let names = subjects.map(|subject| match (kind, subject.text("namespace")) {
+            ("ServiceAccount", namespace) => format!("{namespace}/{}", subject.text("name")),
+            _ => subject.text("name").to_owned(),
+        });
+        names.collect::<Vec<_>>().join(", ").into()
+    };
+    vec![
+        object.name().into(),
+        format!("{}/{}", reference.text("kind"), reference.text("name")).into(),
+        table::age(object, now),
+        names("User"),
+        names("Group"),
+        names("ServiceAccount"),
+    ]
+}
+
+/// The rule that allows everything: who makes a role of all that others match must hold it.
+pub fn everything() -> Value {
+    json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]}])
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        value.as_object().unwrap().clone()
+    }
+
+    #[rstest]
+    #[case(json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]), &[])]
+    #[case(json!([{"apiGroups": [""], "resources": ["pods"]}]), &["rules[0].verbs"])]
+    #[case(json!([{"verbs": ["get"]}]), &["rules[0].apiGroups", "rules[0].resources"])]
+    #[case(json!([{"nonResourceURLs": ["/x"], "verbs": ["get"]}]), &["rules[0].nonResourceURLs"])]
+    fn rules_of_a_role_are_complete_and_about_resources(#[case] rules: Value, #[case] fields: &[&str]) {
+        let causes = judge_rules(&object(json!({"rules": rules})), true);
+        let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(found, fields);
+    }
+
+    #[rstest]
+    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "User", "name": "ann"}]), true, &[])]
+    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "Robot", "name": "x"}]), true, &["subjects[0].kind"])]
+    #[case(json!({"kind": "Rule", "name": ""}), json!([]), true, &["roleRef.kind", "roleRef.name"])]
+    #[case(json!({"kind": "Role", "name": "r"}), json!([{"kind": "ServiceAccount", "name": "x"}]), true, &[])]
+    #[case(json!({"kind": "ClusterRole", "name": "r"}), json!([{"kind": "ServiceAccount", "name": "x"}]), false, &["subjects[0].namespace"])]
+    fn binding_names_a_role_and_those_who_get_it(
+        #[case] reference: Value,
+        #[case] subjects: Value,
+        #[case] is_namespaced: bool,
+        #[case] fields: &[&str],
+    ) {
+        let mut binding = object(json!({"roleRef": reference, "subjects": subjects}));
+        fill_binding(&mut binding);
+        let causes = judge_binding(&binding, None, is_namespaced);
+        let found: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
+        assert_eq!(found, fields);
+    }
+
+    #[test]
+    fn role_of_a_binding_cannot_change() {
+        let binding = |name: &str| object(json!({"roleRef": {"apiGroup": GROUP, "kind": "Role", "name": name}}));
+        assert_eq!(judge_binding(&binding("b"), Some(&binding("a")), true)[0].field, "roleRef");
+    }
+}

@@ -1,0 +1,180 @@
+//! Every resource that is served, by its place in the URL space.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::builtin::KINDS;
+use crate::discovery::openapi;
+use crate::object::Object;
+use crate::resource::family::Family;
+use crate::resource::{Origin, Resource};
+
+/// All resources. Never changed: a new definition makes a new registry, and requests under way keep theirs.
+#[derive(Default)]
+pub struct Registry {
+    by_place: HashMap<Place, Arc<Resource>>,
+    /// By `apiVersion`, then by kind: owners of objects are named so.
+    by_kind: HashMap<Arc<str>, HashMap<Arc<str>, Arc<Resource>>>,
+    /// All resources whose objects are stored there, the best version first.
+    by_storage: HashMap<Arc<str>, Vec<Arc<Resource>>>,
+    groups: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    /// The list of OpenAPI documents. It has a hash of each, so making it means making all of them.
+    openapi_index: OnceLock<Bytes>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Place {
+    group: Arc<str>,
+    version: Arc<str>,
+    plural: Arc<str>,
+}
+
+impl Registry {
+    /// The built-in kinds and these.
+    pub fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Registry {
+        let mut registry = Registry::default();
+        let built_in = KINDS.iter().map(|kind| Arc::new(Resource::built_in(kind)));
+        for resource in built_in.chain(custom) {
+            registry.add(resource);
+        }
+        for versions in registry.groups.values_mut() {
+            versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        }
+        registry
+    }
+
+    fn add(&mut self, resource: Arc<Resource>) {
+        let versions = self.groups.entry(resource.group.clone()).or_default();
+        if !versions.contains(&resource.version) {
+            versions.push(resource.version.clone());
+        }
+        let place =
+            Place { group: resource.group.clone(), version: resource.version.clone(), plural: resource.plural.clone() };
+        let sharing = self.by_storage.entry(resource.storage.clone()).or_default();
+        let order = version_order(&resource.version);
+        let at = sharing.iter().position(|other| version_order(&other.version) < order).unwrap_or(sharing.len());
+        sharing.insert(at, resource.clone());
+        let kinds = self.by_kind.entry(resource.api_version.clone()).or_default();
+        kinds.entry(resource.kind.clone()).or_insert_with(|| resource.clone());
+        self.by_place.insert(place, resource);
+    }
+
+    /// The resource at a place.
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let place = Place { group: group.into(), version: version.into(), plural: plural.into() };
+        self.by_place.get(&place)
+    }
+
+    /// The resource of a kind.
+    pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        self.by_kind.get(api_version)?.get(kind)
+    }
+
+    /// `/openapi/v3`, made once: every document has to be built for it, and each start of kubectl asks for it.
+    pub fn openapi_index(&self) -> Bytes {
+        self.openapi_index.get_or_init(|| openapi::index(self).to_string().into()).clone()
+    }
+
+    /// The groups and their versions, best first.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, &[Arc<str>])> {
+        self.groups.iter().map(|(group, versions)| (&**group, versions.as_slice()))
+    }
+
+    /// The versions of a group, best first; none if there is no such group.
+    pub fn versions(&self, group: &str) -> Option<&[Arc<str>]> {
+        self.groups.get(group).map(Vec::as_slice)
+    }
+
+    /// The resources of one version of a group, by plural.
+    pub fn resources(&self, group: &str, version: &str) -> Vec<&Arc<Resource>> {
+        let all = self.by_place.values();
+        let mut found: Vec<_> =
+            all.filter(|resource| *resource.group == *group && *resource.version == *version).collect();
+        found.sort_by(|a, b| a.plural.cmp(&b.plural));
+        found
+    }
+
+    /// A resource whose objects are stored there: the best of its versions.
+    pub fn of_storage(&self, storage: &str) -> Option<&Arc<Resource>> {
+        self.sharing(storage).first()
+    }
+
+    /// All resources whose objects are stored there.
+    pub fn sharing(&self, storage: &str) -> &[Arc<Resource>] {
+        self.by_storage.get(storage).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The fields by which objects that are stored there can be selected, in any version.
+    pub fn selectable(&self, storage: &str) -> BTreeSet<&str> {
+        self.sharing(storage).iter().flat_map(|resource| resource.selectable_labels()).collect()
+    }
+
+    /// Whether the server itself brings kinds of this group.
+    pub fn has_built_in(&self, group: &str) -> bool {
+        self.by_place.values().any(|resource| *resource.group == *group && !resource.is_custom())
+    }
+
+    /// The versions of a definition as they are now; none if it is not served.
+    pub fn family(&self, definition: &Object) -> Option<&Family> {
+        let spec = definition.get("spec")?;
+        let storage = format!("{}/{}", spec.get("group")?.as_str()?, spec.pointer("/names/plural")?.as_str()?);
+        match &self.of_storage(&storage)?.origin {
+            Origin::Custom(custom) => Some(&custom.family),
+            Origin::BuiltIn(_) => None,
+        }
+    }
+
+    /// All resources, the best version of each.
+    pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.by_storage.values().filter_map(|sharing| sharing.first())
+    }
+}
+
+/// How good a version is: stable before beta before alpha, higher numbers first, anything else last and by the alphabet.
+pub fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
+    let parsed = (|| {
+        let rest = version.strip_prefix('v')?;
+        let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        let major = rest[..end].parse::<u32>().ok()?;
+        match &rest[end..] {
+            "" => Some((3, major, 0)),
+            tail => {
+                let (rank, number) = tail
+                    .strip_prefix("beta")
+                    .map(|number| (2, number))
+                    .or_else(|| tail.strip_prefix("alpha").map(|number| (1, number)))?;
+                Some((rank, major, number.parse().ok()?))
+            }
+        }
+    })();
+    match parsed {
+        Some((rank, major, minor)) => (rank, major, minor, std::cmp::Reverse(String::new())),
+        None => (0, 0, 0, std::cmp::Reverse(version.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_how_stable_and_how_new_they_are() {
+        let mut versions =
+            ["v1alpha1", "foo10", "v11beta2", "v10", "v2", "v3beta1", "v1", "foo1", "v10beta3", "v12alpha1"];
+        versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v1alpha1", "foo1", "foo10"]
+        );
+    }
+
+    #[test]
+    fn built_in_kinds_are_found_by_place_and_by_kind() {
+        let registry = Registry::with([]);
+        assert_eq!(&*registry.find("", "v1", "configmaps").unwrap().kind, "ConfigMap");
+        assert_eq!(&*registry.of_kind("v1", "Secret").unwrap().plural, "secrets");
+        assert!(registry.find("", "v2", "configmaps").is_none());
+    }
+}

@@ -1,0 +1,124 @@
+//! Responses: answers and failures as HTTP, and stored objects in the form that the client asked for.
+
+mod body;
+pub mod present;
+pub mod status;
+pub mod table;
+
+pub use body::Body;
+
+use std::collections::HashSet;
+
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use crate::request::media::Format;
+use crate::response::status::Failure;
+
+/// The answer to a request that succeeded.
+pub struct Answer {
+    /// 200 or 201.
+    pub status: StatusCode,
+    /// Its text form.
+    pub format: Format,
+    /// What it says.
+    pub body: Body,
+    /// What the client should know beside.
+    pub warnings: Vec<String>,
+}
+
+impl Answer {
+    /// 200 with this body.
+    pub fn ok(format: Format, body: impl Into<Body>) -> Answer {
+        Answer { status: StatusCode::OK, format, body: body.into(), warnings: Vec::new() }
+    }
+
+    /// The same with more that the client should know.
+    pub fn warning(mut self, warnings: Vec<String>) -> Answer {
+        self.warnings.extend(warnings);
+        self
+    }
+
+    /// As HTTP has it.
+    pub fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(self.body);
+        *response.status_mut() = self.status;
+        let content_type = HeaderValue::from_static(self.format.content_type());
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        add_warnings(response.headers_mut(), &self.warnings);
+        response
+    }
+}
+
+impl Failure {
+    /// As HTTP has it.
+    pub fn into_response(self, warnings: &[String]) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.to_json().to_string()));
+        *response.status_mut() = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(Format::Json.content_type()));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        add_warnings(headers, warnings);
+        response
+    }
+}
+
+/// The most that all warnings of an answer say, in letters, and what each is cut to if they say more: clients have
+/// limits for headers. The numbers are the real server's.
+const ALL_WARNINGS: usize = 4096;
+const ONE_WARNING: usize = 256;
+
+fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
+    let mut known = HashSet::new();
+    let warnings: Vec<&String> = warnings.iter().filter(|warning| known.insert(*warning)).collect();
+    let letters = |text: &str| text.chars().count();
+    let is_too_much = warnings.iter().map(|warning| letters(warning)).sum::<usize>() > ALL_WARNINGS;
+    let mut room = ALL_WARNINGS;
+    for warning in warnings {
+        let length = if is_too_much { ONE_WARNING.min(letters(warning)) } else { letters(warning) };
+        let Some(left) = room.checked_sub(length) else { break };
+        room = left;
+        let warning: String = warning.chars().take(length).collect();
+        let quoted: String = warning
+            .chars()
+            .flat_map(|letter| match letter {
+                '"' | '\\' => vec!['\\', letter],
+                control if control.is_control() => vec![' '],
+                plain => vec![plain],
+            })
+            .collect();
+        // Text without control characters is a header value; what still is none is not worth failing for.
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            headers.append(WARNING, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(warnings: &[String]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        add_warnings(&mut headers, warnings);
+        headers.get_all(WARNING).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn warning_is_said_once() {
+        assert_eq!(
+            said(&["a".to_owned(), "b \"c\"".to_owned(), "a".to_owned()]),
+            ["299 - \"a\"", "299 - \"b \\\"c\\\"\"",]
+        );
+    }
+
+    #[test]
+    fn warnings_take_no_more_room_than_clients_have() {
+        let long: Vec<String> = (0..100_000).map(|at| format!("{at} {}", "x".repeat(1000))).collect();
+        let said = said(&long);
+        assert_eq!(said.len(), 16);
+        assert!(said.iter().all(|warning| warning.len() == "299 - \"\"".len() + ONE_WARNING));
+    }
+}

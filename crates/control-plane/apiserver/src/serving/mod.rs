@@ -1,0 +1,10 @@
+//! Transports: the server on a TLS socket, and inside the process without one.
+
+mod in_process;
+mod listener;
+mod pki;
+mod slow_client;
+
+pub use in_process::Inside;
+pub use listener::{ListenError, Listening};
+pub use pki::{Certified, Pki, PkiError};
