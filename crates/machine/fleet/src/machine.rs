@@ -7,7 +7,7 @@ use seaworthy_node::first_boot::{FirstBoot, FirstBootError, first_boot};
 use seaworthy_node::observed::observe;
 use seaworthy_node::perform::perform;
 use seaworthy_node::target::TargetError;
-use seaworthy_node::{Step, Target, places, steps};
+use seaworthy_node::{Step, Target, paths, steps};
 use serde_json::{Value, json};
 
 /// More boots than that are no help.
@@ -101,10 +101,10 @@ pub fn made(node: &str, config: &str, spec: &MachineConfigSpec) -> Result<FakeHo
         annotation::DESIRED_CONFIG.as_str(): config,
         annotation::STATE.as_str(): "Done",
     });
-    host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
+    host.put(paths::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
     let whole =
         json!({"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": {"name": config}, "spec": target.spec});
-    host.put(places::ENCAPSULATED, whole.to_string().as_bytes(), 0o600);
+    host.put(paths::ENCAPSULATED, whole.to_string().as_bytes(), 0o600);
     booted(node, config, host)
 }
 
@@ -233,8 +233,8 @@ mod tests {
         assert!(host.is_link_to("/etc/a", "/etc/motd").unwrap());
         assert_eq!(host.unit_state("a.service").unwrap(), seaworthy_host::UnitState::Enabled);
         assert!(host.boot().unwrap().arguments.contains(&"nosmt".to_owned()));
-        assert!(!host.exists(places::CURRENT_CONFIG).unwrap() && !host.exists(places::ENCAPSULATED).unwrap());
-        assert!(host.exists(places::INITIAL_ANNOTATIONS).unwrap());
-        assert_eq!(host.names(&format!("{}/noorig", places::HOME)).unwrap(), Vec::<String>::new());
+        assert!(!host.exists(paths::CURRENT_CONFIG).unwrap() && !host.exists(paths::ENCAPSULATED).unwrap());
+        assert!(host.exists(paths::INITIAL_ANNOTATIONS).unwrap());
+        assert_eq!(host.names(&format!("{}/noorig", paths::HOME)).unwrap(), Vec::<String>::new());
     }
 }

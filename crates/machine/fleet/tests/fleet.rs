@@ -22,7 +22,7 @@ use seaworthy_fleet::{Fleet, Pace, Setup, Workload};
 use seaworthy_host::Host as _;
 use seaworthy_machineconfig::objects;
 use seaworthy_machineconfig::plane::NAMESPACE;
-use seaworthy_node::places;
+use seaworthy_node::paths;
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
 use support::{PATIENCE, World, file, is_degraded, pace, said};
@@ -86,7 +86,7 @@ async fn new_machine_is_given_its_configuration_by_the_endpoint_and_boots_into_i
     assert!(host.boot().unwrap().arguments.contains(&"nosmt".to_owned()));
     // What only the endpoint adds; and it was all there before the node was.
     assert!(host.text("/etc/kubernetes/kubeconfig").unwrap().contains("https://api.example:6443"));
-    assert!(!host.exists(places::ENCAPSULATED).unwrap());
+    assert!(!host.exists(paths::ENCAPSULATED).unwrap());
     assert_eq!(world.fleet.boots("w1"), 0);
     assert_eq!(said(&node, annotation::DESIRED_DRAIN), "");
 }
@@ -350,7 +350,7 @@ async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing
     configs.patch("machine-config-controller", &PatchParams::default(), &Patch::Merge(&renewed)).await.unwrap();
     for host in world.fleet.hosts("worker").values() {
         assert_eq!(host.text("/etc/motd").as_deref(), Some("hello"));
-        while host.text(places::PULL_SECRET).as_deref() != Some("{}") {
+        while host.text(paths::PULL_SECRET).as_deref() != Some("{}") {
             tokio::task::yield_now().await;
         }
     }

@@ -8,6 +8,9 @@ use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_plan::disruption::Disruption;
 
+use crate::decide::target::Target;
+use crate::failure::Failure;
+
 /// The event that tells what was put right. It stays good news, whatever has gone wrong beside it.
 pub const REPAIRED: &str = "ConfigDriftRepaired";
 
@@ -20,6 +23,29 @@ pub struct Config {
     pub spec: Option<Arc<MachineConfigSpec>>,
     /// The image that was built for it.
     pub image: Option<String>,
+}
+
+impl Config {
+    /// The image that was built for it; an empty name counts as none.
+    pub(crate) fn built_image(&self) -> Option<&str> {
+        self.image.as_deref().filter(|image| !image.is_empty())
+    }
+
+    /// The parsed configuration.
+    pub(crate) fn target(&self) -> Result<Target, Failure> {
+        let Some(spec) = &self.spec else {
+            let reason = format!("MachineConfig {} does not exist; it is waited for, or for another order", self.name);
+            return Err(Failure::degraded(reason));
+        };
+        Ok(Target::parse(&self.name, spec, self.built_image())?)
+    }
+}
+
+impl From<&Target> for Config {
+    /// The name and the image; the content stays on the disk.
+    fn from(target: &Target) -> Self {
+        Config { name: target.name.clone(), spec: None, image: target.built_image.clone() }
+    }
 }
 
 /// What a node is ordered to do: everything that a decision may look at, read anew each time.
@@ -47,6 +73,16 @@ pub struct Order {
     pub allowed: Vec<StorageSection>,
 }
 
+impl Order {
+    /// The state while the order is followed: a node that has failed reports that until it has succeeded.
+    pub(crate) fn working_state(&self) -> State {
+        match self.state {
+            Some(state @ (State::Degraded | State::Unreconcilable)) => state,
+            _ => State::Working,
+        }
+    }
+}
+
 /// What a node reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
@@ -69,6 +105,44 @@ pub struct Report {
 }
 
 impl Report {
+    /// The machine is about to boot.
+    pub(crate) fn rebooting(why: String) -> Self {
+        Report {
+            state: State::Working,
+            reason: why,
+            current: None,
+            ask: None,
+            is_rebooting: true,
+            disruption: None,
+            again: Again::OnChange,
+            events: Vec::new(),
+        }
+    }
+
+    /// The order has changed since it was read: it is read again.
+    pub(crate) fn overtaken(order: &Order) -> Self {
+        Report {
+            state: order.working_state(),
+            is_rebooting: false,
+            again: Again::Now,
+            ..Report::rebooting(String::new())
+        }
+    }
+
+    /// An attempt has failed on a machine that is in this configuration.
+    pub(crate) fn failed(failure: Failure, current: Option<Config>) -> Self {
+        Report {
+            state: failure.state,
+            events: vec![(failure.event, failure.reason.clone())],
+            reason: failure.reason,
+            current,
+            ask: None,
+            is_rebooting: false,
+            disruption: None,
+            again: failure.again,
+        }
+    }
+
     /// Something has gone wrong beside the order.
     pub(crate) fn fail(&mut self, why: &str) {
         if matches!(self.state, State::Degraded | State::Unreconcilable) && !self.reason.is_empty() {

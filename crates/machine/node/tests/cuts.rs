@@ -9,7 +9,7 @@ use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::fake::Snapshot;
 use seaworthy_host::{FakeHost, Unsynced};
 use seaworthy_node::order::Again;
-use seaworthy_node::{Config, places, recovery};
+use seaworthy_node::{Config, paths, recovery};
 use serde_json::{Value, json};
 use support::{Node, config, file, files, spec};
 
@@ -156,7 +156,7 @@ fn node(old: &Config) -> Node {
 
 fn state(node: &Node) -> Snapshot {
     // What was learnt from a failure is kept, and is no part of any configuration.
-    node.host.snapshot().without(places::JOURNAL).without(places::ESCALATED)
+    node.host.snapshot().without(paths::JOURNAL).without(paths::ESCALATED)
 }
 
 /// Both ends, and how many calls lie between them.

@@ -16,7 +16,7 @@ use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::linux::{Machine as Real, Programs};
 use seaworthy_host::{HostError, LinuxHost, Output};
 use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Config, Order, Report, Settings, places};
+use seaworthy_node::{Agent, Config, Order, Report, Settings, paths};
 use seaworthy_trial::{skip, small_disk};
 use serde_json::json;
 use support::{config, file, files, order, spec};
@@ -117,7 +117,7 @@ impl Machine {
     fn recovers(&mut self, desired: &Config) {
         let report = self.obey(desired);
         assert_eq!((report.state, report.reason.as_str()), (State::Done, ""));
-        assert!(!self.at(places::JOURNAL).exists());
+        assert!(!self.at(paths::JOURNAL).exists());
     }
 }
 

@@ -12,7 +12,7 @@ use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::linux::Programs;
 use seaworthy_host::{HostError, LinuxHost, Output};
 use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Config, Order, Report, Settings, places};
+use seaworthy_node::{Agent, Config, Order, Report, Settings, paths};
 use serde_json::json;
 use support::{config, file, files, order, spec};
 
@@ -90,8 +90,8 @@ fn real_files_come_change_go_and_give_back_what_stood_there() {
     assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "ours");
     let odd = machine.at(QUIET).join("odd").metadata().unwrap();
     assert_eq!((odd.mode() & 0o7777, odd.uid(), odd.gid()), (0o640, 5, 6));
-    assert!(machine.text(places::CURRENT_CONFIG).unwrap().contains("\"with\""));
-    assert!(!machine.at(places::JOURNAL).exists());
+    assert!(machine.text(paths::CURRENT_CONFIG).unwrap().contains("\"with\""));
+    assert!(!machine.at(paths::JOURNAL).exists());
 
     assert_eq!(machine.obey(&config("without", &files(vec![]))).state, State::Done);
     assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "theirs");
@@ -110,7 +110,7 @@ fn an_original_that_was_right_already_is_not_edited_along_with_its_file() {
     std::fs::set_permissions(machine.at(&path), PermissionsExt::from_mode(0o644)).unwrap();
     // The configuration wants what stands there: nothing is written, and from now on it is ours.
     assert_eq!(machine.obey(&config("with", &files(vec![file(&path, "theirs")]))).state, State::Done);
-    assert_eq!(machine.text(&places::original(&path)).unwrap(), "theirs");
+    assert_eq!(machine.text(&paths::original(&path)).unwrap(), "theirs");
     // Somebody edits it where it stands, and it is put right.
     std::fs::write(machine.at(&path), "edited").unwrap();
     std::fs::set_permissions(machine.at(&path), PermissionsExt::from_mode(0o600)).unwrap();
@@ -135,7 +135,7 @@ fn what_cannot_be_written_takes_everything_back_and_is_named() {
     assert_eq!(report.state, State::Degraded);
     assert!(report.reason.contains("/etc/nmstate/openshift/z/b"), "{}", report.reason);
     assert_eq!(machine.text(&format!("{QUIET}/a")).unwrap(), "old");
-    assert!(!machine.at(places::JOURNAL).exists());
+    assert!(!machine.at(paths::JOURNAL).exists());
     std::fs::remove_file(machine.at("/etc/nmstate/openshift/z")).unwrap();
     assert_eq!(machine.obey(&new).state, State::Done);
     assert_eq!(machine.text(&format!("{QUIET}/z/b")).unwrap(), "x");
@@ -180,8 +180,8 @@ fn a_daemon_that_dies_in_the_middle_is_taken_back_by_the_next() {
     let new = config("new", &files(vec![file(&format!("{QUIET}/a"), "new")]));
     assert_eq!(machine.obey(&new).state, State::Done);
     // As if it had died after the first write: the journal of an update that has begun, and the new file.
-    let (root, journal) = (machine.root.path(), machine.at(places::JOURNAL));
-    let current = machine.at(places::CURRENT_CONFIG);
+    let (root, journal) = (machine.root.path(), machine.at(paths::JOURNAL));
+    let current = machine.at(paths::CURRENT_CONFIG);
     std::fs::create_dir_all(&journal).unwrap();
     std::fs::copy(&current, journal.join("0")).unwrap();
     std::fs::write(journal.join("1"), "new").unwrap();
@@ -190,7 +190,7 @@ fn a_daemon_that_dies_in_the_middle_is_taken_back_by_the_next() {
     let text = json!({
         "format": 1, "from": "new", "to": "newer", "image": null, "phase": "applying", "bootId": "boot-1", "actions": [],
         "before": [
-            {"kept": {"path": places::CURRENT_CONFIG, "name": "0"}},
+            {"kept": {"path": paths::CURRENT_CONFIG, "name": "0"}},
             {"kept": {"path": format!("{QUIET}/a"), "name": "1"}},
         ],
         "units": [], "passwords": [], "boot": {}, "stagings": 0, "isSeen": false, "failure": null,

@@ -8,7 +8,7 @@ use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{FakeHost, Host as _};
 use seaworthy_node::order::Again;
-use seaworthy_node::{Agent, Report, Settings, places};
+use seaworthy_node::{Agent, Report, Settings, paths};
 use serde_json::json;
 use support::{Config, Hands, Node, config, file, files, spec};
 
@@ -179,31 +179,31 @@ fn certificates_are_left_alone_while_files_change_and_not_while_a_boot_is_waited
     #[case] are_kept: bool,
 ) {
     let node = asked_for_boot(&Hands::default());
-    let journal = format!("{}/journal.json", places::JOURNAL);
+    let journal = format!("{}/journal.json", paths::JOURNAL);
     let text = node.host.text(&journal).unwrap();
     assert!(text.contains(r#""phase": "committed""#), "{text}");
     let text = text.replace(r#""phase": "committed""#, &format!(r#""phase": "{phase}""#));
     node.host.put(&journal, text.as_bytes(), 0o600);
-    let files = [(places::KUBELET_CA.to_owned(), (b"ca".to_vec(), 0o644))].into();
-    let wanted = seaworthy_node::certificates::Certificates { version: None, files };
-    let written = are_kept.then(|| vec![places::KUBELET_CA.to_owned()]);
+    let files = [(paths::KUBELET_CA.to_owned(), (b"ca".to_vec(), 0o644))].into();
+    let wanted = seaworthy_node::drift::certificates::Certificates { version: None, files };
+    let written = are_kept.then(|| vec![paths::KUBELET_CA.to_owned()]);
     assert_eq!(node.agent.keep_right(&wanted), Ok(written));
-    assert_eq!(node.host.exists(places::KUBELET_CA).unwrap(), are_kept);
+    assert_eq!(node.host.exists(paths::KUBELET_CA).unwrap(), are_kept);
 }
 
 #[rstest]
 #[case::was_there_before(None, false)]
-#[case::was_made_with_a_pools_configuration(Some(places::INITIAL_ANNOTATIONS), true)]
-#[case::lost_what_says_which_it_is_in(Some(places::INITIAL_ANNOTATIONS_DONE), true)]
+#[case::was_made_with_a_pools_configuration(Some(paths::INITIAL_ANNOTATIONS), true)]
+#[case::lost_what_says_which_it_is_in(Some(paths::INITIAL_ANNOTATIONS_DONE), true)]
 fn only_a_machine_that_was_there_before_keeps_its_own_authorities(#[case] made: Option<&str>, #[case] are_kept: bool) {
     let host = FakeHost::new("m");
-    host.put(places::KUBELET_CA, b"old", 0o644);
+    host.put(paths::KUBELET_CA, b"old", 0o644);
     made.into_iter().for_each(|path| host.put(path, b"{}", 0o644));
-    let files = [(places::KUBELET_CA.to_owned(), (b"new".to_vec(), 0o644))].into();
-    let wanted = seaworthy_node::certificates::Certificates { version: None, files };
-    let written = are_kept.then(|| vec![places::KUBELET_CA.to_owned()]);
+    let files = [(paths::KUBELET_CA.to_owned(), (b"new".to_vec(), 0o644))].into();
+    let wanted = seaworthy_node::drift::certificates::Certificates { version: None, files };
+    let written = are_kept.then(|| vec![paths::KUBELET_CA.to_owned()]);
     assert_eq!(Agent::new(host.clone(), Settings::default()).keep_right(&wanted), Ok(written));
-    assert_eq!(host.text(places::KUBELET_CA).as_deref(), Some(if are_kept { "new" } else { "old" }));
+    assert_eq!(host.text(paths::KUBELET_CA).as_deref(), Some(if are_kept { "new" } else { "old" }));
 }
 
 #[test]
@@ -211,12 +211,12 @@ fn a_certificate_of_the_configuration_that_comes_is_its_own_before_the_disk_says
     const AUTHORITY: &str = "/etc/docker/certs.d/registry/ca.crt";
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![])));
     node.order.desired = Some(config("new", &files(vec![file(AUTHORITY, "own"), file(LOUD, "new")])));
-    node.host.fail(&format!("write {}", places::CURRENT_CONFIG), "no space left on device");
+    node.host.fail(&format!("write {}", paths::CURRENT_CONFIG), "no space left on device");
     let report = node.settle();
     assert!(report.reason.contains("no space left"), "{}", report.reason);
     assert_eq!(node.host.text(AUTHORITY).as_deref(), Some("own"));
     let wanted = [(AUTHORITY.to_owned(), (b"other".to_vec(), 0o644))].into();
-    let wanted = seaworthy_node::certificates::Certificates { version: None, files: wanted };
+    let wanted = seaworthy_node::drift::certificates::Certificates { version: None, files: wanted };
     assert_eq!(node.agent.keep_right(&wanted), Ok(None));
     node.host.heal();
     assert_eq!(node.settle().state, State::Done);
@@ -247,7 +247,7 @@ fn a_first_boot_that_does_not_come_is_said_as_well() {
     let hands = Hands::default();
     let first = config("first", &spec(json!({"kernelArguments": ["a=1"]})));
     let host = FakeHost::new("m");
-    host.put(places::INITIAL_ANNOTATIONS, b"{}", 0o644);
+    host.put(paths::INITIAL_ANNOTATIONS, b"{}", 0o644);
     let mut agent = Agent::new(host.clone(), Settings::default()).with_clock(hands.clock());
     let order = support::order(&first, &first);
     assert!(agent.sync(&order, &mut |_| true).is_rebooting);
@@ -264,14 +264,14 @@ fn a_broken_current_config_is_named_and_a_deleted_one_is_rebuilt_from_the_cluste
     let first = config("old", &files(vec![file("/etc/a", "a")]));
     let mut node = Node::new(FakeHost::new("m"), &first);
     node.order.current = Some(first.clone());
-    let good = node.host.text(places::CURRENT_CONFIG).unwrap();
-    node.host.put(places::CURRENT_CONFIG, b"{", 0o644);
+    let good = node.host.text(paths::CURRENT_CONFIG).unwrap();
+    node.host.put(paths::CURRENT_CONFIG, b"{", 0o644);
     let report = node.step();
     assert_eq!(report.state, State::Degraded);
-    assert!(report.reason.contains(places::CURRENT_CONFIG), "{}", report.reason);
-    node.host.take(places::CURRENT_CONFIG);
+    assert!(report.reason.contains(paths::CURRENT_CONFIG), "{}", report.reason);
+    node.host.take(paths::CURRENT_CONFIG);
     assert_eq!(node.step().state, State::Done);
-    assert_eq!(node.host.text(places::CURRENT_CONFIG).unwrap(), good);
+    assert_eq!(node.host.text(paths::CURRENT_CONFIG).unwrap(), good);
 }
 
 #[rstest]
@@ -285,7 +285,7 @@ fn a_serving_node_that_has_lost_its_configuration_is_never_booted_for_what_diffe
     let first = config("first", &spec(wanted));
     let mut node = Node::new(FakeHost::new("m"), &first);
     let booted = node.host.boot().unwrap();
-    node.host.take(places::CURRENT_CONFIG);
+    node.host.take(paths::CURRENT_CONFIG);
     node.order.current = Some(first.clone());
     let plain = FakeHost::new("m").boot().unwrap();
     node.host.change_boot(|boot| {
@@ -293,7 +293,7 @@ fn a_serving_node_that_has_lost_its_configuration_is_never_booted_for_what_diffe
     });
     let report = node.step();
     assert_eq!((report.state, report.is_rebooting), (State::Degraded, false));
-    assert!(report.reason.contains(word) && report.reason.contains(places::CURRENT_CONFIG), "{}", report.reason);
+    assert!(report.reason.contains(word) && report.reason.contains(paths::CURRENT_CONFIG), "{}", report.reason);
     assert!(!node.host.is_reboot_asked() && node.host.calls().is_empty(), "{:?}", node.host.calls());
     // Its boot is right again: it is what the cluster says.
     node.host.change_boot(|boot| *boot = booted);
@@ -313,7 +313,7 @@ fn force_brings_image_kernel_arguments_and_extensions_to_a_node_that_has_lost_th
     let wanted = node.host.snapshot().boot;
     for is_lost in [true, false] {
         if is_lost {
-            node.host.take(places::CURRENT_CONFIG);
+            node.host.take(paths::CURRENT_CONFIG);
         }
         node.order.current = Some(first.clone());
         let boots = node.boots;
@@ -324,7 +324,7 @@ fn force_brings_image_kernel_arguments_and_extensions_to_a_node_that_has_lost_th
         let report = node.agent.check(&node.order, &mut |_| true);
         assert_eq!(report.state, State::Degraded, "{}", report.reason);
         node.note(&report);
-        node.host.put(places::FORCE, b"", 0o644);
+        node.host.put(paths::FORCE, b"", 0o644);
         let report = node.settle();
         assert_eq!((report.state, node.boots), (State::Done, boots + 1), "{}", report.reason);
         assert_eq!(node.host.snapshot().boot, wanted);

@@ -10,7 +10,7 @@ use seaworthy_host::{FolderHost, Host, LinuxHost};
 use seaworthy_machineconfig::cluster;
 use seaworthy_node::difference::differences;
 use seaworthy_node::first_boot::{FirstBoot, first_boot};
-use seaworthy_node::{Agent, Daemon as Follower, Rhythm, Settings, places, recovery};
+use seaworthy_node::{Agent, Daemon as Follower, Rhythm, Settings, paths, recovery};
 use seaworthy_resident::take_small_pages;
 
 use super::apiserver::stopped;
@@ -139,9 +139,9 @@ fn complete(host: &dyn Host) -> Result<u8, Failure> {
 fn show_differences(host: &Arc<dyn Host>) -> Result<u8, Failure> {
     let agent = Agent::new(Arc::clone(host), Settings::default());
     let Some(target) = agent.on_disk_config().map_err(Failure::unreadable)? else {
-        return Err(Failure::unreadable(format!("there is no {}: no daemon has run here yet", places::CURRENT_CONFIG)));
+        return Err(Failure::unreadable(format!("there is no {}: no daemon has run here yet", paths::CURRENT_CONFIG)));
     };
-    if host.exists(places::JOURNAL).map_err(Failure::unreadable)? {
+    if host.exists(paths::JOURNAL).map_err(Failure::unreadable)? {
         paint::note(&format!("an update is under way: some of it differs from {}", target.name));
     }
     let found = differences(&**host, &target).map_err(Failure::unreadable)?;

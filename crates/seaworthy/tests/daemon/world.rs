@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_host::{Attributes, FolderHost, Host as _};
 use seaworthy_node::target::Wanted;
-use seaworthy_node::{Target, places};
+use seaworthy_node::{Target, paths};
 use serde_json::{Value, json};
 
 use crate::served::{self, APPLY, JSON, MERGE, Reply, Served, TOKEN};
@@ -256,6 +256,6 @@ fn install(root: &Path, config: &Value) {
         }
     }
     let annotations = json!({format!("{PREFIX}currentConfig"): name, format!("{PREFIX}desiredConfig"): name, format!("{PREFIX}state"): "Done"});
-    host.write(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), Attributes::of_root(0o644)).unwrap();
+    host.write(paths::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), Attributes::of_root(0o644)).unwrap();
     std::fs::write(root.join("etc/kept"), "theirs").unwrap();
 }

@@ -12,7 +12,7 @@ use seaworthy_api::machineconfiguration::ControllerConfig;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::Host as _;
 use seaworthy_node::clock::Moment;
-use seaworthy_node::{Daemon, Rhythm, Settings, places};
+use seaworthy_node::{Daemon, Rhythm, Settings, paths};
 use seaworthy_testkit::Cluster;
 use serde_json::json;
 
@@ -80,7 +80,7 @@ async fn a_node_that_fails_still_gets_its_certificates() {
     let configs: Api<ControllerConfig> = Api::all(berth.client.clone());
     let version = configs.create(&PostParams::default(), &config).await.unwrap().metadata.resource_version.unwrap();
     berth.until(annotation::LAST_SYNCED_CONTROLLER_CONFIG, &version).await;
-    assert_eq!(berth.host.text(places::KUBELET_CA).as_deref(), Some("ca"));
+    assert_eq!(berth.host.text(paths::KUBELET_CA).as_deref(), Some("ca"));
     assert_eq!(berth.said(annotation::STATE).await, "Degraded");
     assert!(berth.said(annotation::REASON).await.contains("nobody-has-this"));
     // And what cannot be written is said beside what was wrong before.
@@ -130,7 +130,7 @@ async fn a_machine_that_does_not_boot_says_so_and_is_followed_until_it_does() {
     berth.until(annotation::CURRENT_CONFIG, "new").await;
     assert_eq!(berth.said(annotation::STATE).await, "Done");
     assert_eq!(berth.said(annotation::REASON).await, "");
-    assert!(!berth.host.exists(places::JOURNAL).unwrap());
+    assert!(!berth.host.exists(paths::JOURNAL).unwrap());
     running.abort();
 }
 

@@ -15,7 +15,7 @@ use seaworthy_host::FakeHost;
 use seaworthy_machineconfig::plane::{NAMESPACE, Options};
 use seaworthy_machineconfig::{Context, install, plane};
 use seaworthy_node::target::Wanted;
-use seaworthy_node::{Daemon, Rhythm, Settings, Target, places};
+use seaworthy_node::{Daemon, Rhythm, Settings, Target, paths};
 use seaworthy_testkit::Cluster;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ pub fn machine(name: &str, rendered: &MachineConfig) -> FakeHost {
         annotation::DESIRED_CONFIG.as_str(): config,
         annotation::STATE.as_str(): "Done",
     });
-    host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
+    host.put(paths::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
     host.boot_orderly();
     host
 }

@@ -21,7 +21,7 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
 use seaworthy_machineconfig::install;
 use seaworthy_machineconfig::plane::NAMESPACE;
-use seaworthy_node::{Daemon, Rhythm, Settings, places};
+use seaworthy_node::{Daemon, Rhythm, Settings, paths};
 use seaworthy_testkit::Cluster;
 use serde_json::json;
 
@@ -114,7 +114,7 @@ async fn a_node_on_which_all_is_well_asks_nobody_and_still_sees_the_force_file()
         }
     };
     tokio::time::timeout(PATIENCE, settle).await.expect("it asks again and again, or looks no more");
-    host.put(places::FORCE, b"", 0o644);
+    host.put(paths::FORCE, b"", 0o644);
     let is_draining =
         |node: &Node| annotation::DESIRED_DRAIN.of(&node.metadata).is_some_and(|it| it.starts_with("drain-"));
     fleet.until("w0", is_draining).await;
@@ -130,13 +130,13 @@ async fn a_malformed_file_of_first_annotations_is_named_on_the_node() {
     let node: Node = serde_json::from_value(seaworthy_testkit::node("w0", "worker", None)).unwrap();
     nodes.create(&PostParams::default(), &node).await.unwrap();
     let host = FakeHost::new("w0");
-    host.put(places::INITIAL_ANNOTATIONS, b"{\"a\": ", 0o644);
+    host.put(paths::INITIAL_ANNOTATIONS, b"{\"a\": ", 0o644);
     let mut daemon = Daemon::new(client, "w0", host.clone(), Settings::default(), Rhythm::default());
     let error = daemon.attempt(false).await.unwrap_err().to_string();
     let node = nodes.get("w0").await.unwrap();
     assert_eq!(annotation::STATE.of(&node.metadata), Some("Degraded"));
     assert_eq!(annotation::REASON.of(&node.metadata), Some(error.as_str()));
-    assert!(error.contains(places::INITIAL_ANNOTATIONS), "{error}");
+    assert!(error.contains(paths::INITIAL_ANNOTATIONS), "{error}");
 
     // Put right, it is all that was missing.
     let first = json!({"metadata": {"name": "first"}, "spec": {"config": {"ignition": {"version": "3.5.0"}}}});
@@ -144,7 +144,7 @@ async fn a_malformed_file_of_first_annotations_is_named_on_the_node() {
     configs.create(&PostParams::default(), &first).await.unwrap();
     let annotations =
         json!({annotation::CURRENT_CONFIG.as_str(): "first", annotation::DESIRED_CONFIG.as_str(): "first"});
-    host.put(places::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
+    host.put(paths::INITIAL_ANNOTATIONS, annotations.to_string().as_bytes(), 0o644);
     daemon.attempt(false).await.unwrap();
     let node = nodes.get("w0").await.unwrap();
     assert_eq!(annotation::STATE.of(&node.metadata), Some("Done"));

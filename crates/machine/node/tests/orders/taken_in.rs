@@ -9,7 +9,7 @@ use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use seaworthy_host::FakeHost;
-use seaworthy_node::places;
+use seaworthy_node::paths;
 use serde_json::json;
 
 use crate::fleet::{Fleet, file, is_updated};
@@ -25,7 +25,7 @@ async fn machines_that_were_there_are_left_as_they_are_until_they_are_taken_in_a
     let mut fleet = Fleet::start(1).await;
     for name in STRANGERS {
         let host = FakeHost::new(name);
-        host.put(places::KUBELET_CA, b"their own", 0o600);
+        host.put(paths::KUBELET_CA, b"their own", 0o600);
         fleet.bring(name, host).await;
     }
     for name in STRANGERS {
@@ -64,7 +64,7 @@ async fn machines_that_were_there_are_left_as_they_are_until_they_are_taken_in_a
         };
         let node = fleet.until(name, is_known).await;
         assert_eq!(said(&node, annotation::DESIRED_CONFIG), Some(UNCONFIGURED), "{name}");
-        assert_eq!(fleet.hosts[name].text(places::KUBELET_CA).as_deref(), Some("their own"), "{name}");
+        assert_eq!(fleet.hosts[name].text(paths::KUBELET_CA).as_deref(), Some("their own"), "{name}");
     }
     assert_eq!(fleet.boots(), 1, "only the one that was there for it");
 

@@ -248,7 +248,7 @@ fn no_way_back_is_left_for_an_order(#[case] newer: Value, #[case] is_claimed: bo
     node.order.desired = Some(config("newer", &spec(newer)));
     let report = node.agent.sync(&node.order, &mut |_| is_claimed);
     assert_eq!(report.again, if is_claimed { Again::Backoff } else { Again::Now }, "{}", report.reason);
-    assert!(!node.host.exists(places::ASTRAY).unwrap());
+    assert!(!node.host.exists(paths::ASTRAY).unwrap());
     node.host.heal();
     asks_for_boot(&mut node);
     assert_eq!(node.host.calls().last().unwrap(), "reboot returns to old");
@@ -307,7 +307,7 @@ fn a_newer_order_is_followed_while_the_way_back_cannot_be_prepared() {
     node.order.desired = Some(config("newest", &spec(json!({"osImageURL": "image-4"}))));
     let report = node.step();
     assert!(report.reason.contains("expected target osImageURL"), "{}", report.reason);
-    assert!(!node.host.exists(places::ASTRAY).unwrap());
+    assert!(!node.host.exists(paths::ASTRAY).unwrap());
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn an_order_back_to_what_the_disk_is_in_is_followed_as_soon_as_its_boot_can_be_h
     let (image, arguments, kernel, packages) = node.host.snapshot().boot;
     assert_eq!((image.as_deref(), kernel, packages), (Some("image-1"), Kernel::Default, vec![]));
     assert_eq!(arguments, ["root=/dev/vda", "quiet", "a=1"]);
-    assert!(!node.host.exists(places::ASTRAY).unwrap());
+    assert!(!node.host.exists(paths::ASTRAY).unwrap());
 }
 
 #[test]
@@ -338,12 +338,12 @@ fn a_boot_back_that_does_not_come_is_not_tried_for_ever_and_the_way_out_is_named
     let report = at_rest(&mut node);
     assert_eq!((report.state, node.boots), (State::Degraded, 4), "one and three more: {}", report.reason);
     assert!(report.reason.contains("lacks kernel argument a=1; another order is followed"), "{}", report.reason);
-    assert!(report.reason.contains(places::FORCE), "{}", report.reason);
+    assert!(report.reason.contains(paths::FORCE), "{}", report.reason);
     // It is not sent to where it was led by mistake.
     assert_eq!(node.host.boot().unwrap().image.as_deref(), Some("image-1"));
     node.host.lose_no_argument();
     assert_eq!((at_rest(&mut node).state, node.boots), (State::Degraded, 4), "it stays so");
-    node.host.put(places::FORCE, b"", 0o644);
+    node.host.put(paths::FORCE, b"", 0o644);
     assert_eq!((at_rest(&mut node).state, node.boots), (State::Done, 5));
     assert!(node.host.boot().unwrap().arguments.contains(&"a=1".to_owned()));
 }
@@ -421,7 +421,7 @@ fn what_is_left_of_a_change_that_was_given_up_goes_with_the_next_order(#[case] n
     // The machine's own `quiet` must stay. A second one does no harm, and nobody can tell the two apart.
     assert_eq!((arguments, kernel, packages), (texts(&["root=/dev/vda", "quiet", "quiet"]), Kernel::Default, vec![]));
     assert_eq!(node.host.text("/etc/newer").is_some(), name == "newer");
-    assert!(!node.host.exists(places::ASTRAY).unwrap());
+    assert!(!node.host.exists(paths::ASTRAY).unwrap());
 }
 
 fn texts(list: &[&str]) -> Vec<String> {
@@ -434,7 +434,7 @@ fn an_update_that_was_cut_off_before_it_counted_boots_only_for_what_is_lacking()
     let mut node = Node::new(FakeHost::new("m"), &old);
     node.order.desired = Some(new);
     // Everything is written and prepared, and nothing is said of it yet; then somebody boots the machine in good order.
-    let journal = format!("{}/journal.json", places::JOURNAL);
+    let journal = format!("{}/journal.json", paths::JOURNAL);
     node.step();
     let before = node.host.calls().len();
     node.host.fail_times("reboot ", "systemd is busy", 1);
@@ -457,7 +457,7 @@ fn a_first_boot_brings_what_ignition_cannot_and_survives_a_cut() {
     let given = json!({"metadata": {"name": "rendered-a"}, "spec": {
         "kernelArguments": ["quiet", "a=1"], "kernelType": "realtime", "osImageURL": "image-2", "extensions": ["usbguard"],
     }});
-    host.put(places::ENCAPSULATED, given.to_string().as_bytes(), 0o644);
+    host.put(paths::ENCAPSULATED, given.to_string().as_bytes(), 0o644);
     assert_eq!(first_boot(&host).unwrap(), FirstBoot::Rebooting);
     // What was staged is lost.
     host.cut();
@@ -471,17 +471,17 @@ fn a_first_boot_brings_what_ignition_cannot_and_survives_a_cut() {
         (Some("image-2"), Kernel::Realtime, vec!["usbguard".to_owned()])
     );
     assert_eq!(boot.arguments.iter().filter(|it| *it == "quiet" || *it == "a=1").count(), 2);
-    assert!(!host.exists(places::ENCAPSULATED).unwrap() && host.exists(places::ENCAPSULATED_DONE).unwrap());
+    assert!(!host.exists(paths::ENCAPSULATED).unwrap() && host.exists(paths::ENCAPSULATED_DONE).unwrap());
 }
 
 #[test]
 fn a_first_boot_that_lacks_nothing_does_not_boot_again_and_a_broken_one_is_named() {
     use seaworthy_node::first_boot::{FirstBoot, first_boot};
     let host = FakeHost::new("m");
-    host.put(places::ENCAPSULATED, json!({"spec": {"kernelArguments": ["quiet"]}}).to_string().as_bytes(), 0o644);
+    host.put(paths::ENCAPSULATED, json!({"spec": {"kernelArguments": ["quiet"]}}).to_string().as_bytes(), 0o644);
     assert_eq!(first_boot(&host).unwrap(), FirstBoot::Complete);
-    host.put(places::ENCAPSULATED, b"<html>", 0o644);
-    assert!(first_boot(&host).unwrap_err().to_string().contains(places::ENCAPSULATED));
+    host.put(paths::ENCAPSULATED, b"<html>", 0o644);
+    assert!(first_boot(&host).unwrap_err().to_string().contains(paths::ENCAPSULATED));
 }
 
 #[test]
@@ -496,9 +496,9 @@ fn a_machine_that_joined_without_its_kernel_arguments_gets_them_before_it_is_don
         drains: Vec::new(),
         boots: 0,
     };
-    node.host.put(places::INITIAL_ANNOTATIONS, b"{}", 0o644);
+    node.host.put(paths::INITIAL_ANNOTATIONS, b"{}", 0o644);
     assert_eq!(node.settle().state, State::Done);
     assert_eq!(node.boots, 1);
     assert!(node.host.boot().unwrap().arguments.contains(&"a=1".to_owned()));
-    assert!(!node.host.exists(places::INITIAL_ANNOTATIONS).unwrap());
+    assert!(!node.host.exists(paths::INITIAL_ANNOTATIONS).unwrap());
 }

@@ -20,11 +20,11 @@ fn d20_pull_secret_kubelet_ca_and_keys_need_nothing() {
     let new = spec(core(json!({"name": "core", "sshAuthorizedKeys": ["b"]})));
     assert_eq!(least_disruption(&old, &new, None).level, Level::None);
     // The kubelet's CA is kept right by somebody else: neither written nor looked at.
-    let of = |text: &str| files(vec![file(places::KUBELET_CA, text)]);
+    let of = |text: &str| files(vec![file(paths::KUBELET_CA, text)]);
     let mut node = Node::new(FakeHost::new("m"), &config("old", &of("old")));
     assert_eq!(node.obey(&config("new", &of("new"))).state, State::Done);
     assert_eq!((node.boots, node.drains.len()), (0, 0));
-    assert_eq!(node.host.text(places::KUBELET_CA).unwrap(), "old");
+    assert_eq!(node.host.text(paths::KUBELET_CA).unwrap(), "old");
 }
 
 #[test]

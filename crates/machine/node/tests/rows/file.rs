@@ -43,8 +43,8 @@ fn d26_a_file_of_nobodys_package_has_no_original_however_often_it_is_replaced() 
     let mut node = Node::new(host, &config("old", &files(vec![])));
     for (name, text) in [("one", "1"), ("two", "2")] {
         assert_eq!(node.obey(&config(name, &files(vec![file("/etc/nmstate/openshift/f", text)]))).state, State::Done);
-        assert!(!node.host.exists(&places::original("/etc/nmstate/openshift/f")).unwrap());
-        assert!(node.host.exists(&places::no_original("/etc/nmstate/openshift/f")).unwrap());
+        assert!(!node.host.exists(&paths::original("/etc/nmstate/openshift/f")).unwrap());
+        assert!(node.host.exists(&paths::no_original("/etc/nmstate/openshift/f")).unwrap());
     }
 }
 
@@ -66,7 +66,7 @@ fn d49_what_stood_there_comes_back_when_no_configuration_has_it_any_more(#[case]
     assert_eq!(node.host.text(path).unwrap(), "theirs");
     let entry = node.host.entry(path).unwrap().unwrap();
     assert_eq!((entry.mode, entry.uid, entry.gid), (0o640, 7, 8));
-    assert!(!node.host.exists(&places::original(path)).unwrap());
+    assert!(!node.host.exists(&paths::original(path)).unwrap());
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //!
 //! | rows | where |
 //! |---|---|
-//! | D-12 to D-16, D-33 | `src/kernel_arguments.rs` |
-//! | D-27, D-28 | `src/extensions.rs` |
+//! | D-12 to D-16, D-33 | `src/decide/kernel_arguments.rs` |
+//! | D-27, D-28 | `src/decide/extensions.rs` |
 //! | D-25 | `tests/disruption.rs` of `plan` |
 //! | D-42 to D-44 | `tests/drain.rs` of `plan`, and as a whole in the suite `plane` of `controllers` |
 //! | D-45, D-46 | `tests/node_status.rs` of `plan` |
@@ -38,7 +38,7 @@ use seaworthy_node::decide::{Move, Standing, decide};
 use seaworthy_node::observed::observe;
 use seaworthy_node::order::Again;
 use seaworthy_node::validate::{Aspect, validate};
-use seaworthy_node::{Agent, Config, Order, Settings, Step, Target, places, steps};
+use seaworthy_node::{Agent, Config, Order, Settings, Step, Target, paths, steps};
 use seaworthy_plan::disruption::{Action, Level, least_disruption};
 use serde_json::{Value, json};
 use support::{Node, config, file, files, order, source, spec};
@@ -103,8 +103,8 @@ fn every_row_is_a_test_or_left_out_with_a_reason() {
         include_str!("order.rs"),
         include_str!("refusal.rs"),
         include_str!("validation.rs"),
-        include_str!("../../src/kernel_arguments.rs"),
-        include_str!("../../src/extensions.rs"),
+        include_str!("../../src/decide/kernel_arguments.rs"),
+        include_str!("../../src/decide/extensions.rs"),
         include_str!("../../../../decide/plan/tests/disruption.rs"),
         include_str!("../../../../decide/plan/tests/drain.rs"),
         include_str!("../../../../decide/plan/tests/node_status.rs"),

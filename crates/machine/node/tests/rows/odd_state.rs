@@ -8,17 +8,17 @@ fn the_force_file_skips_the_checks_writes_everything_and_boots_once() {
     let mut node = Node::new(FakeHost::new("m"), &all);
     node.host.put("/etc/file", b"drifted", 0o600);
     assert_eq!(node.agent.check(&node.order, &mut |_| true).state, State::Degraded);
-    node.host.put(places::FORCE, b"", 0o644);
+    node.host.put(paths::FORCE, b"", 0o644);
     let report = node.settle();
     assert_eq!((report.state, node.boots), (State::Done, 1));
     assert_eq!(node.host.text("/etc/file").unwrap(), "text");
-    assert!(!node.host.exists(places::FORCE).unwrap());
+    assert!(!node.host.exists(paths::FORCE).unwrap());
 }
 
 #[test]
 fn the_force_file_does_not_bring_what_cannot_be_taken_over() {
     let mut node = Node::new(FakeHost::new("m"), &config("old", &files(vec![])));
-    node.host.put(places::FORCE, b"", 0o644);
+    node.host.put(paths::FORCE, b"", 0o644);
     let new = config("new", &spec(with(json!({"passwd": {"groups": [{"name": "g"}]}}))));
     node.order.desired = Some(new);
     node.order.is_single = true;

@@ -33,7 +33,7 @@ fn d37_d38_images_count_like_configurations() {
     let built = Config { image: Some("built-1".to_owned()), ..config("a", &spec(json!({}))) };
     assert_eq!(node.obey(&built).state, State::Done);
     assert_eq!(node.host.boot().unwrap().image.as_deref(), Some("built-1"));
-    assert_eq!(node.host.text(places::CURRENT_IMAGE).unwrap(), "built-1");
+    assert_eq!(node.host.text(paths::CURRENT_IMAGE).unwrap(), "built-1");
 }
 
 #[test]

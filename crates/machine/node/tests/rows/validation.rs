@@ -139,7 +139,7 @@ fn d41_a_monitor_that_is_started_twice_listens_once_and_stops_when_it_is_told_to
             heard.fetch_add(1, Ordering::SeqCst);
         })
     };
-    let mut monitor = seaworthy_node::Monitor::default();
+    let mut monitor = seaworthy_node::drift::file_watch::FileWatch::default();
     assert!(monitor.start(&node.host, &target, listener()).unwrap());
     assert!(!monitor.start(&node.host, &target, listener()).unwrap());
     assert_eq!((node.host.watches(), monitor.is_running()), (1, true));

@@ -124,7 +124,7 @@ impl Node {
                 it.image = Some(boot.image().to_owned());
             }
         });
-        node.host.put(seaworthy_node::places::INITIAL_ANNOTATIONS, b"{}", 0o644);
+        node.host.put(seaworthy_node::paths::INITIAL_ANNOTATIONS, b"{}", 0o644);
         node.host.boot_orderly();
         let report = node.settle();
         assert_eq!(report.state, State::Done, "{}", report.reason);

@@ -24,12 +24,12 @@ use seaworthy_host::{Boot, BootChange, Entry, Host, HostError, Kind};
 use seaworthy_plan::disruption::Action;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::PRIVATE;
-use crate::booted::{self, Booted};
-use crate::observed::Observed;
-use crate::steps::Step;
-use crate::target::{CORE, Target};
-use crate::{places, settings};
+use super::sysctl;
+use crate::decide::booted::{self, Booted};
+use crate::decide::observed::Observed;
+use crate::decide::steps::Step;
+use crate::decide::target::{CORE, Target};
+use crate::paths::{self, PRIVATE};
 
 const FORMAT: u32 = 1;
 
@@ -127,11 +127,11 @@ pub enum Before {
 }
 
 fn place() -> String {
-    format!("{}/journal.json", places::JOURNAL)
+    format!("{}/journal.json", paths::JOURNAL)
 }
 
 fn next() -> String {
-    format!("{}/next", places::JOURNAL)
+    format!("{}/next", paths::JOURNAL)
 }
 
 impl Journal {
@@ -181,10 +181,10 @@ impl Journal {
     /// Keeps everything that the steps will change; from its return on the journal holds.
     pub fn begin(&mut self, host: &dyn Host, steps: &[Step], next_config: &str) -> Result<(), HostError> {
         // What a cut has left of one that never held, or had ended.
-        host.remove_directory(places::JOURNAL)?;
+        host.remove_directory(paths::JOURNAL)?;
         let mut paths: Vec<String> = steps.iter().flat_map(Step::paths).collect();
-        paths.push(places::CURRENT_CONFIG.to_owned());
-        paths.push(places::CURRENT_IMAGE.to_owned());
+        paths.push(paths::CURRENT_CONFIG.to_owned());
+        paths.push(paths::CURRENT_IMAGE.to_owned());
         paths.sort();
         paths.dedup();
         for step in steps {
@@ -207,7 +207,7 @@ impl Journal {
                 None => Before::Nothing { path },
                 Some(Entry { kind: Kind::File | Kind::Link(_), .. }) => {
                     let name = number.to_string();
-                    host.keep(&path, &format!("{}/{name}", places::JOURNAL))?;
+                    host.keep(&path, &format!("{}/{name}", paths::JOURNAL))?;
                     Before::Kept { path, name }
                 }
                 Some(_) => {
@@ -222,7 +222,7 @@ impl Journal {
                 _ => None,
             });
             if let Some(bytes) = written {
-                self.settings.insert(file.clone(), settings::running(host, bytes));
+                self.settings.insert(file.clone(), sysctl::running(host, bytes));
             }
         }
         host.write(&next(), next_config.as_bytes(), PRIVATE)?;
@@ -259,12 +259,12 @@ impl Journal {
         host.remove(&place())?;
         // One that came back would be followed again, over whatever has been done since.
         host.sync()?;
-        host.remove_directory(places::JOURNAL)
+        host.remove_directory(paths::JOURNAL)
     }
 
     /// Takes away what a journal that has ended, or never held, has left.
     pub fn sweep(host: &dyn Host) -> Result<(), HostError> {
-        if host.exists(places::JOURNAL)? { host.remove_directory(places::JOURNAL) } else { Ok(()) }
+        if host.exists(paths::JOURNAL)? { host.remove_directory(paths::JOURNAL) } else { Ok(()) }
     }
 
     /// What a boot lacks of what comes.
@@ -303,6 +303,6 @@ impl Journal {
             Before::Nothing { path } | Before::Kept { path, .. } => Some(path.clone()),
             _ => None,
         };
-        self.before.iter().filter_map(path).filter(|path| !path.starts_with(places::HOME)).collect()
+        self.before.iter().filter_map(path).filter(|path| !path.starts_with(paths::HOME)).collect()
     }
 }

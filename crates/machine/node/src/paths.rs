@@ -1,8 +1,14 @@
-//! Where the daemon keeps what it knows, and files that it treats apart.
+//! Paths of the daemon's own files, and of files that it treats apart.
 //!
 //! Compat: the names are those of machine-config-operator, `pkg/daemon/constants`, so that a machine can be taken over.
 
+use seaworthy_host::Attributes;
 pub use seaworthy_plan::knowledge::KUBELET_CA;
+
+/// Attributes of the daemon's own files that anybody may read.
+pub(crate) const PUBLIC: Attributes = Attributes::of_root(0o644);
+/// Attributes of the daemon's own files that may hold secrets.
+pub(crate) const PRIVATE: Attributes = Attributes::of_root(0o600);
 
 /// Everything of the daemon.
 pub const HOME: &str = "/etc/machine-config-daemon";

@@ -1,4 +1,4 @@
-//! What a daemon hears of without asking: new orders, and what the ControllerConfig wants kept right.
+//! Watches of the daemon: its Node, for new orders, and the ControllerConfig, for certificates.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -14,43 +14,48 @@ use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, node as
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
 use tokio::sync::Notify;
 
-use crate::certificates::{self, Certificates};
-use crate::voice::{CORRECTION, Voice};
+use super::reported_state::{CORRECTION, ReportedState};
+use crate::drift::certificates::{self, Certificates};
 
 /// What the ControllerConfig wants kept right.
 pub(crate) type Kept = Arc<Mutex<Arc<Certificates>>>;
 
-/// Tells of every order that is new, and of what somebody else says in the node's name.
-pub(crate) async fn watch(nodes: Api<Node>, config: watcher::Config, voice: Voice, changed: Arc<Notify>) {
+/// Notifies of every order that is new, and of another writer that changes the reported state.
+pub(crate) async fn watch_node(
+    nodes: Api<Node>,
+    config: watcher::Config,
+    reported: ReportedState,
+    changed: Arc<Notify>,
+) {
     let mut changes = pin!(watcher(nodes, config).default_backoff().applied_objects());
     let mut last: Option<BTreeMap<String, String>> = None;
-    // What cannot be put right at once is put right later, though nobody says it again.
+    // A correction that comes too soon after the last one is made later, without another change.
     let mut look = tokio::time::interval(CORRECTION);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         let change = tokio::select! {
             change = changes.next() => change,
             _ = look.tick() => {
-                if voice.is_contradicted() {
+                if reported.is_contradicted() {
                     changed.notify_one();
                 }
                 continue;
             }
         };
         let Some(change) = change else { return };
-        // A watch that breaks off begins anew by itself.
+        // A watch that breaks off restarts by itself.
         let Ok(node) = change else { continue };
         // The kubelet writes its node all the time; only orders are of interest.
         let order = order_of(&node);
-        if voice.heard(&node) || last.as_ref() != Some(&order) {
+        if reported.observed(&node) || last.as_ref() != Some(&order) {
             last = Some(order);
             changed.notify_one();
         }
     }
 }
 
-/// Keeps what the ControllerConfig wants at hand. A cluster without one wants nothing.
-pub(crate) async fn follow(configs: Api<ControllerConfig>, kept: Kept, changed: Arc<Notify>) {
+/// Keeps the certificates of the ControllerConfig up to date. A cluster without one has none.
+pub(crate) async fn watch_controller_config(configs: Api<ControllerConfig>, kept: Kept, changed: Arc<Notify>) {
     let config = watcher::Config::default().fields(&format!("metadata.name={CONTROLLER_CONFIG}"));
     let mut changes = pin!(watcher(configs, config).default_backoff().applied_objects());
     while let Some(change) = changes.next().await {
@@ -85,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_annotation_that_an_order_is_read_from_is_news_and_what_the_kubelet_writes_is_not() {
+    fn every_annotation_of_an_order_is_watched_and_what_the_kubelet_writes_is_not() {
         let mut node = Node::default();
         let plain = order_of(&node);
         let mut annotate = |key: &str| {

@@ -14,10 +14,10 @@ use seaworthy_api::meta::Base64;
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_host::{Attributes, Entry, Host, HostError, Kind};
 
-use crate::agent::Agent;
-use crate::journal::{Journal, Phase};
-use crate::places;
-use crate::target::Target;
+use crate::decide::target::Target;
+use crate::paths;
+use crate::update::current_config;
+use crate::update::journal::{Journal, Phase};
 
 /// What a ControllerConfig wants on every node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,47 +39,45 @@ pub fn wanted(spec: &ControllerConfigSpec) -> BTreeMap<String, (Vec<u8>, u32)> {
             files.insert(path, (bytes, mode));
         }
     };
-    add(places::KUBELET_CA.to_owned(), spec.kube_api_server_serving_ca_data.as_ref(), 0o644);
-    add(places::CLOUD_CA.to_owned(), spec.cloud_provider_ca_data.as_ref(), 0o644);
-    add(places::PULL_SECRET.to_owned(), spec.internal_registry_pull_secret.as_ref(), 0o600);
+    add(paths::KUBELET_CA.to_owned(), spec.kube_api_server_serving_ca_data.as_ref(), 0o644);
+    add(paths::CLOUD_CA.to_owned(), spec.cloud_provider_ca_data.as_ref(), 0o644);
+    add(paths::PULL_SECRET.to_owned(), spec.internal_registry_pull_secret.as_ref(), 0o600);
     let registries = [&spec.image_registry_bundle_data, &spec.image_registry_bundle_user_data];
     for bundle in registries.into_iter().flatten().flatten() {
         // Two dots stand for the colon before a port, which a file name of a ConfigMap cannot have.
         let registry = bundle.file.replace("..", ":");
-        add(format!("{}{registry}/ca.crt", places::REGISTRY_CAS), Some(&bundle.data), 0o644);
+        add(format!("{}{registry}/ca.crt", paths::REGISTRY_CAS), Some(&bundle.data), 0o644);
     }
     files
 }
 
-impl<H: Host> Agent<H> {
-    /// Keeps files right that go around configurations; says which were not. While an update is changing files nothing is
-    /// touched, and nothing is said; while one waits for a boot, which may never come, they are kept right.
-    ///
-    /// A machine that was there before keeps what it has until a pool's configuration has come to it. One that was made with a
-    /// pool's is kept right although it has not come through, or its file is gone: that must not lock it out as well.
-    pub fn keep_right(&self, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
-        let on_disk = self.on_disk();
-        let is_there = |path: &str| self.host.exists(path).map_err(|error| error.to_string());
-        let is_strange = match &on_disk {
-            Ok(Some(target)) => target.name == UNCONFIGURED,
-            Ok(None) => !is_there(places::INITIAL_ANNOTATIONS)? && !is_there(places::INITIAL_ANNOTATIONS_DONE)?,
-            Err(_) => false,
-        };
-        // A configuration that cannot be read must not keep the node from its new authorities.
-        let target = on_disk.ok().flatten();
-        let journal = Journal::load(&self.host).map_err(|error| error.to_string())?;
-        let is_busy = journal.is_some_and(|journal| match journal.phase {
-            Phase::Applying | Phase::Acting | Phase::Undoing => true,
-            // Its files are there before the disk says so, and what is a configuration's own is left to it.
-            Phase::Committed => target.as_ref().is_some_and(|target| target.name != journal.to),
-            Phase::Reverted => false,
-        });
-        if is_busy || is_strange {
-            return Ok(None);
-        }
-        let written = keep_right(&self.host, target.as_ref(), wanted);
-        written.map(Some).map_err(|error| error.to_string())
+/// Keeps files right that go around configurations; says which were not. While an update is changing files nothing is
+/// touched, and nothing is said; while one waits for a boot, which may never come, they are kept right.
+///
+/// A machine that was there before keeps what it has until a pool's configuration has come to it. One that was made with a
+/// pool's is kept right although it has not come through, or its file is gone: that must not lock it out as well.
+pub(crate) fn keep_right_at_rest(host: &dyn Host, wanted: &Certificates) -> Result<Option<Vec<String>>, String> {
+    let on_disk = current_config::load(host);
+    let is_there = |path: &str| host.exists(path).map_err(|error| error.to_string());
+    let is_strange = match &on_disk {
+        Ok(Some(target)) => target.name == UNCONFIGURED,
+        Ok(None) => !is_there(paths::INITIAL_ANNOTATIONS)? && !is_there(paths::INITIAL_ANNOTATIONS_DONE)?,
+        Err(_) => false,
+    };
+    // A configuration that cannot be read must not keep the node from its new authorities.
+    let target = on_disk.ok().flatten();
+    let journal = Journal::load(host).map_err(|error| error.to_string())?;
+    let is_busy = journal.is_some_and(|journal| match journal.phase {
+        Phase::Applying | Phase::Acting | Phase::Undoing => true,
+        // Its files are there before the disk says so, and what is a configuration's own is left to it.
+        Phase::Committed => target.as_ref().is_some_and(|target| target.name != journal.to),
+        Phase::Reverted => false,
+    });
+    if is_busy || is_strange {
+        return Ok(None);
     }
+    let written = keep_right(host, target.as_ref(), wanted);
+    written.map(Some).map_err(|error| error.to_string())
 }
 
 /// Writes what differs; says which. What a MachineConfig has is its own, unless it is one that configurations only begin with.
@@ -87,7 +85,7 @@ impl<H: Host> Agent<H> {
 pub fn keep_right(host: &dyn Host, target: Option<&Target>, wanted: &Certificates) -> Result<Vec<String>, HostError> {
     let mut written = Vec::new();
     for (path, (bytes, mode)) in &wanted.files {
-        let is_of_config = target.is_none_or(|target| target.paths.contains_key(path)) && !places::is_unchecked(path);
+        let is_of_config = target.is_none_or(|target| target.paths.contains_key(path)) && !paths::is_unchecked(path);
         if is_of_config || is_right(host, path, bytes, *mode)? {
             continue;
         }
@@ -138,11 +136,11 @@ mod tests {
     #[test]
     fn only_what_differs_is_written() {
         let host = FakeHost::new("m");
-        host.put(places::KUBELET_CA, b"old", 0o644);
+        host.put(paths::KUBELET_CA, b"old", 0o644);
         let target = Target::parse("x", &Default::default(), None).unwrap();
         let wanted = all();
         assert_eq!(keep_right(&host, Some(&target), &wanted).unwrap().len(), 3);
-        assert_eq!(host.text(places::KUBELET_CA).as_deref(), Some("new"));
+        assert_eq!(host.text(paths::KUBELET_CA).as_deref(), Some("new"));
         host.forget_calls();
         assert!(keep_right(&host, Some(&target), &wanted).unwrap().is_empty());
         assert!(host.calls().is_empty());
@@ -153,9 +151,9 @@ mod tests {
         let host = FakeHost::new("m");
         let target = Target::parse("x", &Default::default(), None).unwrap();
         keep_right(&host, Some(&target), &all()).unwrap();
-        host.put(places::KUBELET_CA, &vec![b'x'; 5 * 1024 * 1024], 0o644);
+        host.put(paths::KUBELET_CA, &vec![b'x'; 5 * 1024 * 1024], 0o644);
         let before = host.bytes_read();
-        assert_eq!(keep_right(&host, Some(&target), &all()).unwrap(), [places::KUBELET_CA]);
+        assert_eq!(keep_right(&host, Some(&target), &all()).unwrap(), [paths::KUBELET_CA]);
         assert!(host.bytes_read() - before < 1024);
     }
 
@@ -164,22 +162,22 @@ mod tests {
         let host = FakeHost::new("m");
         let target = Target::parse("x", &Default::default(), None).unwrap();
         keep_right(&host, Some(&target), &all()).unwrap();
-        let right = host.entry(places::PULL_SECRET).unwrap();
+        let right = host.entry(paths::PULL_SECRET).unwrap();
         for wrong in [
             Attributes::of_root(0o644),
             Attributes { mode: 0o600, uid: 1000, gid: 0 },
             Attributes { mode: 0o600, uid: 0, gid: 1000 },
         ] {
-            host.set_attributes(places::PULL_SECRET, wrong).unwrap();
-            assert_eq!(keep_right(&host, Some(&target), &all()).unwrap(), [places::PULL_SECRET], "{wrong:?}");
-            assert_eq!(host.entry(places::PULL_SECRET).unwrap(), right);
+            host.set_attributes(paths::PULL_SECRET, wrong).unwrap();
+            assert_eq!(keep_right(&host, Some(&target), &all()).unwrap(), [paths::PULL_SECRET], "{wrong:?}");
+            assert_eq!(host.entry(paths::PULL_SECRET).unwrap(), right);
         }
     }
 
     #[test]
     fn a_node_that_does_not_know_its_configuration_still_gets_what_no_configuration_keeps() {
         let host = FakeHost::new("m");
-        assert_eq!(keep_right(&host, None, &all()).unwrap(), [places::KUBELET_CA, places::PULL_SECRET]);
+        assert_eq!(keep_right(&host, None, &all()).unwrap(), [paths::KUBELET_CA, paths::PULL_SECRET]);
     }
 
     #[test]

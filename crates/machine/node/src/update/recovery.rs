@@ -3,8 +3,8 @@
 
 use seaworthy_host::{Attributes, Host, HostError};
 
-use crate::journal::{Journal, Phase};
-use crate::perform::restore;
+use super::journal::{Journal, Phase};
+use super::perform::restore;
 
 /// The unit that runs before the kubelet.
 pub const UNIT: &str = "seaworthy-before-kubelet.service";

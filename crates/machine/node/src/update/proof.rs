@@ -4,7 +4,7 @@ use seaworthy_host::{Host, HostError};
 use seaworthy_plan::disruption::Action;
 use seaworthy_plan::knowledge::{MODULES, SYSCTL, lines, settings};
 
-use crate::settings::{in_force, is_pattern};
+use super::sysctl::{in_force, is_pattern};
 
 /// What is not in force although everything was done, each as a sentence.
 pub fn unproven(host: &dyn Host, paths: &[String], actions: &[Action]) -> Result<Vec<String>, HostError> {

@@ -5,9 +5,10 @@ use std::fmt;
 use seaworthy_host::{Host, HostError, UnitState};
 use seaworthy_ignition::unit_path;
 
-use crate::observed::{Found, Observed, observe};
-use crate::target::{Target, Wanted};
-use crate::{extensions, kernel_arguments, places};
+use crate::decide::observed::{Found, Observed, observe};
+use crate::decide::target::{Target, Wanted};
+use crate::decide::{extensions, kernel_arguments};
+use crate::paths;
 
 /// A respect in which a machine is not what its configuration says. What is in a file is never part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub fn compare(target: &Target, observed: &Observed) -> Vec<Finding> {
     let mut find = |subject: &str, aspect, message: String| {
         findings.push(Finding { subject: subject.to_owned(), aspect, message });
     };
-    for (path, wanted) in target.paths.iter().filter(|(path, _)| !places::is_unchecked(path)) {
+    for (path, wanted) in target.paths.iter().filter(|(path, _)| !paths::is_unchecked(path)) {
         let found = observed.paths.get(path).unwrap_or(&Found::Nothing);
         match (wanted, found) {
             (Wanted::Nothing, Found::Nothing) => {}

@@ -10,15 +10,18 @@
 //!   asked, what is under way goes on, and what is to be said is said later.
 //! - The node's MachineConfigNode is derived from these annotations by the roll-out controller: one writer for each object.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+mod debounce;
+mod error;
+mod node_api;
+mod reported_state;
+mod watches;
+
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::watcher;
 use kube::{Api, Client};
-use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::vocabulary::machineconfiguration::{State, node as annotation};
 use seaworthy_host::{Host, HostError};
 use serde_json::json;
@@ -27,12 +30,13 @@ use tokio::time::Instant;
 
 use crate::agent::{Agent, Settings};
 use crate::clock::Clock;
-pub use crate::error::DaemonError;
-use crate::exchange::{WRITE, claim, shorten};
-use crate::monitor::{Monitor, Settling};
-use crate::news::{Kept, follow, watch};
+use crate::drift::file_watch::FileWatch;
 use crate::order::{Again, Report};
-use crate::voice::Voice;
+use crate::paths;
+use debounce::Debounce;
+pub use error::DaemonError;
+use node_api::{NodeApi, claim};
+use watches::{Kept, watch_controller_config, watch_node};
 
 /// When the daemon looks again by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +68,9 @@ impl Default for Rhythm {
 
 /// The daemon of one node.
 pub struct Daemon<H> {
-    pub(crate) nodes: Api<Node>,
-    pub(crate) client: Client,
-    pub(crate) name: String,
-    pub(crate) agent: Arc<Mutex<Agent<H>>>,
+    api: NodeApi,
+    agent: Arc<Mutex<Agent<H>>>,
     rhythm: Rhythm,
-    /// What was told last for each reason, and the recorder that counts how often.
-    pub(crate) told: StdMutex<BTreeMap<&'static str, (String, Recorder)>>,
-    pub(crate) voice: Voice,
-    pub(crate) specs: Vec<(String, Arc<MachineConfigSpec>)>,
     /// What the ControllerConfig wants kept right.
     kept: Kept,
     turns: Option<Arc<Semaphore>>,
@@ -82,14 +80,9 @@ impl<H: Host + 'static> Daemon<H> {
     /// The daemon of a node, over its machine.
     pub fn new(client: Client, name: &str, host: H, settings: Settings, rhythm: Rhythm) -> Self {
         Daemon {
-            nodes: Api::all(client.clone()),
-            told: StdMutex::default(),
-            voice: Voice::default(),
-            client,
-            name: name.to_owned(),
+            api: NodeApi::new(client, name),
             agent: Arc::new(Mutex::new(Agent::new(host, settings))),
             rhythm,
-            specs: Vec::new(),
             kept: Kept::default(),
             turns: None,
         }
@@ -103,7 +96,7 @@ impl<H: Host + 'static> Daemon<H> {
     /// The same with another clock. It is given before anything is begun.
     pub fn with_clock(mut self, clock: Clock) -> Self {
         if let Some(agent) = Arc::get_mut(&mut self.agent) {
-            agent.get_mut().clock = clock;
+            agent.get_mut().set_clock(clock);
         }
         self
     }
@@ -115,24 +108,7 @@ impl<H: Host + 'static> Daemon<H> {
 
     /// Goes on with another client: credentials are renewed from time to time.
     pub fn reconnect(&mut self, client: Client) {
-        self.nodes = Api::all(client.clone());
-        self.told = StdMutex::default();
-        self.client = client;
-    }
-
-    /// The recorder to tell something with. One that has told the same before counts it; in other words it is another event,
-    /// because the words of a series are those of its first.
-    pub(crate) fn recorder(&self, reason: &'static str, note: &str) -> Recorder {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((last, recorder)) = told.get(reason)
-            && last == note
-        {
-            return recorder.clone();
-        }
-        let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(self.name.clone()) };
-        let recorder = Recorder::new(self.client.clone(), reporter);
-        told.insert(reason, (note.to_owned(), recorder.clone()));
-        recorder
+        self.api.reconnect(client);
     }
 
     /// Done when nothing is under way on the machine. Whoever ends the process waits for it: ending in the middle of an update
@@ -160,30 +136,31 @@ impl<H: Host + 'static> Daemon<H> {
             return;
         }
         let changed = Arc::new(Notify::new());
-        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
-        let watch = watch(self.nodes.clone(), config, self.voice.clone(), Arc::clone(&changed));
-        let certificates = follow(Api::all(self.client.clone()), Arc::clone(&self.kept), Arc::clone(&changed));
+        let config = watcher::Config::default().fields(&format!("metadata.name={}", self.api.name()));
+        let orders = watch_node(self.api.nodes(), config, self.api.reported().clone(), Arc::clone(&changed));
+        let configs = Api::all(self.api.client());
+        let certificates = watch_controller_config(configs, Arc::clone(&self.kept), Arc::clone(&changed));
         let work = async {
             let mut retry = self.rhythm.first_retry;
             let mut is_checking = false;
-            let mut monitor = Monitor::default();
+            let mut files = FileWatch::default();
             let drifted = Arc::new(Notify::new());
             let Rhythm { settle, last_retry, check, .. } = self.rhythm;
-            let mut settling = Settling::new(settle, last_retry, check);
+            let mut debounce = Debounce::new(settle, last_retry, check);
             loop {
                 let (again, is_well) = match self.attempt(is_checking).await {
                     Ok(report) if report.is_rebooting => return,
                     Ok(report) => {
-                        self.listen(&mut monitor, &report, &drifted).await;
+                        self.watch_files(&mut files, &report, &drifted).await;
                         let is_well = report.state == State::Done;
                         if is_well && report.again == Again::OnChange {
                             // What the machine is in stands on its disk; the next order is read anew.
-                            self.specs = Vec::new();
+                            self.api.forget_configs();
                         }
                         (report.again, is_well)
                     }
                     Err(error) => {
-                        tracing::warn!(node = self.name, "{error}");
+                        tracing::warn!(node = self.api.name(), "{error}");
                         (Again::Backoff, false)
                     }
                 };
@@ -200,11 +177,11 @@ impl<H: Host + 'static> Daemon<H> {
                         pause
                     }
                 };
-                is_checking = self.rest(pause, is_well, &mut settling, &changed, &drifted).await;
+                is_checking = self.rest(pause, is_well, &mut debounce, &changed, &drifted).await;
             }
         };
         tokio::select! {
-            () = watch => {}
+            () = orders => {}
             () = certificates => {}
             () = work => {}
         }
@@ -223,11 +200,11 @@ impl<H: Host + 'static> Daemon<H> {
             Ok(Ok(is_rebooting)) => is_rebooting,
             // Whatever it is, the first attempt meets it again, and says so on the node.
             Ok(Err(error)) => {
-                tracing::warn!(node = self.name, "{error}");
+                tracing::warn!(node = self.api.name(), "{error}");
                 false
             }
             Err(error) => {
-                tracing::warn!(node = self.name, "{error}");
+                tracing::warn!(node = self.api.name(), "{error}");
                 false
             }
         }
@@ -239,7 +216,7 @@ impl<H: Host + 'static> Daemon<H> {
         &self,
         pause: Duration,
         is_well: bool,
-        settling: &mut Settling,
+        debounce: &mut Debounce,
         changed: &Notify,
         drifted: &Notify,
     ) -> bool {
@@ -253,7 +230,7 @@ impl<H: Host + 'static> Daemon<H> {
             if is_heard {
                 tokio::select! {
                     () = changed.notified() => return true,
-                    () = tokio::time::sleep(settling.pause(Instant::now())) => {}
+                    () = tokio::time::sleep(debounce.pause(Instant::now())) => {}
                 }
             }
             let is_due = match (is_well, is_heard) {
@@ -263,7 +240,7 @@ impl<H: Host + 'static> Daemon<H> {
             };
             if is_due {
                 if is_heard {
-                    settling.acted(Instant::now());
+                    debounce.acted(Instant::now());
                 }
                 return true;
             }
@@ -290,41 +267,47 @@ impl<H: Host + 'static> Daemon<H> {
         looked.await.unwrap_or(false)
     }
 
-    /// Listens for changes of the machine's files while nothing is under way.
-    async fn listen(&self, monitor: &mut Monitor, report: &Report, drifted: &Arc<Notify>) {
+    /// Watches the machine's files while no update is in progress.
+    async fn watch_files(&self, files: &mut FileWatch, report: &Report, drifted: &Arc<Notify>) {
         if report.again == Again::Now || report.state == State::Working {
-            monitor.stop();
+            files.stop();
             return;
         }
         let agent = self.agent.lock().await;
         let Ok(Some(target)) = agent.on_disk_config() else { return };
         let drifted = Arc::clone(drifted);
         // Without it drift is still found, only later.
-        if let Err(error) = monitor.start(agent.host(), &target, Arc::new(move || drifted.notify_one())) {
-            tracing::warn!(node = self.name, "{error}");
+        if let Err(error) = files.start(agent.host(), &target, Arc::new(move || drifted.notify_one())) {
+            tracing::warn!(node = self.api.name(), "{error}");
+        }
+    }
+
+    /// A node that is new to the cluster gets the annotations that its machine was made with.
+    async fn introduce(&self, node: Node) -> Result<Node, DaemonError> {
+        if !NodeApi::is_new(&node) {
+            return Ok(node);
+        }
+        match self.agent.lock().await.host().read(paths::INITIAL_ANNOTATIONS)? {
+            Some(initial) => self.api.introduce(&node, &initial).await,
+            None => Ok(node),
         }
     }
 
     /// Reads the order, follows it as far as it goes now, and writes down how the node stands.
     pub async fn attempt(&mut self, is_checking: bool) -> Result<Report, DaemonError> {
-        let node = self.nodes.get(&self.name).await;
-        let node = node.map_err(|error| DaemonError::api(&format!("read node {}", self.name), error))?;
-        let node = match self.introduce(&node).await {
+        let node = self.api.read().await?;
+        let node = match self.introduce(node).await {
             Ok(node) => node,
             Err(error) => {
-                let said = json!({
-                    annotation::STATE.as_str(): State::Degraded.as_str(),
-                    annotation::REASON.as_str(): shorten(&error.to_string()),
-                });
-                self.write(said).await.map_err(|error| DaemonError::api(WRITE, error))?;
+                self.api.report_error(&error).await?;
                 return Err(error);
             }
         };
-        let order = self.order(&node).await?;
+        let order = self.api.order(&node).await?;
         let agent = Arc::clone(&self.agent);
         let runtime = tokio::runtime::Handle::current();
-        self.voice.begin();
-        let (nodes, read) = (self.nodes.clone(), node.clone());
+        self.api.reported().begin();
+        let (nodes, read) = (self.api.nodes(), node.clone());
         let kept = Arc::clone(&self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         let mut agent = agent.lock_owned().await;
         let turn = self.turn().await;
@@ -373,7 +356,7 @@ impl<H: Host + 'static> Daemon<H> {
                 return Err(why.into());
             }
         };
-        if !self.say(&node, &report, certificates.as_deref()).await? {
+        if !self.api.report(&node, &report, certificates.as_deref()).await? {
             report.again = Again::Now;
         }
         Ok(report)

@@ -10,10 +10,11 @@ use seaworthy_host::{BootChange, Driver, Kernel, UnitState, Vendor};
 use seaworthy_ignition::unit_path;
 use serde::Serialize;
 
-use crate::booted::needs_packages;
-use crate::observed::{Found, Observed, Original};
-use crate::target::{CORE, Core, Target, TargetError, Wanted};
-use crate::{extensions, kernel_arguments, places};
+use crate::decide::booted::needs_packages;
+use crate::decide::observed::{Found, Observed, Original};
+use crate::decide::target::{CORE, Core, Target, TargetError, Wanted};
+use crate::decide::{extensions, kernel_arguments};
+use crate::paths;
 
 /// One thing that is done to the machine. Each can be done twice with the same result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -109,9 +110,9 @@ impl Step {
     /// The files and links that it changes.
     pub fn paths(&self) -> Vec<String> {
         match self {
-            Step::KeepOriginal { path, .. } => vec![places::original(path)],
-            Step::NoteNoOriginal { path } => vec![places::no_original(path), places::original(path)],
-            Step::ForgetOriginal { path } => vec![places::original(path), places::no_original(path)],
+            Step::KeepOriginal { path, .. } => vec![paths::original(path)],
+            Step::NoteNoOriginal { path } => vec![paths::no_original(path), paths::original(path)],
+            Step::ForgetOriginal { path } => vec![paths::original(path), paths::no_original(path)],
             Step::Write { path, .. }
             | Step::Link { path, .. }
             | Step::Remove { path }
@@ -167,7 +168,7 @@ impl Plan<'_> {
     fn paths(&mut self) -> Result<(), TargetError> {
         for (path, wanted) in &self.new.paths {
             // Upstream's renewal of certificates goes around configurations; what it wrote is newer.
-            if places::is_written_elsewhere(path) && *self.found(path) != Found::Nothing {
+            if paths::is_written_elsewhere(path) && *self.found(path) != Found::Nothing {
                 continue;
             }
             let step = match wanted {
@@ -216,7 +217,7 @@ impl Plan<'_> {
     /// What only the old configuration has.
     fn stale(&mut self) {
         for path in self.old.paths.keys().filter(|path| !self.new.paths.contains_key(*path)) {
-            if places::is_never_removed(path) {
+            if paths::is_never_removed(path) {
                 continue;
             }
             let vendor = self.observed.vendor.get(path).copied().unwrap_or(Vendor::Unknown);

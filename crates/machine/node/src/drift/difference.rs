@@ -9,8 +9,8 @@ use std::time::Duration;
 use seaworthy_host::{Entry, Host, HostError, Kind};
 use similar::{Algorithm, TextDiff};
 
-use crate::target::{Target, Wanted};
-use crate::validate::{Aspect, Finding, validate};
+use super::validate::{Aspect, Finding, validate};
+use crate::decide::target::{Target, Wanted};
 
 /// Larger files are not compared line by line.
 const LARGEST: u64 = 1024 * 1024;

@@ -3,18 +3,19 @@
 use seaworthy_host::{Attributes, Entry, Host, HostError, Kind, UnitState};
 use seaworthy_plan::disruption::Action;
 
-use crate::journal::{Before, Journal};
-use crate::steps::Step;
-use crate::{places, settings};
+use super::journal::{Before, Journal};
+use super::sysctl;
+use crate::decide::steps::Step;
+use crate::paths;
 
 /// Does one step.
 pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
     match step {
-        Step::KeepOriginal { path, is_replaced: true } => host.keep(path, &places::original(path)),
-        Step::KeepOriginal { path, is_replaced: false } => host.copy(path, &places::original(path)),
+        Step::KeepOriginal { path, is_replaced: true } => host.keep(path, &paths::original(path)),
+        Step::KeepOriginal { path, is_replaced: false } => host.copy(path, &paths::original(path)),
         Step::NoteNoOriginal { path } => {
-            host.remove(&places::original(path))?;
-            host.write(&places::no_original(path), b"", Attributes::of_root(0o644))
+            host.remove(&paths::original(path))?;
+            host.write(&paths::no_original(path), b"", Attributes::of_root(0o644))
         }
         Step::Disable { units } => host.disable(&names(units)),
         Step::Preset { units } => match host.preset(&names(units)) {
@@ -30,10 +31,10 @@ pub fn perform(host: &dyn Host, step: &Step) -> Result<(), HostError> {
         }
         Step::Link { path, target } => host.symlink(path, target),
         Step::Remove { path } => host.remove(path),
-        Step::RestoreOriginal { path } => host.keep(&places::original(path), path),
+        Step::RestoreOriginal { path } => host.keep(&paths::original(path), path),
         Step::ForgetOriginal { path } => {
-            host.remove(&places::original(path))?;
-            host.remove(&places::no_original(path))
+            host.remove(&paths::original(path))?;
+            host.remove(&paths::no_original(path))
         }
         Step::Password { user, hash } => host.set_password(user, hash),
         Step::Boot(change) => host.stage(change),
@@ -98,7 +99,7 @@ fn put_back(host: &dyn Host, before: &Before) -> Result<(), HostError> {
         Before::Nothing { path } if host.exists(path)? => host.remove(path),
         Before::Nothing { .. } => Ok(()),
         Before::Kept { path, name } => {
-            let kept = format!("{}/{name}", places::JOURNAL);
+            let kept = format!("{}/{name}", paths::JOURNAL);
             if is_same(host, path, &kept)? { Ok(()) } else { host.keep(&kept, path) }
         }
         Before::NoDirectory { path } if host.exists(path)? && host.names(path)?.is_empty() => {
@@ -127,7 +128,7 @@ pub fn act(host: &dyn Host, action: &Action) -> Result<(), HostError> {
         Action::DaemonReload => host.daemon_reload(),
         Action::Reload(unit) => host.reload(unit),
         Action::Restart(unit) => host.restart(unit),
-        Action::Settings(path) => settings::apply(host, path),
+        Action::Settings(path) => sysctl::apply(host, path),
         Action::Drain | Action::Reboot => Ok(()),
     }
 }

@@ -1,28 +1,27 @@
-//! What the daemon reads from the API, and what it writes there.
+//! API client of one node's daemon: reads the node's order, and writes its report, annotations and Events.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::events::{Event, EventType};
-use kube::{Api, Resource as _, ResourceExt as _};
-use seaworthy_api::machineconfiguration::MachineConfig;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
 use seaworthy_api::operator::MachineConfiguration;
 use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
-use seaworthy_host::Host;
 use seaworthy_plan::policy::of_cluster;
 use serde_json::{Map, Value, json};
 
-use crate::daemon::Daemon;
-use crate::error::DaemonError;
+use super::error::DaemonError;
+use super::reported_state::ReportedState;
 use crate::order::{Again, Config, Order, REPAIRED, Report};
-use crate::places;
+use crate::paths;
 
 /// What a control plane of one node says of itself.
 const SINGLE: &str = "SingleReplica";
@@ -30,23 +29,80 @@ const SINGLE: &str = "SingleReplica";
 /// at hand.
 const REMEMBERED: usize = 4;
 /// What is tried when the node says how it stands.
-pub(crate) const WRITE: &str = "write the node's annotations";
+const WRITE: &str = "write the node's annotations";
 /// How long the machine is kept waiting for the answer that its order still counts.
 const CLAIM: Duration = Duration::from_secs(10);
 
-impl<H: Host + 'static> Daemon<H> {
-    /// A node that is new to the cluster gets the annotations that its machine was made with.
-    pub(crate) async fn introduce(&self, node: &Node) -> Result<Node, DaemonError> {
-        // That it was taken in with nothing says nothing of a machine that was made anew.
-        let is_nothing = |text: &str| text.is_empty() || text == UNCONFIGURED;
-        if annotation::CURRENT_CONFIG.of(&node.metadata).is_some_and(|name| !is_nothing(name)) {
-            return Ok(node.clone());
+/// The API as the daemon of one node uses it.
+pub(crate) struct NodeApi {
+    client: Client,
+    nodes: Api<Node>,
+    name: String,
+    reported: ReportedState,
+    /// The last note of each reason, and the recorder that counts how often it was published.
+    recorders: Mutex<BTreeMap<&'static str, (String, Recorder)>>,
+    /// MachineConfigs that were read lately, the last one first.
+    specs: Vec<(String, Arc<MachineConfigSpec>)>,
+}
+
+impl NodeApi {
+    pub(crate) fn new(client: Client, name: &str) -> Self {
+        NodeApi {
+            nodes: Api::all(client.clone()),
+            client,
+            name: name.to_owned(),
+            reported: ReportedState::default(),
+            recorders: Mutex::default(),
+            specs: Vec::new(),
         }
-        let bytes = self.agent.lock().await.host().read(places::INITIAL_ANNOTATIONS)?;
-        let Some(bytes) = bytes else { return Ok(node.clone()) };
-        let unreadable = |why: String| DaemonError::Unreadable { path: places::INITIAL_ANNOTATIONS, why };
+    }
+
+    /// Uses another client from now on.
+    pub(crate) fn reconnect(&mut self, client: Client) {
+        self.nodes = Api::all(client.clone());
+        self.recorders = Mutex::default();
+        self.client = client;
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub(crate) fn nodes(&self) -> Api<Node> {
+        self.nodes.clone()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn reported(&self) -> &ReportedState {
+        &self.reported
+    }
+
+    /// Drops the MachineConfigs that were kept.
+    pub(crate) fn forget_configs(&mut self) {
+        self.specs = Vec::new();
+    }
+
+    /// The node.
+    pub(crate) async fn read(&self) -> Result<Node, DaemonError> {
+        let node = self.nodes.get(&self.name).await;
+        node.map_err(|error| DaemonError::api(&format!("read node {}", self.name), error))
+    }
+
+    /// Whether a node does not name its configuration yet. One that was taken in with none does not either: the machine may have
+    /// been made again since.
+    pub(crate) fn is_new(node: &Node) -> bool {
+        let is_nothing = |text: &str| text.is_empty() || text == UNCONFIGURED;
+        annotation::CURRENT_CONFIG.of(&node.metadata).is_none_or(is_nothing)
+    }
+
+    /// Gives a node that is new to the cluster the annotations that its machine was made with.
+    pub(crate) async fn introduce(&self, node: &Node, initial: &[u8]) -> Result<Node, DaemonError> {
+        let unreadable = |why: String| DaemonError::Unreadable { path: paths::INITIAL_ANNOTATIONS, why };
         let given: BTreeMap<String, String> =
-            serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+            serde_json::from_slice(initial).map_err(|error| unreadable(error.to_string()))?;
         let current = given
             .get(annotation::CURRENT_CONFIG.as_str())
             .filter(|name| !name.is_empty())
@@ -129,8 +185,9 @@ impl<H: Host + 'static> Daemon<H> {
         Ok(Config { name, spec, image })
     }
 
-    /// Writes how the node stands, as far as that is new; says whether that stands, and what it asks for could still be asked.
-    pub(crate) async fn say(
+    /// Writes a report, as far as it is new; returns whether it holds: another writer has not contradicted it, and what it asks
+    /// for could still be asked.
+    pub(crate) async fn report(
         &self,
         node: &Node,
         report: &Report,
@@ -213,10 +270,34 @@ impl<H: Host + 'static> Daemon<H> {
             }
         };
         let is_at_rest = !is_quiet && !report.is_rebooting;
-        Ok(!(is_at_rest && self.voice.said(node, &said, written.as_ref().unwrap_or(node))))
+        Ok(!(is_at_rest && self.reported.written(node, &said, written.as_ref().unwrap_or(node))))
     }
 
-    pub(crate) async fn write(&self, annotations: Value) -> Result<Node, kube::Error> {
+    /// Reports an error that keeps the order from being read.
+    pub(crate) async fn report_error(&self, error: &DaemonError) -> Result<(), DaemonError> {
+        let said = json!({
+            annotation::STATE.as_str(): State::Degraded.as_str(),
+            annotation::REASON.as_str(): shorten(&error.to_string()),
+        });
+        self.write(said).await.map(drop).map_err(|error| DaemonError::api(WRITE, error))
+    }
+
+    /// The recorder for an Event. One that has published the same note counts it; another note is another Event, because the
+    /// note of a series is that of its first.
+    fn recorder(&self, reason: &'static str, note: &str) -> Recorder {
+        let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last, recorder)) = recorders.get(reason)
+            && last == note
+        {
+            return recorder.clone();
+        }
+        let reporter = Reporter { controller: "seaworthy-daemon".to_owned(), instance: Some(self.name.clone()) };
+        let recorder = Recorder::new(self.client.clone(), reporter);
+        recorders.insert(reason, (note.to_owned(), recorder.clone()));
+        recorder
+    }
+
+    async fn write(&self, annotations: Value) -> Result<Node, kube::Error> {
         let patch = json!({"metadata": {"annotations": annotations}});
         self.nodes.patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await
     }
@@ -242,6 +323,6 @@ fn said_state(node: &Node) -> Option<State> {
 }
 
 /// A reason as long as an annotation may be.
-pub(crate) fn shorten(reason: &str) -> String {
+fn shorten(reason: &str) -> String {
     reason.chars().take(annotation::REASON_LIMIT).collect()
 }

@@ -4,10 +4,11 @@ use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_host::{Attributes, Boot, BootChange, Host, HostError};
 use serde_json::Value;
 
-use crate::observed::observe;
-use crate::steps::{Step, steps};
-use crate::target::{Target, TargetError};
-use crate::{kernel_arguments, places};
+use crate::decide::kernel_arguments;
+use crate::decide::observed::observe;
+use crate::decide::steps::{Step, steps};
+use crate::decide::target::{Target, TargetError};
+use crate::paths;
 
 /// How often the machine has booted for it.
 const ATTEMPTS_FILE: &str = "/etc/machine-config-daemon/first-boot-attempts";
@@ -39,8 +40,8 @@ pub enum FirstBootError {
 /// Differs: what it was given stays until the machine has booted into all of it, because upstream puts it away before the
 /// reboot, and a power cut between the two leaves a machine without its kernel arguments.
 pub fn first_boot(host: &dyn Host) -> Result<FirstBoot, FirstBootError> {
-    let Some(bytes) = host.read(places::ENCAPSULATED)? else { return Ok(FirstBoot::Complete) };
-    let unreadable = |why: String| TargetError::Unreadable { path: places::ENCAPSULATED.to_owned(), why };
+    let Some(bytes) = host.read(paths::ENCAPSULATED)? else { return Ok(FirstBoot::Complete) };
+    let unreadable = |why: String| TargetError::Unreadable { path: paths::ENCAPSULATED.to_owned(), why };
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
     let spec: MachineConfigSpec =
         serde_json::from_value(value["spec"].clone()).map_err(|error| unreadable(error.to_string()))?;
@@ -54,7 +55,7 @@ pub fn first_boot(host: &dyn Host) -> Result<FirstBoot, FirstBootError> {
         _ => None,
     });
     let Some(change) = change else {
-        host.rename(places::ENCAPSULATED, places::ENCAPSULATED_DONE)?;
+        host.rename(paths::ENCAPSULATED, paths::ENCAPSULATED_DONE)?;
         host.remove(ATTEMPTS_FILE)?;
         return Ok(FirstBoot::Complete);
     };
@@ -91,7 +92,7 @@ pub fn as_booted(target: &Target, boot: &Boot) -> Target {
     }
     booted.arguments = kernel_arguments::present(&target.arguments, &boot.arguments);
     booted.kernel = boot.kernel;
-    booted.extensions = if crate::extensions::missing(&target.extensions, &boot.packages).is_empty() {
+    booted.extensions = if crate::decide::extensions::missing(&target.extensions, &boot.packages).is_empty() {
         target.extensions.clone()
     } else {
         Vec::new()

@@ -1,4 +1,13 @@
-//! What a node does next. Pure.
+//! Decisions of a node: what it does next, and which steps that takes. Everything but [`observed::observe`] is pure.
+
+pub mod booted;
+pub(crate) mod disruption;
+pub mod extensions;
+pub mod kernel_arguments;
+pub mod observed;
+pub(crate) mod refusal;
+pub mod steps;
+pub mod target;
 
 use seaworthy_api::vocabulary::machineconfiguration::State;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use seaworthy_host::{Boot, Entry, Host, HostError, Kind, UnitState, User, Vendor};
 
-use crate::places;
-use crate::target::{CORE, Target, Wanted, Who};
+use crate::decide::target::{CORE, Target, Wanted, Who};
+use crate::paths;
 
 /// What is on the machine.
 #[derive(Clone, Debug)]
@@ -81,9 +81,9 @@ pub fn observe(host: &dyn Host, old: &Target, new: &Target) -> Result<Observed, 
             continue;
         }
         observed.paths.insert(path.clone(), found(host, path, new.paths.get(path))?);
-        let original = if host.exists(&places::original(path))? {
+        let original = if host.exists(&paths::original(path))? {
             Original::Kept
-        } else if host.exists(&places::no_original(path))? {
+        } else if host.exists(&paths::no_original(path))? {
             Original::None
         } else {
             Original::Unknown

@@ -9,7 +9,7 @@ use seaworthy_ignition::body::BodyError;
 use seaworthy_ignition::{Node, body_of, dropin_path, parse, unit_path};
 use serde_json::Value;
 
-use crate::kernel_arguments;
+use crate::decide::kernel_arguments;
 
 /// More than a configuration can hold, packed or not.
 const LARGEST_FILE: u64 = 256 * 1024 * 1024;

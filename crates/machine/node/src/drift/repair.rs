@@ -11,15 +11,14 @@ use std::time::Duration;
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_host::Host;
 use seaworthy_ignition::{data_url, dropin_path, unit_path};
-use seaworthy_plan::disruption::{Action, Cause, least_disruption};
+use seaworthy_plan::disruption::{Action, Cause, Disruption, least_disruption};
 use serde_json::{Map, Value, json};
 
-use crate::agent::{Agent, Failure};
+use super::validate::{Aspect, Finding};
 use crate::clock::Moment;
-use crate::observed::{Found, Observed};
+use crate::decide::observed::{Found, Observed};
+use crate::decide::target::Target;
 use crate::order::Order;
-use crate::target::Target;
-use crate::validate::{Aspect, Finding};
 
 /// How often a file is put right within [`WINDOW`].
 const LIMIT: usize = 3;
@@ -29,7 +28,7 @@ const WINDOW: Duration = Duration::from_secs(60 * 60);
 
 /// What was put right, or tried to.
 #[derive(Debug, Default)]
-pub(crate) struct Repairs {
+pub(super) struct Repairs {
     /// The configuration that it was put right for.
     config: String,
     done: BTreeMap<String, Vec<Moment>>,
@@ -52,7 +51,8 @@ impl Repairs {
         subjects.iter().filter(is_stubborn).cloned().collect()
     }
 
-    fn note(&mut self, subjects: &BTreeSet<String>, now: Moment, failure: Option<&str>) {
+    /// Notes a repair that was made, or that has failed.
+    pub(super) fn note(&mut self, subjects: &BTreeSet<String>, now: Moment, failure: Option<&str>) {
         for subject in subjects {
             self.done.entry(subject.clone()).or_default().push(now);
             match failure {
@@ -73,29 +73,28 @@ impl Repairs {
             ),
         }
     }
-}
 
-impl<H: Host> Agent<H> {
-    /// Puts right what was found; the reason why not if it is left as it is.
-    pub(crate) fn repair(
+    /// The entries to repair and what that does to the node; the reason if they are left as they are.
+    pub(super) fn plan(
         &mut self,
+        host: &dyn Host,
         disk: &Target,
         order: &Order,
         findings: &[Finding],
         observed: &Observed,
-    ) -> Result<BTreeSet<String>, String> {
+        now: Moment,
+    ) -> Result<(BTreeSet<String>, Disruption), String> {
         if findings.iter().any(|finding| finding.aspect == Aspect::Boot) {
             return Err("what is booted is put right by a reboot, which nobody has ordered".to_owned());
         }
         let subjects: BTreeSet<String> = findings.iter().map(|finding| finding.subject.clone()).collect();
-        let now = (self.clock)();
-        let stubborn = self.repairs.stubborn(&disk.name, &subjects, now);
+        let stubborn = self.stubborn(&disk.name, &subjects, now);
         if !stubborn.is_empty() {
-            return Err(self.repairs.surrender(&stubborn));
+            return Err(self.surrender(&stubborn));
         }
         // What somebody has let grow is not read: that it is something else is enough to decide by.
         let content = |path: &str, size: u64| match size <= LARGEST {
-            true => self.host.read(path).ok().flatten().unwrap_or_default(),
+            true => host.read(path).ok().flatten().unwrap_or_default(),
             false => Vec::new(),
         };
         let found = as_found(&disk.spec, &subjects, observed, &content);
@@ -106,16 +105,7 @@ impl<H: Host> Agent<H> {
             let causes: Vec<String> = disruption.decisive().map(cause).collect();
             return Err(format!("putting it right needs a {}, because of {}", disruption.level, causes.join(", ")));
         }
-        let result = self.carry_out(disk, disk, observed, Some(&disruption));
-        let failure = result.err().map(|failure: Failure| failure.reason);
-        // A failure that has disturbed nobody is tried again like every other.
-        if failure.is_none() || !disruption.actions.is_empty() {
-            self.repairs.note(&subjects, now, failure.as_deref());
-        }
-        match failure {
-            Some(failure) => Err(failure),
-            None => Ok(subjects),
-        }
+        Ok((subjects, disruption))
     }
 }
 

@@ -1,0 +1,48 @@
+//! Disruption of an update: what it does to the running node, and which actions bring it into force.
+
+use seaworthy_plan::disruption::{Action, Cause, Disruption, Level, Rule, least_disruption};
+
+use crate::decide::target::Target;
+use crate::order::Order;
+use crate::update::failed_update::FailedUpdate;
+
+/// The disruption of an update. `boot` is the reason for a reboot whatever the update changes; `failed` is what was tried
+/// before.
+pub(crate) fn disruption_of(
+    from: &Target,
+    to: &Target,
+    order: &Order,
+    boot: Option<String>,
+    failed: Option<&FailedUpdate>,
+) -> Disruption {
+    if let Some(why) = boot {
+        return reboot(why);
+    }
+    match failed {
+        Some(failed) if failed.config == to.name && !failed.is_final => reboot(failed.why.clone()),
+        _ => {
+            let disruption = least_disruption(&from.spec, &to.spec, order.policies.as_deref());
+            if from.image() != to.image() && disruption.level != Level::Reboot {
+                return reboot("image".to_owned());
+            }
+            disruption
+        }
+    }
+}
+
+fn reboot(what: String) -> Disruption {
+    Disruption {
+        level: Level::Reboot,
+        actions: vec![Action::Reboot],
+        causes: vec![Cause { what, rule: Rule::AtBoot, actions: vec![Action::Reboot] }],
+    }
+}
+
+/// The actions that no policy asks for, only our own knowledge of a file.
+pub(crate) fn known_actions(disruption: Option<&Disruption>) -> Vec<Action> {
+    let Some(disruption) = disruption else { return Vec::new() };
+    let (known, asked): (Vec<_>, Vec<_>) =
+        disruption.causes.iter().partition(|cause| matches!(cause.rule, Rule::Known(_)));
+    let is_asked = |action: &Action| asked.iter().any(|cause| cause.actions.contains(action));
+    known.into_iter().flat_map(|cause| cause.actions.clone()).filter(|action| !is_asked(action)).collect()
+}

@@ -1,0 +1,38 @@
+//! Failure of one attempt to follow an order.
+
+use seaworthy_api::vocabulary::machineconfiguration::State;
+use seaworthy_host::HostError;
+
+use crate::decide::target::TargetError;
+use crate::order::Again;
+
+/// Why an attempt ended, and what is reported about it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) state: State,
+    pub(crate) reason: String,
+    pub(crate) again: Again,
+    pub(crate) event: &'static str,
+}
+
+impl Failure {
+    pub(crate) fn degraded(reason: String) -> Self {
+        Failure { state: State::Degraded, reason, again: Again::Backoff, event: "FailedToReconcile" }
+    }
+
+    pub(crate) fn unreconcilable(reason: String) -> Self {
+        Failure { state: State::Unreconcilable, reason, again: Again::OnChange, event: "FailedToReconcile" }
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        Failure::degraded(error.to_string())
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Self {
+        Failure::unreconcilable(error.to_string())
+    }
+}
