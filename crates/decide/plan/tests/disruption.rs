@@ -6,8 +6,8 @@
 use rstest::rstest;
 use seaworthy_api::machineconfiguration::MachineConfigSpec;
 use seaworthy_api::operator::NodeDisruptionPolicy;
+use seaworthy_plan::disruption::policy::of_cluster;
 use seaworthy_plan::disruption::{Action, Disruption, Level, Rule, disruption};
-use seaworthy_plan::policy::of_cluster;
 use serde_json::{Value, json};
 
 fn spec(spec: Value) -> MachineConfigSpec {

@@ -14,8 +14,8 @@ use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
 use seaworthy_change::{Action, Change, Decision};
+use seaworthy_plan::drain::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::drain::{self, Progress, Report};
-use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::fleet::NodeView;
 use serde_json::{Value, json};
 use support::{NOW, annotate, node};
@@ -58,7 +58,7 @@ fn sorted(pods: &[Pod], budgets: &[PodDisruptionBudget], rules: Rules) -> Evicti
     evictions(&pods.iter().collect::<Vec<_>>(), &Budgets::new(budgets), rules)
 }
 
-fn names(pods: &[seaworthy_plan::eviction::ObjectName]) -> Vec<&str> {
+fn names(pods: &[seaworthy_plan::drain::eviction::ObjectName]) -> Vec<&str> {
     pods.iter().map(|pod| pod.name.as_str()).collect()
 }
 

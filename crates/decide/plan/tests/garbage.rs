@@ -8,7 +8,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::garbage::{Inputs, Limits, Verdicts, decide};
+use seaworthy_plan::rendering::garbage::{Inputs, Limits, Verdicts, decide};
 use serde_json::json;
 use support::{annotate, node, pool};
 
@@ -118,7 +118,7 @@ fn what_was_targeted_lately_stays_however_old_it_is() {
     let workers = rendered("worker", 4);
     let all: Vec<&MachineConfig> = workers.iter().collect();
     let mut pool = pool("worker", "rendered-worker-03", json!({}));
-    let turn = seaworthy_plan::turn::Turns::default().next(
+    let turn = seaworthy_plan::history::target_history::Turns::default().next(
         "rendered-worker-00",
         None,
         Timestamp::from_second(900_000).unwrap(),

@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::membership::Pools;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::membership::Pools;
-use seaworthy_plan::promise::Promise;
-use seaworthy_plan::{pool_status, rollout};
+use seaworthy_plan::rollout;
+use seaworthy_plan::rollout::reservation::Promise;
+use seaworthy_plan::status::pool_status;
 use serde_json::Value;
 
 fn lines(name: &str) -> Vec<Value> {

@@ -18,11 +18,12 @@ use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::annotation as ours;
 use seaworthy_change::{Action, Change, Purpose};
-use seaworthy_plan::budget::max_unavailable;
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
-use seaworthy_plan::pool::{self, desired};
-use seaworthy_plan::promise::Promise;
+use seaworthy_plan::rollout;
+use seaworthy_plan::rollout::budget::max_unavailable;
+use seaworthy_plan::rollout::pool::{self, desired};
+use seaworthy_plan::rollout::reservation::Promise;
 use serde_json::{Value, json};
 use support::NOW;
 
@@ -304,20 +305,22 @@ impl Decider {
         let (hindrances, unanswered) = (BTreeMap::new(), BTreeSet::new());
         let boots = Boots::default();
         let decision = desired(&pool::Inputs {
-            pool: PoolView::of(&pool),
-            nodes: &members,
+            rollout: rollout::Inputs {
+                pool: PoolView::of(&pool),
+                nodes: &members,
+                holds: &[],
+                operator_nodes: &[],
+                boots: &boots,
+                partner: None,
+                promised: &promised,
+                now: NOW,
+            },
             hindrances: &hindrances,
             unanswered: &unanswered,
-            holds: &[],
-            operator_nodes: &[],
-            boots: &boots,
-            partner: None,
-            promised: &promised,
             disputed: &[],
             certificates: &[],
             topology: None,
             count_delay: None,
-            now: NOW,
         });
         let report = &decision.report.verdicts;
         for node in &members {

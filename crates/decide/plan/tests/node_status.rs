@@ -10,8 +10,8 @@ use seaworthy_api::machineconfiguration::MachineConfigNode;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
 use seaworthy_plan::fleet::{NodeView, Target};
-use seaworthy_plan::node_status::{Inputs, changes, desired, differs, is_told, orphans};
-use seaworthy_plan::waiting::Reason;
+use seaworthy_plan::rollout::waiting::Reason;
+use seaworthy_plan::status::node_status::{Inputs, changes, desired, differs, is_told, orphans};
 use serde_json::json;
 use support::{NOW, annotate, node};
 
@@ -107,7 +107,7 @@ fn the_order_is_told_here_first_and_the_reason_for_waiting_too() {
 
 #[test]
 fn the_steps_follow_the_node_and_are_over_when_it_is_done() {
-    let updating = Reason::Updating { node: seaworthy_plan::waiting::Holder::new("w1", None, NOW) };
+    let updating = Reason::Updating { node: seaworthy_plan::rollout::waiting::Holder::new("w1", None, NOW) };
     let mut node = node("w1", "0/1R");
     let step = |node: &Node, old: Option<&MachineConfigNode>, waiting| {
         let mut object = made(node, &Given { waiting, old, ..Given::default() });
@@ -158,7 +158,7 @@ fn what_is_in_the_way_of_a_drain_is_in_the_step_and_comes_back_as_a_reason() {
 
     let pool = support::pool("worker", "1", json!({}));
     let view = NodeView::of(&node, Some(&object));
-    let boots = seaworthy_plan::custom_boot::Boots::default();
+    let boots = seaworthy_plan::fleet::custom_boot::Boots::default();
     let members = [&view];
     let mut inputs = support::inputs(&pool, &members, &boots);
     inputs.now = NOW + SignedDuration::from_mins(14);

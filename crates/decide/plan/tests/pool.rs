@@ -10,10 +10,11 @@ use k8s_openapi::api::core::v1::Node;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::pool::{Inputs, desired};
-use seaworthy_plan::promise::Promise;
+use seaworthy_plan::rollout;
+use seaworthy_plan::rollout::pool::{Inputs, desired};
+use seaworthy_plan::rollout::reservation::Promise;
 use serde_json::{Value, json};
 use support::{NOW, annotate, merge, node, pool};
 
@@ -41,25 +42,27 @@ impl Cluster {
         let (boots, promised, hindrances) = (Boots::default(), Promise::of(&self.pool), BTreeMap::new());
         let unanswered = self.unanswered.clone();
         let decision = desired(&Inputs {
-            pool: PoolView::of(&self.pool),
-            nodes: &members,
+            rollout: rollout::Inputs {
+                pool: PoolView::of(&self.pool),
+                nodes: &members,
+                holds: &[],
+                operator_nodes: &[],
+                boots: &boots,
+                partner: None,
+                promised: &promised,
+                now: NOW,
+            },
             hindrances: &hindrances,
             unanswered: &unanswered,
-            holds: &[],
-            operator_nodes: &[],
-            boots: &boots,
-            partner: None,
-            promised: &promised,
             disputed: &[],
             certificates: &[],
             topology: Some("HighlyAvailable"),
             count_delay: None,
-            now: NOW,
         });
         let changes: Vec<Change> = decision.changes().collect();
         let chosen: Vec<String> = decision.report.verdicts.chosen.iter().map(|name| (*name).to_owned()).collect();
         let target = PoolView::of(&self.pool).target();
-        let given = target.and_then(|target| seaworthy_plan::targeting::given("worker", target, &chosen));
+        let given = target.and_then(|target| seaworthy_plan::rollout::targeting::given("worker", target, &chosen));
         self.unanswered = chosen.into_iter().collect();
         drop(decision);
         let mut count = 0;

@@ -7,11 +7,11 @@ mod support;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node;
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::promise::{MOST_BYTES, Promise};
+use seaworthy_plan::rollout::reservation::{MOST_BYTES, Promise};
+use seaworthy_plan::rollout::waiting::Reason;
 use seaworthy_plan::rollout::{self, Partner};
-use seaworthy_plan::waiting::Reason;
 use serde_json::json;
 use support::{NONE, inputs, node, pool};
 

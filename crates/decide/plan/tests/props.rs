@@ -11,10 +11,12 @@ use proptest::prelude::*;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
+use seaworthy_plan::rollout::targeting;
 use seaworthy_plan::rollout::{self, Verdicts};
-use seaworthy_plan::{node_status, pool_status, targeting};
+use seaworthy_plan::status::node_status;
+use seaworthy_plan::status::pool_status;
 use serde_json::json;
 use support::{NOW, annotate, decide, inputs, merge, node, pool};
 
@@ -155,7 +157,7 @@ fn step(
 }
 
 fn max_of(pool: &MachineConfigPool, nodes: &[Node]) -> i64 {
-    seaworthy_plan::budget::max_unavailable("worker", pool.spec.max_unavailable.as_ref(), nodes.len()).unwrap()
+    seaworthy_plan::rollout::budget::max_unavailable("worker", pool.spec.max_unavailable.as_ref(), nodes.len()).unwrap()
 }
 
 /// Counts who is away by its own rules, not by the controller's.

@@ -7,10 +7,10 @@ mod support;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
-use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::NodeView;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::rollout;
-use seaworthy_plan::waiting::Reason;
+use seaworthy_plan::rollout::waiting::Reason;
 use serde_json::json;
 use support::{inputs, node, pool};
 

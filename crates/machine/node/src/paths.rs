@@ -3,7 +3,7 @@
 //! Compat: the names are those of machine-config-operator, `pkg/daemon/constants`, so that a machine can be taken over.
 
 use seaworthy_host::Attributes;
-pub use seaworthy_plan::knowledge::KUBELET_CA;
+pub use seaworthy_plan::disruption::knowledge::KUBELET_CA;
 
 /// Attributes of the daemon's own files that anybody may read.
 pub(crate) const PUBLIC: Attributes = Attributes::of_root(0o644);

@@ -10,7 +10,7 @@ use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{FakeHost, Host as _, Unsynced};
 use seaworthy_node::{Agent, Report, Settings};
-use seaworthy_plan::policy::of_cluster;
+use seaworthy_plan::disruption::policy::of_cluster;
 use serde_json::json;
 use support::{Hands, Node, config, file, files, spec};
 

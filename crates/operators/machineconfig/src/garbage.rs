@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::garbage::{self, Limits};
+use seaworthy_plan::rendering::garbage::{self, Limits};
 use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
+use seaworthy_plan::fleet::membership::Pools;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::membership::Pools;
-use seaworthy_plan::promise::Promise;
 use seaworthy_plan::rendering::is_rendered;
+use seaworthy_plan::rollout::reservation::Promise;
 
 use crate::caches::Caches;
 use crate::machine::Machine;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use seaworthy_change::Change;
 use seaworthy_plan::fleet::{PoolView, Target};
-use seaworthy_plan::targeting;
+use seaworthy_plan::rollout::targeting;
 use tokio::time::Instant;
 
 /// The shortest time between two Events about the orders of a pool.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use kube::ResourceExt as _;
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::annotation::GENERATED_BY_CONTROLLER_VERSION;
-use seaworthy_plan::revision::{Became, SourceChange, changes, revisions};
-use seaworthy_plan::{pin, render_condition};
+use seaworthy_plan::history::pin;
+use seaworthy_plan::history::revision::{Became, SourceChange, changes, revisions};
+use seaworthy_plan::rendering::condition;
 
 use seaworthy_plan::rendering::choice::{selected, unready};
 use seaworthy_plan::rendering::{is_rendered, targeted};
@@ -17,10 +18,7 @@ use crate::world::World;
 /// What is still to be rendered for a pool, for people; `build` is whose words are compared. Nothing is where the pool is held,
 /// on its way out, or says itself why it cannot be rendered.
 pub fn pending(world: &World, pool: &MachineConfigPool, build: &str) -> Option<String> {
-    if pool.metadata.deletion_timestamp.is_some()
-        || pin::name(pool).is_some()
-        || render_condition::reason(pool).is_some()
-    {
+    if pool.metadata.deletion_timestamp.is_some() || pin::name(pool).is_some() || condition::reason(pool).is_some() {
         return None;
     }
     let target = targeted(pool)?;

@@ -9,7 +9,7 @@ use futures::future::{BoxFuture, FutureExt as _, select_all};
 use seaworthy_api::machineconfiguration::{ContainerRuntimeConfig, KubeletConfig};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
-use seaworthy_plan::garbage::Limits;
+use seaworthy_plan::rendering::garbage::Limits;
 use seaworthy_runtime::{Controller, Queue, worker};
 
 use crate::base::BaseController;

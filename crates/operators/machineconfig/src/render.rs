@@ -16,9 +16,9 @@ use seaworthy_api::meta::Selection;
 use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent, RenderReason, WORKER};
 use seaworthy_change::{Change, Event, ObjectRef};
 use seaworthy_fetch::Policy;
-use seaworthy_plan::pin;
-use seaworthy_plan::render_condition::{self, Failure};
+use seaworthy_plan::history::pin;
 use seaworthy_plan::rendering::choice::{self, Choice, Unready};
+use seaworthy_plan::rendering::condition::{self, Failure};
 use seaworthy_plan::rendering::publication::{self, Outcome};
 use seaworthy_plan::rendering::transition::check_return;
 use seaworthy_plan::rendering::{RenderedPool, is_rendered, targeted};
@@ -88,8 +88,8 @@ impl RenderController {
                 // A selector that cannot be read is the pool's own mistake; rendering it says so.
                 let Ok(selection) = Selection::of(selector) else { continue };
                 // One that has found none says what there is instead.
-                let is_told_of_all = targeted(&pool).is_none()
-                    || render_condition::reason(&pool) == Some(RenderReason::NoMachineConfigs);
+                let is_told_of_all =
+                    targeted(&pool).is_none() || condition::reason(&pool) == Some(RenderReason::NoMachineConfigs);
                 if is_told_of_all || delta.sides().any(|side| selection.matches(side.metadata.labels.as_ref())) {
                     mark.mark(pool.name_any());
                 }

@@ -16,18 +16,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
-use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, CONTROLLER_CONFIG, MASTER, PoolEvent};
+use seaworthy_api::machineconfiguration::MachineConfigPool;
+use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, PoolEvent};
 use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
 use seaworthy_generate::base::ROLES;
-use seaworthy_plan::custom_boot::Boots;
-use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::membership::{Membership, Pools};
-use seaworthy_plan::promise::{Promise, Settled};
+use seaworthy_plan::fleet::membership::{Membership, Pools};
+use seaworthy_plan::fleet::{ARBITER_TOPOLOGY, NodeView, PoolView, control_plane_topology};
 use seaworthy_plan::rendering::built_in::missing_pool;
-use seaworthy_plan::rollout::Partner;
-use seaworthy_plan::waiting::Reason;
-use seaworthy_plan::{node_status, pool, remark};
+use seaworthy_plan::rollout::pool;
+use seaworthy_plan::rollout::reservation::{Promise, Settled};
+use seaworthy_plan::rollout::waiting::Reason;
+use seaworthy_plan::rollout::{PoolSnapshot, quorum_partner};
+use seaworthy_plan::status::node_status;
+use seaworthy_plan::status::remark;
 use seaworthy_runtime::{Applier, Controller, Delta, Key, Next, Queue, WriteError};
 use tokio::time::Instant;
 
@@ -165,10 +166,8 @@ impl RolloutController {
     async fn pool(&self, name: &str) -> Result<Next, WriteError> {
         let begun = std::time::Instant::now();
         let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
-        let infrastructure = controller_config.as_ref().and_then(|found| found.spec.infra.as_ref()?.status.as_ref());
-        let topology =
-            infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
-        let (moment, promised, of_partner) = match quorum(name, topology) {
+        let topology = controller_config.as_deref().and_then(control_plane_topology);
+        let (moment, promised, of_partner) = match quorum_partner(name, topology) {
             None => {
                 let (moment, [promised]) = self.moment_of([name]).await?;
                 (moment, promised, Promise::default())
@@ -204,7 +203,7 @@ impl RolloutController {
             return Ok(Next::change());
         }
 
-        let partner = partner(name, topology, &moment.pools);
+        let partner = quorum_partner(name, topology);
         let mut progress = Beside::new(&moment.progress);
         // The nodes of other pools are not looked at: there may be many more of them.
         let (mut own, mut others, mut disputed) = (Vec::new(), Vec::new(), Vec::new());
@@ -212,7 +211,7 @@ impl RolloutController {
             let membership = pools.of_labels(node.labels());
             match &membership {
                 Membership::In { primary, .. } if *primary == name => own.push(progress.view(node)),
-                Membership::In { primary, .. } if partner.is_some_and(|partner| partner.name == *primary) => {
+                Membership::In { primary, .. } if partner == Some(*primary) => {
                     others.push(progress.view(node));
                 }
                 Membership::Torn(torn) if torn.contains(&name) => {
@@ -224,30 +223,27 @@ impl RolloutController {
         disputed.sort_unstable();
         let (nodes, others): (Vec<&NodeView<'_>>, Vec<&NodeView<'_>>) = (own.iter().collect(), others.iter().collect());
         let nodes = nodes.as_slice();
-        let partner = partner.map(|pool| Partner { pool, nodes: &others, promised: &of_partner });
-        let boots = boots(&moment.pools, &moment.rendered);
         let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
         let now = to_second(self.context.now());
+        let rendered = moment.rendered.iter().map(|object| &**object);
+        let nodes_of = |pool: &str| if pool == name { nodes } else { others.as_slice() };
+        let snapshot =
+            PoolSnapshot::of(object, moment.pools.iter().map(|pool| &**pool), rendered, nodes_of, topology, now)
+                .with_reservations(promised, of_partner)
+                .with_operator_nodes(&operator_nodes);
         let certificates = controller_config
             .as_ref()
             .and_then(|found| found.status.as_ref()?.controller_certificates.as_deref())
             .unwrap_or_default();
         let (unanswered, hindrances) = (self.unanswered(), self.drains.hindrances());
         let decision = pool::desired(&pool::Inputs {
-            pool: PoolView::of(object),
-            nodes,
+            rollout: snapshot.inputs(),
             hindrances: &hindrances,
             unanswered: &unanswered,
-            holds: &[],
-            operator_nodes: &operator_nodes,
-            boots: &boots,
-            partner,
-            promised: &promised,
             disputed: &disputed,
             certificates,
             topology,
             count_delay: self.count_delay(name),
-            now,
         });
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         let report = &decision.report;
@@ -382,46 +378,12 @@ fn concerned(pools: &[Arc<MachineConfigPool>], delta: &Delta<Machine>) -> BTreeS
         for pool in membership.concerned() {
             subjects.insert(Subject::Pool(pool.to_owned()));
             // Its nodes may be what the other pool of the quorum waits for.
-            let other = other_of_quorum(pool).filter(|other| pools.iter().any(|it| it.name_any() == *other));
+            let other = quorum_partner(pool, Some(ARBITER_TOPOLOGY))
+                .filter(|other| pools.iter().any(|it| it.name_any() == *other));
             subjects.extend(other.map(|other| Subject::Pool(other.to_owned())));
         }
     }
     subjects
-}
-
-/// In a cluster with an arbiter, the other pool that keeps quorum.
-pub(crate) fn partner<'a>(
-    name: &str,
-    topology: Option<&str>,
-    pools: &'a [Arc<MachineConfigPool>],
-) -> Option<PoolView<'a>> {
-    let other = quorum(name, topology)?;
-    pools.iter().find(|pool| pool.name_any() == other).map(|pool| PoolView::of(pool))
-}
-
-/// The name of that pool.
-fn quorum(name: &str, topology: Option<&str>) -> Option<&'static str> {
-    other_of_quorum(name).filter(|_| topology == Some("HighlyAvailableArbiter"))
-}
-
-/// The pool whose nodes keep quorum together with those of this one, where there is an arbiter.
-fn other_of_quorum(name: &str) -> Option<&'static str> {
-    match name {
-        MASTER => Some(ARBITER),
-        ARBITER => Some(MASTER),
-        _ => None,
-    }
-}
-
-/// Which pool each rendered MachineConfig was made for.
-pub(crate) fn boots<'a>(pools: &'a [Arc<MachineConfigPool>], rendered: &'a [Arc<MachineConfig>]) -> Boots<'a> {
-    let owners = rendered.iter().filter_map(|object| {
-        let owner = object.metadata.owner_references.as_ref()?.first()?;
-        Some((object.metadata.name.as_deref()?, owner.name.as_str()))
-    });
-    let selectors =
-        pools.iter().map(|pool| (pool.metadata.name.as_deref().unwrap_or_default(), pool.spec.node_selector.as_ref()));
-    Boots { owners: owners.collect(), selectors: selectors.collect() }
 }
 
 pub(crate) fn to_second(now: Timestamp) -> Timestamp {

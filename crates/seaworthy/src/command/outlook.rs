@@ -8,8 +8,8 @@ use seaworthy_machineconfig::cluster::{Client, connect};
 use seaworthy_machineconfig::preview::{NodeOutlook, Outlook, Problem};
 use seaworthy_plan::disruption::Disruption;
 use seaworthy_plan::duration::short;
-use seaworthy_plan::forecast::Forecast;
-use seaworthy_plan::waiting::{Reason, Waiting};
+use seaworthy_plan::rollout::forecast::Forecast;
+use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use serde_json::{Value, json};
 
 use super::contents::counted;

@@ -20,7 +20,7 @@ use seaworthy_machineconfig::preview::{
 use seaworthy_machineconfig::snapshots::ClusterSnapshots;
 use seaworthy_machineconfig::world::World;
 use seaworthy_plan::duration::short;
-use seaworthy_plan::waiting::{Reason, Waiting};
+use seaworthy_plan::rollout::waiting::{Reason, Waiting};
 use seaworthy_render::Finding;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node as KubeNode;
 use seaworthy_api::lossless;
-use seaworthy_api::machineconfiguration::{API_VERSION, MachineConfigNode, MachineConfigPool};
+use seaworthy_api::machineconfiguration::{API_VERSION, ControllerConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
 use seaworthy_ignition::spelling;
@@ -25,13 +25,19 @@ pub struct Fleet {
     pub nodes: BTreeMap<String, KubeNode>,
     /// The MachineConfigNodes.
     pub progress: BTreeMap<String, MachineConfigNode>,
+    /// The ControllerConfigs, of which a cluster has one.
+    pub controller_configs: BTreeMap<String, ControllerConfig>,
     others: BTreeMap<String, usize>,
     errors: Vec<String>,
 }
 
 /// The kinds that are read, with their apiVersion.
-const KINDS: [(&str, &str); 3] =
-    [("MachineConfigPool", API_VERSION), ("Node", "v1"), ("MachineConfigNode", API_VERSION)];
+const KINDS: [(&str, &str); 4] = [
+    ("MachineConfigPool", API_VERSION),
+    ("Node", "v1"),
+    ("MachineConfigNode", API_VERSION),
+    ("ControllerConfig", API_VERSION),
+];
 
 impl Fleet {
     /// Reads the objects of all texts. Everything that cannot be read is reported, not the first.
@@ -79,6 +85,7 @@ impl Fleet {
         let known = match kind {
             "MachineConfigPool" => insert(&mut self.pools, &name, &json),
             "Node" => insert(&mut self.nodes, &name, &json),
+            "ControllerConfig" => insert(&mut self.controller_configs, &name, &json),
             _ => insert(&mut self.progress, &name, &json),
         };
         match known {

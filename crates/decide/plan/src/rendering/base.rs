@@ -10,7 +10,7 @@ use seaworthy_api::vocabulary::seaworthy::annotation::BASE;
 use seaworthy_generate::base::{ROLES, names};
 
 use super::targeted;
-use crate::render_condition::Failure;
+use crate::rendering::condition::Failure;
 
 /// The MachineConfigs of the platform's base that a pool selects.
 pub(super) fn base_names(pool: &MachineConfigPool) -> impl Iterator<Item = String> {

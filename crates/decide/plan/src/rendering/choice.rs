@@ -15,8 +15,8 @@ use seaworthy_generate::base::{failure as base_failure, is_complete};
 use super::base::{base_names, lost_base};
 use super::built_in::missing_pool;
 use super::name_of;
-use crate::pin::{self, Pin};
-use crate::render_condition::Failure;
+use crate::history::pin::{self, Pin};
+use crate::rendering::condition::Failure;
 
 /// Everything that the choice may look at.
 pub struct Inputs<'a> {

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::built_in::is_held;
 use super::{is_rendered, name_of, owner};
-use crate::pin::pool_in;
+use crate::history::pin::pool_in;
 
 /// Type of the Secrets. A pool is not secret; the controllers have rights to Secrets of this namespace already.
 const TYPE: &str = "seaworthy.dev/deleted-pool";

@@ -3,12 +3,16 @@
 //! - [`choice`]: whether the pool is rendered, pinned, waits, or cannot be rendered.
 //! - [`publication`]: the writes that make a pool target what was rendered.
 //! - [`base`], [`built_in`], [`deleted_pools`]: what the platform itself has in a pool, and what happens when it is deleted.
+//! - [`condition`]: what the pool reports about its rendering.
+//! - [`garbage`]: which rendered MachineConfigs are deleted, and which are kept.
 //! - [`transition`]: whether nodes can go from one target to the next.
 
 pub mod base;
 pub mod built_in;
 pub mod choice;
+pub mod condition;
 pub mod deleted_pools;
+pub mod garbage;
 pub mod publication;
 pub mod transition;
 

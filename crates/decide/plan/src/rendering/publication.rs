@@ -18,9 +18,9 @@ use seaworthy_generate::edit;
 use serde_json::{Map, json};
 
 use super::{RenderedPool, name_of, targeted};
-use crate::render_condition::{self, Failure};
-use crate::revision::revisions;
-use crate::turn::Turns;
+use crate::history::revision::revisions;
+use crate::history::target_history::Turns;
+use crate::rendering::condition::{self, Failure};
 
 /// What became of a pool's rendering.
 pub enum Outcome<'a> {
@@ -87,7 +87,7 @@ pub fn desired(inputs: &Inputs<'_>) -> Decision<'static, Report> {
         }
     };
     let time = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
-    let conditions = render_condition::conditions(pool, outcome, &time);
+    let conditions = condition::conditions(pool, outcome, &time);
     let status =
         conditions.map(|conditions| Change::patch_status(ObjectRef::of(pool), json!({"conditions": conditions})));
     stages.push(Stage::sequence(Purpose::Status, status));

@@ -5,8 +5,8 @@ use seaworthy_api::vocabulary::machineconfiguration::RenderReason;
 use seaworthy_ignition::Node;
 
 use super::name_of;
-use crate::reconcilable::{self, Side, Source, irreconcilable};
-use crate::render_condition::Failure;
+use crate::disruption::reconcilable::{self, Side, Source, irreconcilable};
+use crate::rendering::condition::Failure;
 
 /// Refuses to return to a rendered MachineConfig that nodes which run the present target could not take over.
 ///

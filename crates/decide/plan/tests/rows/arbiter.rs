@@ -1,7 +1,7 @@
 //! Arbiters, and the node with the controllers: row 119.
 
 use rstest::rstest;
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::rollout;
 use seaworthy_plan::rollout::Partner;

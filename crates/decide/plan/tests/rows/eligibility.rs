@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_plan::custom_boot::Boots;
 use seaworthy_plan::fleet::NodeView;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::rollout;
 use serde_json::{Value, json};
 
@@ -118,9 +118,9 @@ fn an_order_is_not_taken_back_where_nothing_may_move(#[case] spec: Value, #[case
 
 #[test]
 fn as_many_broken_nodes_as_a_promise_holds_go_at_once_and_the_rest_after_them() {
-    let broken = vec!["0/2R Degraded"; seaworthy_plan::promise::MOST + 1];
+    let broken = vec!["0/2R Degraded"; seaworthy_plan::rollout::reservation::MOST + 1];
     let decided = decide(&worker(json!(1)), &nodes(&broken));
-    assert_eq!(decided.chosen.len(), seaworthy_plan::promise::MOST);
+    assert_eq!(decided.chosen.len(), seaworthy_plan::rollout::reservation::MOST);
     assert_eq!(decided.waiting.len(), 1);
 }
 
@@ -145,9 +145,9 @@ fn an_annotation_keeps_one_node_back_and_no_other() {
 
 #[test]
 fn a_hold_keeps_nodes_back_until_its_time_and_never_a_broken_one() {
-    let hold = seaworthy_plan::hold::Hold {
-        kind: seaworthy_plan::hold::HoldKind::Window,
-        scope: seaworthy_plan::hold::Scope::AllBut(["n1".to_owned()].into()),
+    let hold = seaworthy_plan::rollout::hold::Hold {
+        kind: seaworthy_plan::rollout::hold::HoldKind::Window,
+        scope: seaworthy_plan::rollout::hold::Scope::AllBut(["n1".to_owned()].into()),
         what: "the window \"nights\"".to_owned(),
         until: Some(NOW + k8s_openapi::jiff::SignedDuration::from_mins(5)),
     };

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::Node;
 use rstest::rstest;
+use seaworthy_plan::fleet::membership::{Membership, Pools};
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::membership::{Membership, Pools};
 use serde_json::json;
 
 use crate::support::{node, pool};

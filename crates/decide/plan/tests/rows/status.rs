@@ -8,11 +8,12 @@ use seaworthy_api::machineconfiguration::controller_config::ControllerCertificat
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::Change;
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
+use seaworthy_plan::fleet::membership::Pools;
 use seaworthy_plan::fleet::{NodeView, PoolView, Target};
-use seaworthy_plan::membership::Pools;
-use seaworthy_plan::remark::{Remarks, dispute, unsettled};
-use seaworthy_plan::{pool_status, rollout};
+use seaworthy_plan::rollout;
+use seaworthy_plan::status::pool_status;
+use seaworthy_plan::status::remark::{Remarks, dispute, unsettled};
 use serde_json::json;
 
 use crate::support;

@@ -6,9 +6,10 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_change::{Action, Change};
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::{rollout, targeting};
+use seaworthy_plan::rollout;
+use seaworthy_plan::rollout::targeting;
 use serde_json::{Value, json};
 
 use crate::support::{NOW, annotate, inputs, node, nodes, pool};

@@ -9,10 +9,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigPool, MachineConfigPoolStatus};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
-use seaworthy_plan::custom_boot::Boots;
+use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::promise::Promise;
-use seaworthy_plan::{pool_status, rollout};
+use seaworthy_plan::rollout;
+use seaworthy_plan::rollout::reservation::Promise;
+use seaworthy_plan::status::pool_status;
 use serde_json::{Value, json};
 
 pub const NOW: Timestamp = Timestamp::UNIX_EPOCH;

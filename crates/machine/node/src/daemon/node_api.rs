@@ -15,7 +15,7 @@ use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, State, node as annotation};
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_api::vocabulary::seaworthy::annotation::ADOPT;
-use seaworthy_plan::policy::of_cluster;
+use seaworthy_plan::disruption::policy::of_cluster;
 use serde_json::{Map, Value, json};
 
 use super::error::DaemonError;

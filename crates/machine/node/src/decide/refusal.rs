@@ -2,7 +2,7 @@
 
 use seaworthy_host::Boot;
 use seaworthy_ignition::Node;
-use seaworthy_plan::reconcilable::{Side, irreconcilable, message};
+use seaworthy_plan::disruption::reconcilable::{Side, irreconcilable, message};
 
 use crate::decide::extensions;
 use crate::decide::target::Target;

@@ -2,7 +2,7 @@
 
 use seaworthy_host::{Host, HostError};
 use seaworthy_plan::disruption::Action;
-use seaworthy_plan::knowledge::{MODULES, SYSCTL, lines, settings};
+use seaworthy_plan::disruption::knowledge::{MODULES, SYSCTL, lines, settings};
 
 use super::sysctl::{in_force, is_pattern};
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use seaworthy_host::{Entry, Host, HostError, Kind};
-use seaworthy_plan::knowledge::{lines, settings};
+use seaworthy_plan::disruption::knowledge::{lines, settings};
 
 /// Where files with settings lie; of two with the same name the one in the earlier folder counts.
 const FOLDERS: [&str; 4] = ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"];

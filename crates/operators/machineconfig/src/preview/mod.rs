@@ -22,13 +22,13 @@ use seaworthy_api::vocabulary::machineconfiguration::{MACHINE_CONFIGURATION, Ren
 use seaworthy_change::memory::MemoryError;
 use seaworthy_generate::base::Templates;
 use seaworthy_ignition::{Node, Severity};
-use seaworthy_plan::render_condition::Failure;
 use seaworthy_plan::rendering::base::is_owned_by_controller_config;
 use seaworthy_plan::rendering::choice::{self, Choice};
+use seaworthy_plan::rendering::condition::Failure;
 use seaworthy_plan::rendering::publication::{self, Outcome};
 use seaworthy_plan::rendering::transition::check_return;
 use seaworthy_plan::rendering::{is_rendered, targeted};
-use seaworthy_plan::waiting::Waiting;
+use seaworthy_plan::rollout::waiting::Waiting;
 use seaworthy_render::{Finding, MachineConfig as Input, Pool, not_selected};
 use serde_json::Value;
 

@@ -9,20 +9,21 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::operator::node_disruption_policy::NodeDisruptionPolicyClusterStatus;
 use seaworthy_api::vocabulary::machineconfiguration::MACHINE_CONFIGURATION;
 use seaworthy_ignition::Severity;
+use seaworthy_plan::disruption::policy;
 use seaworthy_plan::disruption::{Disruption, Level, least_disruption};
-use seaworthy_plan::eviction::{Budgets, Evictions, Rules, evictions};
-use seaworthy_plan::fleet::{Ailment, NodeView, PoolView, Target};
-use seaworthy_plan::forecast::{Estimate, Forecast, Past, estimate, forecast, mark, past};
-use seaworthy_plan::membership::{Membership, Pools};
-use seaworthy_plan::pin;
-use seaworthy_plan::promise::Promise;
+use seaworthy_plan::drain::eviction::{Budgets, Evictions, Rules, evictions};
+use seaworthy_plan::fleet::membership::{Membership, Pools};
+use seaworthy_plan::fleet::{Ailment, NodeView, PoolView, Target, control_plane_topology};
+use seaworthy_plan::history::pin;
 use seaworthy_plan::rendering::{is_rendered, targeted};
-use seaworthy_plan::rollout::{self, Partner};
-use seaworthy_plan::waiting::{Reason, Waiting};
-use seaworthy_plan::{budget, policy, remark};
+use seaworthy_plan::rollout::budget;
+use seaworthy_plan::rollout::forecast::{Estimate, Forecast, Past, estimate, forecast, mark, past};
+use seaworthy_plan::rollout::waiting::{Reason, Waiting};
+use seaworthy_plan::rollout::{self, PoolSnapshot};
+use seaworthy_plan::status::remark;
 
 use super::Problem;
-use crate::rollout::{boots, partner, to_second};
+use crate::rollout::to_second;
 use crate::world::World;
 
 /// How the nodes of a pool come to its target.
@@ -86,25 +87,11 @@ pub fn outlook(world: &World, name: &str, now: Timestamp) -> Option<Outlook> {
     let pools = Pools::new(world.pools.iter().map(|pool| PoolView::of(pool)));
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(name);
-    let infrastructure = world.controller_config().and_then(|found| found.spec.infra.as_ref()?.status.as_ref());
-    let topology = infrastructure.and_then(|status| status.control_plane_topology.as_ref()).map(|word| word.as_str());
-    let partner = partner(name, topology, &world.pools);
-    let of_partner = partner.map(|pool| Promise::of(pool.object)).unwrap_or_default();
-    let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name), promised: &of_partner });
-    let rendered: Vec<Arc<MachineConfig>> =
-        world.machine_configs.iter().filter(|object| is_rendered(object)).map(Arc::clone).collect();
-    let boots = boots(&world.pools, &rendered);
-    let promised = Promise::of(object);
-    let inputs = rollout::Inputs {
-        pool: PoolView::of(object),
-        nodes,
-        holds: &[],
-        operator_nodes: &[],
-        boots: &boots,
-        partner,
-        promised: &promised,
-        now,
-    };
+    let rendered = world.machine_configs.iter().map(|object| &**object).filter(|object| is_rendered(object));
+    let topology = world.controller_config().and_then(|found| control_plane_topology(found));
+    let pools = world.pools.iter().map(|pool| &**pool);
+    let snapshot = PoolSnapshot::of(object, pools, rendered, |pool| assignment.nodes_of(pool), topology, now);
+    let inputs = snapshot.inputs();
     let decision = rollout::decide(&inputs);
     let (chosen, waiting) = first_orders(&inputs, &decision);
     let target = targeted(object);

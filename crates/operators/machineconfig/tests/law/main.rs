@@ -27,7 +27,7 @@ use seaworthy_machineconfig::preview::{Admission, Application, Foresight, Means,
 use seaworthy_machineconfig::world::World;
 use seaworthy_machineconfig::{Context, install, plane};
 use seaworthy_plan::rendering::targeted;
-use seaworthy_plan::waiting::Waiting;
+use seaworthy_plan::rollout::waiting::Waiting;
 use seaworthy_testkit::{Chance, Embedded, Machines, Manners, controller_config, file};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -9,9 +9,9 @@ use seaworthy_machineconfig::preview::outlook;
 use seaworthy_machineconfig::world::World;
 use seaworthy_plan::disruption::Level;
 use seaworthy_plan::fleet::NodeView;
-use seaworthy_plan::forecast::past;
-use seaworthy_plan::promise::Promise;
-use seaworthy_plan::revision::{previous, revisions};
+use seaworthy_plan::history::revision::{previous, revisions};
+use seaworthy_plan::rollout::forecast::past;
+use seaworthy_plan::rollout::reservation::Promise;
 use serde_json::json;
 
 use crate::fleet::{Fleet, PATIENCE, file, has_reached, is_true, target};

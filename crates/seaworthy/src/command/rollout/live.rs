@@ -16,9 +16,9 @@ use seaworthy_machineconfig::pools::patch;
 use seaworthy_machineconfig::preview::{Outlook, Problem, Strays, outlook, strays};
 use seaworthy_machineconfig::world::World;
 use seaworthy_plan::duration::short;
-use seaworthy_plan::pin;
+use seaworthy_plan::history::pin;
+use seaworthy_plan::history::revision::{Revision, SourceChange, changes, previous, revisions};
 use seaworthy_plan::rendering::targeted;
-use seaworthy_plan::revision::{Revision, SourceChange, changes, previous, revisions};
 use serde_json::json;
 
 use super::super::outlook::{

@@ -6,16 +6,14 @@ use std::io::Write as _;
 
 use jiff::Timestamp;
 use seaworthy_api::machineconfiguration::{MachineConfigPool, MachineConfigPoolStatus};
-use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
+use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_ignition::spelling;
-use seaworthy_plan::budget::remark;
-use seaworthy_plan::custom_boot::Boots;
-use seaworthy_plan::fleet::{NodeView, PoolView};
-use seaworthy_plan::membership::Pools;
-use seaworthy_plan::pool_status;
-use seaworthy_plan::promise::Promise;
-use seaworthy_plan::rollout::{self, Partner, Verdicts};
-use seaworthy_plan::waiting::Waiting;
+use seaworthy_plan::fleet::membership::Pools;
+use seaworthy_plan::fleet::{ARBITER_TOPOLOGY, NodeView, PoolView, control_plane_topology};
+use seaworthy_plan::rollout::budget::remark;
+use seaworthy_plan::rollout::waiting::Waiting;
+use seaworthy_plan::rollout::{self, PoolSnapshot, Verdicts};
+use seaworthy_plan::status::pool_status;
 use serde_json::json;
 
 use super::outlook::waiting_json;
@@ -52,27 +50,14 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
         fleet.nodes.iter().map(|(name, node)| NodeView::of(node, fleet.progress.get(name))).collect();
     let assignment = pools.assign(&views);
     let nodes = assignment.nodes_of(pool.name);
-    let boots = Boots::default();
-    // Two control-plane nodes and an arbiter keep quorum together; where there is no arbiter, its pool has no nodes.
-    let partner = match pool.name {
-        MASTER => fleet.pools.get(ARBITER),
-        ARBITER => fleet.pools.get(MASTER),
-        _ => None,
+    // Manifests without a ControllerConfig do not name the topology: then a pool for arbiters that has nodes counts.
+    let topology = match fleet.controller_configs.get(CONTROLLER_CONFIG) {
+        Some(found) => control_plane_topology(found),
+        None => Some(ARBITER_TOPOLOGY),
     };
-    let partner = partner.map(PoolView::of);
-    let of_partner = partner.map(|pool| Promise::of(pool.object)).unwrap_or_default();
-    let partner = partner.map(|pool| Partner { pool, nodes: assignment.nodes_of(pool.name), promised: &of_partner });
-    let promised = Promise::of(pool.object);
-    let inputs = rollout::Inputs {
-        pool,
-        nodes,
-        holds: &[],
-        operator_nodes: &[],
-        boots: &boots,
-        partner,
-        promised: &promised,
-        now,
-    };
+    let nodes_of = |pool: &str| assignment.nodes_of(pool);
+    let snapshot = PoolSnapshot::of(pool.object, fleet.pools.values(), std::iter::empty(), nodes_of, topology, now);
+    let inputs = snapshot.inputs();
     let mut decision = rollout::decide(&inputs);
     for (node, membership) in &assignment.without {
         let reason = membership.reason();

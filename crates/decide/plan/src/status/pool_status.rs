@@ -16,10 +16,10 @@ use seaworthy_api::unknown::Unknown;
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, PoolCondition, PoolEvent, PoolReason};
 use seaworthy_change::{Change, Event, ObjectRef};
 
-use crate::budget::max_unavailable;
 use crate::fleet::{NodeView, PoolView, Target};
-use crate::remark::Remarks;
+use crate::rollout::budget::max_unavailable;
 use crate::sentence::shorten;
+use crate::status::remark::Remarks;
 
 /// The bundle whose certificates a pool tells the expiry of.
 const API_SERVER_BUNDLE: &str = "KubeAPIServerServingCAData";

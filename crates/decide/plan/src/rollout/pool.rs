@@ -7,44 +7,29 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
 use seaworthy_api::machineconfiguration::MachineConfigPoolStatus;
 use seaworthy_api::machineconfiguration::controller_config::ControllerCertificate;
 use seaworthy_api::vocabulary::seaworthy::annotation;
 use seaworthy_change::{Change, Decision, Deferred, Purpose, Stage};
 use serde_json::json;
 
-use crate::custom_boot::Boots;
-use crate::fleet::{NodeView, PoolView};
-use crate::hold::Hold;
-use crate::promise::Promise;
-use crate::remark::Remarks;
-use crate::rollout::Partner;
-use crate::waiting::Reason;
-use crate::{node_status, pool_status, rollout, targeting};
+use super::targeting;
+use super::waiting::Reason;
+use crate::fleet::NodeView;
+use crate::rollout;
+use crate::status::remark::Remarks;
+use crate::status::{node_status, pool_status};
 
 /// Everything that the decision may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// The pool.
-    pub pool: PoolView<'a>,
-    /// The nodes that take their configuration from it, with their MachineConfigNodes.
-    pub nodes: &'a [&'a NodeView<'a>],
+    /// What decides which nodes move. Its nodes come with their MachineConfigNodes.
+    pub rollout: rollout::Inputs<'a>,
     /// What is in the way of drains under way, by node.
     pub hindrances: &'a BTreeMap<String, Arc<str>>,
     /// The nodes that were given an order a moment ago. While they are on their way without trouble, their
     /// MachineConfigNodes are told with the end, which often follows at once: one write instead of two.
     pub unanswered: &'a BTreeSet<String>,
-    /// What else asks nodes to wait.
-    pub holds: &'a [Hold],
-    /// The nodes that the pods of the controllers run on, one for each pod.
-    pub operator_nodes: &'a [&'a str],
-    /// Custom pools that nodes may have booted for.
-    pub boots: &'a Boots<'a>,
-    /// The pool that keeps quorum together with this one.
-    pub partner: Option<Partner<'a>>,
-    /// What is promised on the pool.
-    pub promised: &'a Promise,
     /// The nodes that are in no pool because this one and another both select them, each in a sentence.
     pub disputed: &'a [String],
     /// The certificates of the ControllerConfig.
@@ -54,8 +39,6 @@ pub struct Inputs<'a> {
     /// How long counts of nodes are not to be written yet, because they were a moment ago. Whatever else the status says is
     /// written at once.
     pub count_delay: Option<Duration>,
-    /// The time.
-    pub now: Timestamp,
 }
 
 /// How many MachineConfigNodes are written in one decision: what was decided on is held until it is performed.
@@ -77,18 +60,8 @@ pub struct Report<'a> {
 /// The stages: fences and the reservation, which make sure that the budget holds; what MachineConfigNodes report; the
 /// orders; the pool's own status, which is written whatever became of single nodes.
 pub fn desired<'a>(inputs: &Inputs<'a>) -> Decision<'a, Report<'a>> {
-    let Inputs { pool, nodes, now, .. } = *inputs;
-    let promised = inputs.promised;
-    let verdicts = rollout::decide(&rollout::Inputs {
-        pool,
-        nodes,
-        holds: inputs.holds,
-        operator_nodes: inputs.operator_nodes,
-        boots: inputs.boots,
-        partner: inputs.partner,
-        promised,
-        now,
-    });
+    let rollout::Inputs { pool, nodes, promised, now, .. } = inputs.rollout;
+    let verdicts = rollout::decide(&inputs.rollout);
     let reservation = promised.next(&verdicts.chosen, nodes, pool.target()).map(|promise| promise.change(pool));
     let mut updates = status_updates(inputs, &verdicts);
     // Nodes that move now come first: there are no more of them than can be reserved at a time.
@@ -154,18 +127,19 @@ fn status_updates<'a>(inputs: &Inputs<'a>, verdicts: &rollout::Verdicts<'_>) -> 
     let waiting: HashMap<&str, &Reason> =
         verdicts.waiting.iter().map(|waiting| (waiting.node.as_str(), &waiting.reason)).collect();
     let chosen: HashSet<&str> = verdicts.chosen.iter().copied().collect();
-    let target = inputs.pool.target();
+    let rollout::Inputs { pool, nodes, now, .. } = inputs.rollout;
+    let target = pool.target();
     let mut updates = Vec::new();
-    for node in inputs.nodes.iter().copied() {
+    for node in nodes.iter().copied() {
         let is_chosen = chosen.contains(node.name);
         let about = node_status::Inputs {
             node,
-            pool: Some(inputs.pool.name),
+            pool: Some(pool.name),
             target,
             is_chosen,
             waiting: None,
             hindrance: inputs.hindrances.get(node.name).map(Arc::as_ref),
-            now: inputs.now,
+            now,
         };
         let waiting = waiting.get(node.name).copied();
         let is_unanswered = is_chosen || (inputs.unanswered.contains(node.name) && node.is_on_course());

@@ -9,7 +9,7 @@ use seaworthy_api::vocabulary::machineconfiguration::node::CURRENT_CONFIG;
 use seaworthy_api::vocabulary::seaworthy::annotation::PAUSED;
 
 use crate::duration;
-use crate::hold::Hold;
+use crate::rollout::hold::Hold;
 
 /// What a node does that is on its way.
 pub(crate) const UPDATING: &str = "is updating";

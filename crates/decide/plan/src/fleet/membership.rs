@@ -10,7 +10,7 @@ use seaworthy_api::meta::{Pairs, Selection, SelectionError};
 use seaworthy_api::vocabulary::machineconfiguration::{MASTER, WORKER, label};
 
 use crate::fleet::{NodeView, PoolView};
-use crate::waiting::Reason;
+use crate::rollout::waiting::Reason;
 
 /// The value of the label [`label::OS`] for nodes that nothing here can configure.
 const WINDOWS: &str = "windows";

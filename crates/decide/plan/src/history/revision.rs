@@ -7,8 +7,8 @@ use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool, Pool
 use seaworthy_api::vocabulary::seaworthy::annotation;
 use serde::Serialize;
 
-use crate::pin::is_of_pool;
-use crate::turn::Turns;
+use crate::history::pin::is_of_pool;
+use crate::history::target_history::Turns;
 
 /// The MachineConfigs that a rendered one was made of, each with a digest of its spec.
 pub type Sources = BTreeMap<String, String>;

@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 
 use crate::fleet::{NodeView, Target};
 use crate::name::{is_image_name, is_object_name};
+use crate::rollout::waiting::{Reason, UPDATING};
 use crate::sentence::shorten;
-use crate::waiting::{Reason, UPDATING};
 
 use ConditionStatus::{False, True, Unknown as Underway};
 

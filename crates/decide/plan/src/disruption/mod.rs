@@ -5,6 +5,11 @@
 //! - Whatever no policy speaks of is a reboot.
 //! - The node and every preview ask this function, so a preview cannot promise less than happens.
 
+pub mod knowledge;
+pub mod policy;
+pub mod reconcilable;
+mod registries;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -17,9 +22,7 @@ use seaworthy_ignition::diff::{Change, Entry, What, diff};
 use seaworthy_ignition::{Node, body_of};
 use serde::{Deserialize, Serialize};
 
-use crate::knowledge;
-use crate::policy::built_in;
-use crate::registries;
+use self::policy::built_in;
 
 /// Where the registries of container images are configured; what a change of it needs depends on what is changed.
 pub const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
@@ -172,7 +175,7 @@ pub fn disruption(
     decide(old, new, policies, false)
 }
 
-/// The same, with less than a reboot for what no policy speaks of where it is [known](crate::knowledge) what suffices.
+/// The same, with less than a reboot for what no policy speaks of where it is [known](crate::disruption::knowledge) what suffices.
 pub fn least_disruption(
     old: &MachineConfigSpec,
     new: &MachineConfigSpec,

@@ -5,6 +5,8 @@
 //! - A cordon is lifted only if it is ours, which the annotation `seaworthy.dev/cordoned-for` on the node says.
 //! - Everything that is remembered is on objects: a controller that starts anew goes on where the last one stopped.
 
+pub mod eviction;
+
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -14,8 +16,8 @@ use seaworthy_api::vocabulary::seaworthy;
 use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
 use serde_json::{Value, json};
 
+use self::eviction::{Blocker, Evictions, ObjectName};
 use crate::duration;
-use crate::eviction::{Blocker, Evictions, ObjectName};
 use crate::fleet::NodeView;
 use crate::sentence::shorten;
 

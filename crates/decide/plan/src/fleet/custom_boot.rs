@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigPool};
 use seaworthy_api::meta::LabelSelector;
 use seaworthy_api::vocabulary::machineconfiguration::{MASTER, WORKER};
 
@@ -39,6 +40,20 @@ pub struct UnknownPool {
 }
 
 impl<'a> Boots<'a> {
+    /// Which pool each rendered MachineConfig was rendered for, and which nodes the pools select.
+    pub fn of(
+        pools: impl Iterator<Item = &'a MachineConfigPool>,
+        rendered: impl Iterator<Item = &'a MachineConfig>,
+    ) -> Self {
+        let owners = rendered.filter_map(|object| {
+            let owner = object.metadata.owner_references.as_ref()?.first()?;
+            Some((object.metadata.name.as_deref()?, owner.name.as_str()))
+        });
+        let selectors =
+            pools.map(|pool| (pool.metadata.name.as_deref().unwrap_or_default(), pool.spec.node_selector.as_ref()));
+        Self { owners: owners.collect(), selectors: selectors.collect() }
+    }
+
     /// The labels that a node still lacks to be a member of the pool that it booted for.
     ///
     /// A pool that is gone, or whose selector names no label that could be set, keeps nobody back.

@@ -7,51 +7,28 @@
 //! - Nodes that were given an earlier target and have not begun come next, and need no budget either: they hold theirs.
 //! - The cost grows with the number of nodes; who holds the budget is listed once and shared by all who wait for it.
 
+pub mod budget;
+pub mod forecast;
+pub mod hold;
+mod inputs;
+pub mod pool;
+pub mod reservation;
+pub mod targeting;
+pub mod waiting;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::vocabulary::machineconfiguration::{ARBITER, MASTER};
 
-use crate::budget::{BudgetError, max_unavailable};
-use crate::custom_boot::{Boots, Joining};
-use crate::fleet::{Ailment, NodeView, PoolView, Target};
-use crate::hold::Hold;
-use crate::promise::{self, Promise, Room};
-use crate::waiting::{Holder, Reason, Waiting};
+use self::budget::{BudgetError, max_unavailable};
+use self::reservation::Room;
+use self::waiting::{Holder, Reason, Waiting};
+use crate::fleet::custom_boot::Joining;
+use crate::fleet::{Ailment, NodeView, Target};
 
-/// Everything that the decision may look at.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
-    /// The pool.
-    pub pool: PoolView<'a>,
-    /// The nodes that take their configuration from it.
-    pub nodes: &'a [&'a NodeView<'a>],
-    /// What else asks nodes to wait.
-    pub holds: &'a [Hold],
-    /// The nodes that the pods of the controllers run on, one for each pod.
-    pub operator_nodes: &'a [&'a str],
-    /// Custom pools that nodes may have booted for.
-    pub boots: &'a Boots<'a>,
-    /// The pool that keeps quorum together with this one: `arbiter` for `master` and the other way round, in a cluster
-    /// with an arbiter. Both must be decided one after the other on the same snapshot, never at the same time.
-    pub partner: Option<Partner<'a>>,
-    /// The orders that an earlier decision was about to give. Those that may still be given count as given.
-    pub promised: &'a Promise,
-    /// The time.
-    pub now: Timestamp,
-}
-
-/// The pool that keeps quorum together with another one.
-#[derive(Clone, Copy, Debug)]
-pub struct Partner<'a> {
-    /// That pool.
-    pub pool: PoolView<'a>,
-    /// Its nodes.
-    pub nodes: &'a [&'a NodeView<'a>],
-    /// What is promised on it: a node that may be given an order at any moment is as good as away.
-    pub promised: &'a Promise,
-}
+pub use self::inputs::{Inputs, Partner, PoolSnapshot, quorum_partner};
 
 /// Who moves, who waits.
 #[derive(Clone, Debug)]
@@ -212,7 +189,7 @@ fn fill<'a>(decision: &mut Verdicts<'a>, inputs: &Inputs<'a>, target: Target<'a>
     // Whoever is away for longest is what people look for first.
     holders.sort_by(|a, b| b.seconds.cmp(&a.seconds).then_with(|| a.node.cmp(&b.node)));
     let used_by: Arc<[Holder]> = holders.into();
-    let count = promise::MOST.saturating_sub(room.nodes);
+    let count = reservation::MOST.saturating_sub(room.nodes);
     decision.waiting.extend(rest.into_iter().enumerate().map(|(nth, node)| {
         let reason = match node.desired_config {
             // Nobody waits for a budget that it uses up itself.
@@ -236,7 +213,7 @@ fn within_a_promise<'a>(
     let mut room = Room::beside(kept.iter().map(|(node, revision)| (*node, *revision)));
     let (free, rest): (Vec<_>, Vec<_>) =
         nodes.into_iter().partition(|node| kept.contains_key(node.name) || room.take(node));
-    let count = promise::MOST.saturating_sub(room.nodes);
+    let count = reservation::MOST.saturating_sub(room.nodes);
     decision.waiting.extend(rest.into_iter().map(|node| wait(node, Reason::OrdersInProgress { count })));
     (free, room)
 }

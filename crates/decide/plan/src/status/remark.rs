@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 
+use crate::fleet::membership::Membership;
 use crate::fleet::{Ailment, NodeView, Target};
-use crate::membership::Membership;
+use crate::rollout::waiting::{Reason, Waiting};
 use crate::sentence::shorten;
-use crate::waiting::{Reason, Waiting};
 
 /// How many nodes are named one by one.
 const NAMED: usize = 3;

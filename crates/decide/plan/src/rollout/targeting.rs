@@ -16,10 +16,10 @@ use seaworthy_api::vocabulary::{Annotation, Label, seaworthy};
 use seaworthy_change::{Change, Event, ObjectRef};
 use serde_json::{Map, Value, json};
 
-use crate::custom_boot::Joining;
+use crate::fleet::custom_boot::Joining;
 use crate::fleet::{NodeView, PoolView, Target};
-use crate::forecast;
 use crate::rollout::Verdicts;
+use crate::rollout::forecast;
 
 /// Everything that the changes depend on.
 #[derive(Clone, Copy, Debug)]

@@ -3,16 +3,30 @@
 //! A view borrows from the objects of a watch, so that a view of 5,000 nodes costs a look at each of their annotations and no
 //! copy. What a decision may know of an object is what its view has.
 
+pub mod custom_boot;
+pub mod membership;
+mod state;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool, PoolConfiguration};
+use seaworthy_api::machineconfiguration::infrastructure::ControlPlaneTopology;
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfigNode, MachineConfigPool, PoolConfiguration};
 use seaworthy_api::meta::{Condition, ConditionStatus, IntOrString, LabelSelector, Pairs};
 use seaworthy_api::vocabulary::machineconfiguration::{NodeCondition, State, WaitingReason, label, node};
 use seaworthy_api::vocabulary::{Annotation, seaworthy};
 use seaworthy_change::ObjectRef;
+
+/// The control-plane topology in which an arbiter keeps quorum together with two control-plane nodes.
+pub const ARBITER_TOPOLOGY: &str = ControlPlaneTopology::HighlyAvailableArbiter.as_str();
+
+/// The control-plane topology of a cluster, in the words of Infrastructure.
+pub fn control_plane_topology(cluster: &ControllerConfig) -> Option<&str> {
+    let infrastructure = cluster.spec.infra.as_ref()?.status.as_ref()?;
+    infrastructure.control_plane_topology.as_ref().map(|topology| topology.as_str())
+}
 
 /// What the nodes of a pool should run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

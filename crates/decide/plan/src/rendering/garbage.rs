@@ -15,8 +15,8 @@ use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use seaworthy_change::{Change, Decision, Event, ObjectRef, Purpose, Stage};
 
 use crate::fleet::{NodeView, PoolView};
-use crate::pin;
-use crate::turn::Turns;
+use crate::history::pin;
+use crate::history::target_history::Turns;
 
 /// How much history is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
