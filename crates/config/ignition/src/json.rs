@@ -44,6 +44,23 @@ impl<'a> Node<'a> {
     }
 }
 
+impl Node<'_> {
+    /// This tree as a `serde_json` value, without copying the texts that it owns.
+    pub fn into_json(self) -> serde_json::Value {
+        match self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(flag) => flag.into(),
+            Value::Int(number) => number.into(),
+            Value::Float(number) => number.into(),
+            Value::Str(text) => text.into_owned().into(),
+            Value::List(list) => list.into_iter().map(Node::into_json).collect(),
+            Value::Map(map) => serde_json::Value::Object(
+                map.0.into_iter().map(|(key, node)| (key.into_owned(), node.into_json())).collect(),
+            ),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Node<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TreeVisitor).map(Node::made)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use seaworthy_api::machineconfiguration as api;
 use seaworthy_ignition::Path;
 use seaworthy_ignition::node::Node;
 
@@ -35,6 +36,17 @@ impl ControllerConfig {
             generated_by_version: text(&["metadata", "annotations", keys::GENERATED_BY_VERSION]),
         };
         if inspection.has_errors() { Err(inspection.finish()) } else { Ok(read) }
+    }
+
+    /// Takes an object of the API.
+    pub fn of(object: &api::ControllerConfig) -> Self {
+        let annotation = |key: &str| object.metadata.annotations.as_ref()?.get(key).cloned();
+        ControllerConfig {
+            os_image: object.spec.base_os_container_image.clone().unwrap_or_default(),
+            extensions_image: object.spec.base_os_extensions_container_image.clone().unwrap_or_default(),
+            release_version: annotation(keys::RELEASE_VERSION).unwrap_or_default(),
+            generated_by_version: annotation(keys::GENERATED_BY_VERSION),
+        }
     }
 }
 

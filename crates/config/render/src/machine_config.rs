@@ -1,5 +1,9 @@
-//! A MachineConfig as rendering sees it: a view of the manifest that was read, with its types checked.
+//! MachineConfig as rendering sees it: a view of a manifest or of an API object, with its types checked.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use seaworthy_api::machineconfiguration::{self as api, API_VERSION};
 use seaworthy_api::vocabulary::machineconfiguration::RENDERED_PREFIX;
 use seaworthy_ignition::Path;
 use seaworthy_ignition::node::{Map, Node, Value};
@@ -29,6 +33,28 @@ impl<'a> MachineConfig<'a> {
     pub fn read(object: Node<'a>) -> Self {
         let findings = inspect(&object);
         MachineConfig { object, findings }
+    }
+
+    /// Takes an object of the API, the `document`th of the inputs, and borrows all its texts.
+    pub fn of(object: &'a api::MachineConfig, document: u32) -> Self {
+        Self::of_tree(object, spec_tree(&object.spec), document)
+    }
+
+    /// Takes only the name and the labels of an object of the API, for messages about what could be selected: there may be
+    /// many such objects, and large ones.
+    pub fn without_spec(object: &'a api::MachineConfig, document: u32) -> Self {
+        Self::of_tree(object, Node::made(Value::Map(Map::default())), document)
+    }
+
+    fn of_tree(object: &'a api::MachineConfig, spec: Node<'a>, document: u32) -> Self {
+        let mut tree = map([
+            ("apiVersion", text(API_VERSION)),
+            ("kind", text("MachineConfig")),
+            ("metadata", metadata_tree(object)),
+            ("spec", spec),
+        ]);
+        tree.number(document);
+        Self::read(tree)
     }
 
     /// What is wrong with the types of the manifest, all of it.
@@ -119,6 +145,70 @@ impl<'a> MachineConfig<'a> {
     pub fn config(&self) -> Option<&Node<'a>> {
         self.field("config")
     }
+}
+
+/// The metadata that rendering looks at.
+fn metadata_tree(object: &api::MachineConfig) -> Node<'_> {
+    let metadata = &object.metadata;
+    let owners = metadata.owner_references.as_ref().map(|owners| {
+        let owners = owners.iter().map(|owner| {
+            let controller = owner.controller.map(|is| ("controller", Node::made(Value::Bool(is))));
+            map(controller.into_iter().chain([("kind", text(&owner.kind)), ("name", text(&owner.name))]))
+        });
+        Node::made(Value::List(owners.collect()))
+    });
+    let entries = [
+        ("annotations", metadata.annotations.as_ref().map(|found| texts(found))),
+        ("labels", metadata.labels.as_ref().map(|found| texts(found))),
+        ("name", metadata.name.as_deref().map(text)),
+        ("namespace", metadata.namespace.as_deref().map(text)),
+        ("ownerReferences", owners),
+    ];
+    map(entries.into_iter().filter_map(|(key, node)| Some((key, node?))))
+}
+
+fn spec_tree(spec: &api::MachineConfigSpec) -> Node<'_> {
+    let api::MachineConfigSpec {
+        base_os_extensions_container_image,
+        config,
+        extensions,
+        fips,
+        kernel_arguments,
+        kernel_type,
+        os_image_url,
+        unknown,
+    } = spec;
+    let known = [
+        ("baseOSExtensionsContainerImage", base_os_extensions_container_image.as_deref().map(text)),
+        ("config", config.as_ref().map(Node::from_json)),
+        ("extensions", extensions.as_deref().map(list)),
+        ("fips", fips.map(|is| Node::made(Value::Bool(is)))),
+        ("kernelArguments", kernel_arguments.as_deref().map(list)),
+        ("kernelType", kernel_type.as_deref().map(text)),
+        ("osImageURL", os_image_url.as_deref().map(text)),
+    ];
+    let known = known.into_iter().filter_map(|(key, node)| Some((key, node?)));
+    let unknown = unknown.0.iter().map(|(key, value)| (key.as_str(), Node::from_json(value)));
+    let mut entries: Vec<(&str, Node<'_>)> = known.chain(unknown).collect();
+    // As an API server writes them: findings about unknown keys come in this order.
+    entries.sort_by_key(|(key, _)| *key);
+    map(entries)
+}
+
+fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Node<'a>)>) -> Node<'a> {
+    Node::made(Value::Map(Map(entries.into_iter().map(|(key, node)| (Cow::Borrowed(key), node)).collect())))
+}
+
+fn texts(texts: &BTreeMap<String, String>) -> Node<'_> {
+    map(texts.iter().map(|(key, value)| (key.as_str(), text(value))))
+}
+
+fn list(items: &[String]) -> Node<'_> {
+    Node::made(Value::List(items.iter().map(|item| text(item)).collect()))
+}
+
+fn text(text: &str) -> Node<'_> {
+    Node::made(Value::Str(Cow::Borrowed(text)))
 }
 
 /// The fields of a MachineConfig's spec.

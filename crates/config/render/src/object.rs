@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigSpec};
 use seaworthy_ignition::node::{Map, Node, Value};
 
 use crate::render::Rendered;
@@ -47,6 +48,14 @@ impl<'r> Rendered<'r, '_> {
         ])))
     }
 
+    /// The rendered MachineConfig as an object of the API. It has no owner yet.
+    pub fn into_object(self) -> MachineConfig {
+        let mut object = MachineConfig::new(&self.name, spec_of(self.spec));
+        let annotations = self.annotations.into_iter().map(|(key, value)| (key.to_owned(), value));
+        object.metadata.annotations = Some(annotations.collect());
+        object
+    }
+
     /// Writes the object as JSON.
     pub fn write_json(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
         let mut head = Vec::new();
@@ -66,6 +75,41 @@ impl<'r> Rendered<'r, '_> {
     /// The names of the inputs, in the order they were merged.
     pub fn input_names(&self) -> impl Iterator<Item = &str> {
         self.inputs.iter().map(|input| input.source.name())
+    }
+}
+
+/// The spec of a rendered config. Its types were checked when it was merged.
+fn spec_of(spec: Node<'_>) -> MachineConfigSpec {
+    let mut found = MachineConfigSpec::default();
+    let Value::Map(map) = spec.value else { return found };
+    for (key, node) in map.0 {
+        match key.as_ref() {
+            "baseOSExtensionsContainerImage" => found.base_os_extensions_container_image = text_of(node),
+            "config" => found.config = Some(node.into_json()).filter(|config| !config.is_null()),
+            "extensions" => found.extensions = texts_of(node),
+            "fips" => found.fips = node.as_bool(),
+            "kernelArguments" => found.kernel_arguments = texts_of(node),
+            "kernelType" => found.kernel_type = text_of(node),
+            "osImageURL" => found.os_image_url = text_of(node),
+            _ => {
+                found.unknown.0.insert(key.into_owned(), node.into_json());
+            }
+        }
+    }
+    found
+}
+
+fn text_of(node: Node<'_>) -> Option<String> {
+    match node.value {
+        Value::Str(text) => Some(text.into_owned()),
+        _ => None,
+    }
+}
+
+fn texts_of(node: Node<'_>) -> Option<Vec<String>> {
+    match node.value {
+        Value::List(list) => Some(list.into_iter().filter_map(text_of).collect()),
+        _ => None,
     }
 }
 

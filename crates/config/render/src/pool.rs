@@ -1,7 +1,9 @@
 //! A MachineConfigPool as rendering sees it.
 
+use seaworthy_api::machineconfiguration as api;
 use seaworthy_ignition::Path;
 use seaworthy_ignition::node::{Node, Value};
+use serde_json::json;
 
 use crate::finding::Finding;
 use crate::inspection::{Inspection, Known};
@@ -81,6 +83,21 @@ impl Pool {
             name,
             findings: inspection.finish(),
         })
+    }
+
+    /// Takes an object of the API. What only the roll-out looks at (`maxUnavailable`, `nodeSelector`, `paused`) is left out:
+    /// a mistake there is reported by the roll-out.
+    pub fn of(object: &api::MachineConfigPool) -> Result<Self, Vec<Finding>> {
+        let spec = api::MachineConfigPoolSpec {
+            machine_config_selector: object.spec.machine_config_selector.clone(),
+            os_image_stream: object.spec.os_image_stream.clone(),
+            unknown: object.spec.unknown.clone(),
+            ..api::MachineConfigPoolSpec::default()
+        };
+        let metadata = json!({"name": object.metadata.name, "uid": object.metadata.uid});
+        let manifest =
+            json!({"apiVersion": api::API_VERSION, "kind": "MachineConfigPool", "metadata": metadata, "spec": spec});
+        Self::read(&Node::from_json(&manifest))
     }
 
     /// The pool that a role has when nobody defined one: its own MachineConfigs, upon those of the workers.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use kube::ResourceExt as _;
-use seaworthy_api::machineconfiguration::{API_VERSION, ControllerConfig, MachineConfig, MachineConfigPool};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::{RenderReason, annotation};
 use seaworthy_api::vocabulary::seaworthy::annotation::{BASE, SOURCES};
 use seaworthy_fetch::{Digest, Environment, FetchError, Fetcher, Policy, Run, SnapshotKey, Snapshots};
@@ -18,7 +18,6 @@ use seaworthy_plan::rendering::transition::check_reconcilable;
 use seaworthy_plan::rendering::{RenderedPool, owner};
 use seaworthy_render::remote::{Resolver, Unavailable, Wanted};
 use seaworthy_render::{Controller as Renderer, MachineConfig as Input, Pool, Prepared, prepare, render};
-use serde_json::{Value, json};
 
 /// How many digits of a digest tell two versions of a MachineConfig apart.
 const DIGITS: usize = 16;
@@ -57,20 +56,14 @@ pub async fn make(
     around: &Surroundings<'_>,
     remote: &Remote,
 ) -> Result<RenderedPool, Failure> {
-    let texts: Vec<Value> = match inputs {
-        // Nothing comes of it, but which there are is said.
-        [] => around.sources.iter().map(|input| without_spec(input)).collect(),
-        _ => inputs.iter().filter_map(|input| serde_json::to_value(&**input).ok()).collect(),
+    let read: Vec<Input<'_>> = match inputs {
+        // There is nothing to render, but the message lists what could be selected.
+        [] => around.sources.iter().zip(0..).map(|(input, nth)| Input::without_spec(input, nth)).collect(),
+        _ => inputs.iter().zip(0..).map(|(input, nth)| Input::of(input, nth)).collect(),
     };
-    let read: Vec<Input<'_>> = texts.iter().zip(0..).map(|(text, nth)| numbered(text, nth)).collect();
     let mut prepared: Vec<Prepared<'_>> = read.iter().map(prepare).collect();
-    let mut object = serde_json::to_value(pool).unwrap_or_default();
-    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-        // Which nodes and how many at a time is the roll-out's matter; a mistake there is told there.
-        spec.retain(|key, _| !["maxUnavailable", "nodeSelector", "paused"].contains(&key.as_str()));
-    }
-    let view = Pool::read(&Node::from_json(&object)).map_err(|findings| Failure::of_findings(&findings))?;
-    let context = rendering(around)?;
+    let view = Pool::of(pool).map_err(|findings| Failure::of_findings(&findings))?;
+    let context = rendering(around);
     if inputs.is_empty() {
         // Nothing is made of the others, whose specs are not here, though one of them may have come to be selected meanwhile: that
         // is looked at by itself.
@@ -84,23 +77,8 @@ pub async fn make(
     let unstored = remote.resolve(&mut prepared).await;
     let rendered = render(&view, &prepared, &context).map_err(|findings| {
         let failure = Failure::of_findings(&findings);
-        if failure.reason == RenderReason::TooLarge { with_largest(failure, &texts) } else { failure }
+        if failure.reason == RenderReason::TooLarge { with_largest(failure, inputs) } else { failure }
     })?;
-
-    let mut bytes = Vec::new();
-    let unwritable = |error: &dyn std::fmt::Display| Failure {
-        reason: RenderReason::InvalidMachineConfig,
-        message: format!("the rendered MachineConfig cannot be written: {error}"),
-    };
-    rendered.write_json(&mut bytes).map_err(|error| unwritable(&error))?;
-    let mut object: MachineConfig = serde_json::from_slice(&bytes).map_err(|error| unwritable(&error))?;
-    object.metadata.owner_references = owner(pool).map(|owner| vec![owner]);
-    let is_image_overridden = annotation::OS_IMAGE_URL_OVERRIDDEN.of(&object.metadata) == Some("true");
-    let sources: Vec<String> = rendered.input_names().map(str::to_owned).collect();
-    let digests = serde_json::to_string(&digests(inputs, &sources)).map_err(|error| unwritable(&error))?;
-    let annotations = object.metadata.annotations.get_or_insert_default();
-    annotations.insert(SOURCES.into(), digests);
-    annotations.insert(BASE.into(), base_in(inputs).to_owned());
 
     let new = Side { config: rendered.spec.get("config"), is_fips: rendered.spec.bool_of("fips").unwrap_or_default() };
     let of_sources: Vec<Source<'_>> = prepared
@@ -113,8 +91,19 @@ pub async fn make(
             },
         })
         .collect();
-    check_reconcilable(around.current, &object.name_any(), new, &of_sources)?;
+    check_reconcilable(around.current, &rendered.name, new, &of_sources)?;
     let findings = if around.wants_findings { rendered.findings() } else { Vec::new() };
+    let sources: Vec<String> = rendered.input_names().map(str::to_owned).collect();
+    let digests = serde_json::to_string(&digests(inputs, &sources)).map_err(|error| Failure {
+        reason: RenderReason::InvalidMachineConfig,
+        message: format!("the rendered MachineConfig cannot be written: {error}"),
+    })?;
+    let mut object = rendered.into_object();
+    object.metadata.owner_references = owner(pool).map(|owner| vec![owner]);
+    let is_image_overridden = annotation::OS_IMAGE_URL_OVERRIDDEN.of(&object.metadata) == Some("true");
+    let annotations = object.metadata.annotations.get_or_insert_default();
+    annotations.insert(SOURCES.into(), digests);
+    annotations.insert(BASE.into(), base_in(inputs).to_owned());
     Ok(RenderedPool { object, sources, is_image_overridden, findings, unstored })
 }
 
@@ -178,24 +167,16 @@ impl Remote {
     }
 }
 
-fn rendering(around: &Surroundings<'_>) -> Result<seaworthy_render::Context, Failure> {
-    let controller_config = match around.controller_config {
-        Some(found) => {
-            let text = serde_json::to_value(found).unwrap_or_default();
-            let read = seaworthy_render::ControllerConfig::read(&Node::from_json(&text));
-            read.map_err(|findings| Failure::of_findings(&findings))?
-        }
-        None => seaworthy_render::ControllerConfig::default(),
-    };
-    Ok(seaworthy_render::Context {
+fn rendering(around: &Surroundings<'_>) -> seaworthy_render::Context {
+    seaworthy_render::Context {
         // Inputs of another build are waited for, see `unready`.
         controller: Renderer { build: around.build.to_owned(), ..Renderer::default() },
-        controller_config,
+        controller_config: around.controller_config.map(seaworthy_render::ControllerConfig::of).unwrap_or_default(),
         streams: None,
         worker_stream: around.worker_stream.clone(),
         keeps_references: false,
         refuses_large: true,
-    })
+    }
 }
 
 /// What a history tells versions of the sources apart by.
@@ -210,27 +191,11 @@ pub(crate) fn digests(inputs: &[Arc<MachineConfig>], sources: &[String]) -> Sour
     sources.iter().map(|name| (name.clone(), digest(name).unwrap_or_default())).collect()
 }
 
-/// A MachineConfig with no more of it than what it is called and selected by: of the others there may be many, and large ones.
-fn without_spec(object: &MachineConfig) -> Value {
-    let metadata = &object.metadata;
-    json!({
-        "apiVersion": API_VERSION, "kind": "MachineConfig", "spec": {},
-        "metadata": {"name": metadata.name, "labels": metadata.labels},
-    })
-}
-
-fn numbered(text: &Value, nth: u32) -> Input<'_> {
-    let mut node = Node::from_json(text);
-    node.number(nth);
-    Input::read(node)
-}
-
 /// Names the MachineConfigs that add most to a result that is too large.
-fn with_largest(failure: Failure, inputs: &[Value]) -> Failure {
+fn with_largest(failure: Failure, inputs: &[Arc<MachineConfig>]) -> Failure {
     const NAMED: usize = 3;
-    let name = |input: &Value| input["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let mut sizes: Vec<(usize, String)> =
-        inputs.iter().map(|input| (input["spec"].to_string().len(), name(input))).collect();
+    let size = |input: &MachineConfig| serde_json::to_vec(&input.spec).map_or(0, |text| text.len());
+    let mut sizes: Vec<(usize, String)> = inputs.iter().map(|input| (size(input), input.name_any())).collect();
     sizes.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let named: Vec<String> =
         sizes.iter().take(NAMED).map(|(size, name)| format!("MachineConfig {name} ({size} bytes)")).collect();
@@ -251,7 +216,7 @@ fn unavailable(error: FetchError) -> Unavailable {
 mod tests {
     use seaworthy_api::vocabulary::machineconfiguration::label;
     use seaworthy_fetch::{Snapshot, SnapshotError};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

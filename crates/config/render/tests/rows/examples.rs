@@ -14,7 +14,7 @@ fn example(yaml: &str, pool: &Pool) -> Outcome {
     let source = MachineConfig::read(node);
     assert_eq!(source.findings(), []);
     let prepared = [prepare(&source)];
-    Outcome::of(&render(pool, &prepared, &context()).unwrap())
+    Outcome::of(render(pool, &prepared, &context()).unwrap())
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use seaworthy_api::machineconfiguration as api;
 use seaworthy_fetch::{FetchError, Snapshot};
 use seaworthy_ignition::Node;
 use seaworthy_ignition::node::Origin;
@@ -150,7 +151,7 @@ fn unnumbered(embedded: &Embedded) -> Embedded {
 }
 
 impl Outcome {
-    pub fn of(rendered: &Rendered<'_, '_>) -> Self {
+    pub fn of(rendered: Rendered<'_, '_>) -> Self {
         let mut json = Vec::new();
         rendered.write_json(&mut json).unwrap();
         let object: Value = serde_json::from_slice(&json).unwrap();
@@ -171,7 +172,7 @@ impl Outcome {
             fetched: entry.fetched.map(unnumbered),
             lost: entry.overrode.iter().map(|lost| lost.fetched.map(unnumbered)).collect(),
         };
-        Outcome {
+        let outcome = Outcome {
             name: rendered.name.clone(),
             spec: rendered.spec.to_json(),
             annotations: rendered.annotations.iter().cloned().collect(),
@@ -181,7 +182,11 @@ impl Outcome {
             embedded: rendered.inputs.iter().flat_map(|input| input.embedded.iter().map(unnumbered)).collect(),
             size: json.len(),
             object,
-        }
+        };
+        let mut typed: api::MachineConfig = serde_json::from_value(outcome.object.clone()).unwrap();
+        typed.metadata.owner_references = None;
+        assert_eq!(rendered.into_object(), typed, "the typed object is the object written");
+        outcome
     }
 
     pub fn config(&self) -> &Value {
@@ -244,7 +249,23 @@ pub fn read_list(list: &Value) -> Vec<MachineConfig<'_>> {
 pub fn try_render(pool: &Pool, manifests: &[Value], context: &Context) -> Result<Outcome, Vec<Finding>> {
     let sources = read(manifests);
     let prepared: Vec<_> = sources.iter().map(prepare).collect();
-    render(pool, &prepared, context).map(|rendered| Outcome::of(&rendered))
+    let outcome = render(pool, &prepared, context).map(Outcome::of);
+    if let Some(objects) = typed(manifests) {
+        let sources: Vec<_> = objects.iter().zip(0..).map(|(object, nth)| MachineConfig::of(object, nth)).collect();
+        let prepared: Vec<_> = sources.iter().map(prepare).collect();
+        let of_objects = render(pool, &prepared, context).map(Outcome::of);
+        assert_eq!(of_objects, outcome, "objects of the API are rendered as their manifests are");
+    }
+    outcome
+}
+
+/// Manifests as objects of the API, if those hold all that the manifests say.
+fn typed(manifests: &[Value]) -> Option<Vec<api::MachineConfig>> {
+    let read = |manifest: &Value| {
+        let object: api::MachineConfig = serde_json::from_value(manifest.clone()).ok()?;
+        (serde_json::to_value(&object).ok()? == *manifest).then_some(object)
+    };
+    manifests.iter().map(read).collect()
 }
 
 /// Renders a pool that can be rendered.
@@ -349,5 +370,5 @@ pub fn try_render_sources(
     let mut resolver = Resolver::new(u32::try_from(sources.len()).unwrap());
     let mut prepared: Vec<_> = sources.iter().map(prepare).collect();
     let rounds = prepared.iter_mut().flat_map(|input| resolve_with(&mut resolver, input, server)).collect();
-    (render(pool, &prepared, context).map(|rendered| Outcome::of(&rendered)), rounds)
+    (render(pool, &prepared, context).map(Outcome::of), rounds)
 }
