@@ -16,7 +16,7 @@ pub async fn stay_small() {
         tokio::time::sleep(pause).await;
         pause = OFTEN.min(pause * 2);
         if let Err(error) = give_back_code() {
-            tracing::debug!("code that is not needed stays in memory: {error}");
+            tracing::debug!("cannot release unused code pages: {error}");
             return;
         }
     }

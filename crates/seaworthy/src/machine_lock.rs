@@ -31,7 +31,7 @@ impl MachineLock {
         match MachineLock::try_take(root)? {
             Ok(lock) => Ok(lock),
             Err(held) => {
-                tracing::warn!("{held}; this one waits until it has ended");
+                tracing::warn!("{held}; waiting for it to exit");
                 held.file.lock().map_err(|error| failed(&held.path, &error))?;
                 Ok(MachineLock::marked(held.file))
             }
@@ -71,13 +71,13 @@ impl fmt::Display for Held {
             "" => "another process".to_owned(),
             id => format!("process {id}"),
         };
-        write!(out, "{holder} works on this machine already ({} is locked)", self.path.display())
+        write!(out, "{holder} already manages this machine ({} is locked)", self.path.display())
     }
 }
 
 fn failed(path: &Path, error: &io::Error) -> Failure {
     let what = format!("cannot lock {}: {error}", path.display());
-    Failure::unreadable(format!("{what}; the daemon runs as root, and --root is a folder that it can write to"))
+    Failure::unreadable(format!("{what}; the daemon must run as root, and --root must be a writable folder"))
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
         let held = fs::read_to_string(folder.path().join(FILE)).unwrap();
         assert_eq!(held.trim(), std::process::id().to_string());
         let refused = MachineLock::try_take(folder.path()).unwrap().err().unwrap().to_string();
-        assert!(refused.contains(&format!("process {} works on this machine", held.trim())), "{refused}");
+        assert!(refused.contains(&format!("process {} already manages this machine", held.trim())), "{refused}");
         let (sender, taken) = mpsc::channel();
         let root = folder.path().to_owned();
         let second = std::thread::spawn(move || {

@@ -114,7 +114,7 @@ impl Source {
         let advice = match (&error.kind, error.allow_pattern()) {
             (FailureKind::Offline, _) => "; run once without --offline, or embed the content as a data URL".to_owned(),
             (_, Some(pattern)) if self.recommended.insert(pattern.to_owned()) => {
-                format!("; if content may come from there, add --allow-host {pattern}")
+                format!("; to allow this host, add --allow-host {pattern}")
             }
             _ => String::new(),
         };
@@ -131,7 +131,8 @@ pub fn snapshots(options: &cli::Remote) -> Result<Arc<dyn Snapshots>, Failure> {
     Ok(match (&options.snapshots, default_folder()) {
         _ if options.no_snapshots => memory(),
         (Some(file), _) if file.is_file() => {
-            let message = format!("--snapshots {} is a file; give a folder, which is made if need be", file.display());
+            let message =
+                format!("--snapshots {} is a file; pass a folder, which is created if missing", file.display());
             return Err(Failure::unreadable(message));
         }
         (Some(folder), _) => Arc::new(open(folder.clone()).map_err(Failure::unreadable)?),
@@ -141,7 +142,7 @@ pub fn snapshots(options: &cli::Remote) -> Result<Arc<dyn Snapshots>, Failure> {
             Ok(snapshots) => Arc::new(snapshots),
             // Nobody asked for this folder, so the work goes on without it.
             Err(error) => {
-                paint::warning(&format!("{error}; what is fetched is not kept: name a folder with --snapshots"));
+                paint::warning(&format!("{error}; fetched content is not kept: choose a folder with --snapshots"));
                 memory()
             }
         },

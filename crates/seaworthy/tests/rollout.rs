@@ -97,10 +97,10 @@ fn the_pool_must_be_there_and_be_clear() {
         program.run_with_input(args, text.as_bytes())
     };
     let node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"w1"}}"#;
-    decide(&[], node).expect(2).says(&["there is no MachineConfigPool in the input"]);
+    decide(&[], node).expect(2).says(&["no MachineConfigPool in the input"]);
     let two = pool("worker", json!({})) + &pool("infra", json!({}));
     decide(&[], &two).expect(2).says(&["several pools in the input (infra, worker)", "--pool"]);
-    decide(&["--pool", "wroker"], &two).expect(2).says(&["there is no pool \"wroker\"", "did you mean \"worker\"?"]);
+    decide(&["--pool", "wroker"], &two).expect(2).says(&["pool \"wroker\" not found", "did you mean \"worker\"?"]);
     decide(&["--pool", "worker"], &two).expect(0);
 }
 
@@ -110,7 +110,7 @@ fn what_cannot_be_read_is_named_with_its_place() {
     let decide = |text: &str| program.run_with_input(["rollout", "decide", "-f", "-"], text.as_bytes()).expect(2);
     decide("kind: Node\napiVersion: v1\nmetadata: {name: w1}\nspec: {unschedulable: 3}\n")
         .says(&["standard input:4:", "Node w1: spec.unschedulable"]);
-    decide("kind: Node\napiVersion: v2\nmetadata: {name: w1}\n").says(&["the apiVersion is \"v2\"; accepted is v1"]);
+    decide("kind: Node\napiVersion: v2\nmetadata: {name: w1}\n").says(&["unsupported apiVersion \"v2\"; expected v1"]);
     decide("kind: Node\napiVersion: v1\n").says(&["a Node has no metadata.name"]);
     decide("kind: node\napiVersion: v1\nmetadata: {name: w1}\n").says(&["did you mean \"Node\"?"]);
     decide("- 1\n").says(&["a manifest is an object with apiVersion and kind"]);

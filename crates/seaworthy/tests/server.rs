@@ -78,7 +78,7 @@ fn machine_gets_its_config_from_a_folder_by_its_token_and_others_see_that_it_did
 
     let mut said = BufReader::new(running.0.stderr.take().unwrap()).lines();
     let mut events = said.by_ref().map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap());
-    let probes = events.find(|event| event["message"] == "probes are answered").unwrap();
+    let probes = events.find(|event| event["message"] == "serving probes").unwrap();
     let probe = |path: &str| {
         let mut stream = TcpStream::connect(probes["address"].as_str().unwrap()).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();

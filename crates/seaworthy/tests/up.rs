@@ -169,14 +169,14 @@ fn change_reaches_every_node_and_is_still_there_after_the_next_start() {
         .says(&[&format!("it is in use by process {number}"), "name another"]);
     let address = up.said("API server").trim_start_matches("https://").to_owned();
     let late = program.run(["up", "--data", "other", "--listen", &address]).expect(2);
-    late.says(&[&address, &format!("it is in use by process {number} (seaworthy)"), "--listen"]);
+    late.says(&[&address, &format!("in use by process {number} (seaworthy)"), "--listen"]);
     assert!(!program.path("other").exists(), "a folder is made for something that cannot run");
 
     // New machines find their configuration, with the token that the folder has.
     let endpoint = up.said("Ignition endpoint").trim_start_matches("https://").to_owned();
     let free = ["--listen", "127.0.0.1:0"];
     let late = program.run(["up", "--data", "other", "--ignition-listen", &endpoint].into_iter().chain(free)).expect(2);
-    late.says(&[&endpoint, &format!("it is in use by process {number} (seaworthy)"), "--ignition-listen"]);
+    late.says(&[&endpoint, &format!("in use by process {number} (seaworthy)"), "--ignition-listen"]);
     assert!(!program.path("other").exists());
     let stub = up.must(&format!(
         "seaworthy ignition stub --pool worker --server {endpoint} --ca data/pki/ca.crt --token-file data/bootstrap-token/token"
@@ -379,7 +379,7 @@ fn end_of_the_terminal_is_an_orderly_end_unless_it_is_to_be_outlived() {
     assert_eq!(up.ended(), Some(0));
     let mut said = String::new();
     up.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.contains("--nodes 1: the folder has 2 machines; all are started"), "{said}");
+    assert!(said.contains("--nodes 1: the data folder has 2 machines; all are started"), "{said}");
 }
 
 #[test]
@@ -394,9 +394,9 @@ fn the_story_comes_out_as_told_and_leaves_nothing_behind() {
     let outcome = program::Outcome::of(command.output().unwrap()).expect(0);
     for part in [
         "w1, w2, w3, w4, w5, w6: reboot",
-        "every worker has /etc/motd now",
+        "every worker now has /etc/motd",
         "cannot write /usr/share/banner: Read-only file system",
-        "and w1 comes first",
+        "every worker is updated, w1 first",
         "100 %: 6 of 6 nodes updated",
     ] {
         assert!(outcome.stdout.contains(part), "no {part:?} in:\n{}", outcome.stdout);

@@ -2,24 +2,24 @@
 
 pub(super) const RENDER_EXAMPLES: &str = "\
 Examples:
-  # What would the machines of each pool get?
+  # Render every pool
   seaworthy render -f manifests/
 
-  # The name that the worker pool's config will have
+  # Print only the name of the worker pool's rendered config
   seaworthy render -f manifests/ --pool worker -o name
 
-  # From a cluster, without fetching anything
+  # Render the objects of a cluster without fetching remote content
   oc get mc,mcp,controllerconfig -o json | seaworthy render -f - --offline -o json
 
-  # Remote content from a server on this machine
+  # Allow remote content from a local server
   seaworthy render -f manifests/ --allow-host 127.0.0.1:8080";
 
 pub(super) const EXPLAIN_EXAMPLES: &str = "\
 Examples:
-  # Everything in the worker pool's config, and who set it
+  # List everything in the worker pool's config and the MachineConfig that set it
   seaworthy explain -f manifests/ --pool worker
 
-  # One file: who wrote it, who was overridden, with the difference
+  # One file: the MachineConfig that set it, the ones it overrode, with a diff
   seaworthy explain -f manifests/ --pool worker /etc/chrony.conf
 
   # A unit, a kernel argument, a field
@@ -27,7 +27,7 @@ Examples:
   seaworthy explain -f manifests/ --pool worker nosmt
   seaworthy explain -f manifests/ --pool worker osImageURL -o json
 
-  # Everything that one MachineConfig has a word in, and all SSH keys
+  # Everything that one MachineConfig contributes to, and all SSH keys
   seaworthy explain -f manifests/ --pool worker 50-worker-time
   seaworthy explain -f manifests/ --pool worker sshAuthorizedKeys";
 
@@ -37,21 +37,21 @@ seaworthy diff [OPTIONS] -f <OLD> -f <NEW>
 
 pub(super) const DIFF_EXAMPLES: &str = "\
 Examples:
-  # What does the new version of the folder change on machines?
+  # Compare two versions of a folder
   seaworthy diff -f manifests.old/ -f manifests/
 
-  # Two rendered MachineConfigs from a cluster
+  # Compare two rendered MachineConfigs from a cluster
   seaworthy diff -f rendered-worker-a.yaml -f rendered-worker-b.yaml
 
-  # Does the folder give what the cluster has?
+  # Compare a folder with what the cluster has
   oc get mc rendered-worker-4e1fa5d9 -o json | seaworthy diff -f - -f manifests/";
 
 pub(super) const LINT_EXAMPLES: &str = "\
 Examples:
-  # In a pipeline: fail on mistakes
+  # In CI: fail on errors
   seaworthy lint -f manifests/
 
-  # Fail on anything worth knowing, but overriding the platform's files is fine
+  # Fail on any finding except conflicts
   seaworthy lint -f manifests/ --strict --allow conflict";
 
 pub(super) const DECIDE_EXAMPLES: &str = "\
@@ -59,18 +59,18 @@ Examples:
   # Which node is next, and why do the others wait?
   kubectl get mcp,nodes -o json | seaworthy rollout decide -f - --pool worker
 
-  # For a program
+  # As JSON
   seaworthy rollout decide -f pool.yaml -f nodes.yaml -o json";
 
 pub(super) const PLAN_EXAMPLES: &str = "\
 Examples:
-  # What would this change do to the cluster?
+  # Preview a change to the cluster
   seaworthy plan -f 50-worker-time.yaml
 
-  # What would come of taking it back?
+  # Preview deleting it
   seaworthy plan --delete -f 50-worker-time.yaml
 
-  # The same without a cluster: everything is in the files, policies and budgets too
+  # Without a cluster: every object comes from files, policies and budgets included
   kubectl get mc,mcp,machineconfignode,kubeletconfig,ctrcfg,controllerconfig,no -o json > all.json
   kubectl get machineconfigurations.operator.openshift.io -o json > policies.json
   kubectl get po,pdb -A -o json > pods.json
@@ -78,10 +78,10 @@ Examples:
 
 pub(super) const CONTROLLERS_EXAMPLES: &str = "\
 Examples:
-  # On a new cluster
+  # On a new cluster: install the CustomResourceDefinitions first
   seaworthy controllers --install
 
-  # Only render; probes for whoever watches
+  # Run only the render controller, with metrics and probes
   seaworthy controllers --only render --metrics 127.0.0.1:9090";
 
 pub(super) const STATUS_EXAMPLES: &str = "\
@@ -102,11 +102,11 @@ Examples:
 
 pub(super) const UNDO_EXAMPLES: &str = "\
 Examples:
-  # Back to what was before; see first what that means
+  # Preview the rollback, then roll back to the previous configuration
   seaworthy rollout undo worker --dry-run
   seaworthy rollout undo worker
 
-  # The MachineConfigs are put right: follow them again
+  # After fixing the MachineConfigs, unpin the pool
   seaworthy rollout undo worker --release";
 
 pub(super) const HISTORY_EXAMPLES: &str = "\
@@ -136,11 +136,11 @@ Examples:
 
 pub(super) const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
-  # bash: for yourself, or for everyone on this machine
+  # bash: for the current user, or system-wide
   seaworthy completions bash > ~/.local/share/bash-completion/completions/seaworthy
   seaworthy completions bash > /etc/bash_completion.d/seaworthy
 
-  # zsh: a folder of $fpath, such as this one after `fpath+=~/.zfunc` before compinit in ~/.zshrc
+  # zsh: any folder in $fpath; for this one add `fpath+=~/.zfunc` before compinit in ~/.zshrc
   seaworthy completions zsh > ~/.zfunc/_seaworthy
 
   # fish
@@ -148,7 +148,7 @@ Examples:
 
 pub(super) const MAN_EXAMPLES: &str = "\
 Examples:
-  # Read the page of a command
+  # Show the page of a command
   seaworthy man render | man -l -
 
   # Install all pages
@@ -156,11 +156,11 @@ Examples:
 
 pub(super) const STUB_EXAMPLES: &str = "\
 Examples:
-  # For a worker, with the token that the endpoint asks for
+  # For a worker, with the token that the endpoint requires
   seaworthy ignition stub --pool worker --server boot.example.org --ca ca.crt \\
     --token-file token > worker.ign
 
-  # For an endpoint that asks for none
+  # For an endpoint that requires no token
   seaworthy ignition stub --pool worker --server 10.0.0.2:22623 --ca ca.crt";
 
 pub(super) const DAEMON_EXAMPLES: &str = "\
@@ -171,38 +171,38 @@ Examples:
   # In a container that has the machine's root at /host
   chroot /host /usr/local/bin/seaworthy daemon --node-name $NODE_NAME
 
-  # What has somebody changed on this node?
+  # Show how this node has drifted from its configuration
   seaworthy daemon --diff
 
-  # A machine that is only a folder
+  # Use a folder as the machine's root
   seaworthy daemon --node-name w1 --root w1.root --kubeconfig w1.kubeconfig";
 
 pub(super) const SERVER_EXAMPLES: &str = "\
 Examples:
-  # In a cluster: machines show its bootstrap tokens
+  # In a cluster: machines authenticate with its bootstrap tokens
   seaworthy server --apiserver-url https://api.example.org:6443
 
-  # Before there is one, from a folder
+  # Before the cluster exists: serve from a folder
   seaworthy server --bootstrap /etc/mcs/bootstrap --token-file tokens
 
-  # With numbers for Prometheus
+  # With Prometheus metrics
   seaworthy server --apiserver-url https://api.example.org:6443 --metrics 127.0.0.1:9090
 
-  # What does a worker get?
+  # Fetch the config of the worker pool
   curl --cacert ca.crt -H \"Authorization: Bearer $(cat token)\" \\
     -H 'Accept: application/vnd.coreos.ignition+json;version=3.5.0' \\
     https://boot.example.org:22623/config/worker";
 
 pub(super) const UP_EXAMPLES: &str = "\
 Examples:
-  # Nine machines to play with
+  # Start nine simulated machines
   seaworthy up
   kubectl --kubeconfig seaworthy-data/admin.kubeconfig get nodes,mcp
 
-  # A story of about ten seconds
+  # Run the scripted demo (about ten seconds)
   seaworthy up --demo
 
-  # A cluster without machines, beside another one
+  # Start a second cluster, without machines
   seaworthy up --nodes 0 --data other --listen 127.0.0.1:0 --ignition-listen 127.0.0.1:0";
 
 pub(super) const MANIFESTS_EXAMPLES: &str = "\
@@ -211,14 +211,14 @@ Examples:
     kubectl apply --server-side --force-conflicts -f -
   seaworthy manifests --apiserver-url https://api.example.com:6443 \\
     --node-kubeconfig /etc/kubernetes/kubelet.conf
-  # what may the controllers do?
+  # Show the permissions of the controllers
   seaworthy manifests --only controllers -o json | jq '.items[] | select(.kind == \"ClusterRole\")'";
 
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
 
-    /// A line that is wider is broken, and what is pasted from there does something else.
+    /// A wider line is wrapped, and pasting a wrapped command runs something else.
     #[test]
     fn examples_are_not_wider_than_the_help_is_printed() {
         fn check(command: &clap::Command) {

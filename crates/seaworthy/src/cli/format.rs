@@ -1,19 +1,19 @@
-//! How results are printed and logs are written.
+//! Output and log formats.
 
 use clap::ValueEnum;
 
-/// How objects are printed.
+/// Output formats for objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ObjectFormat {
     /// YAML
     Yaml,
     /// JSON
     Json,
-    /// The names of the rendered MachineConfigs, one a line
+    /// The names of the rendered MachineConfigs, one per line
     Name,
 }
 
-/// How definitions are printed.
+/// Output formats for manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DefinitionFormat {
     /// A stream of YAML documents
@@ -22,21 +22,21 @@ pub enum DefinitionFormat {
     Json,
 }
 
-/// How reports are printed.
+/// Output formats for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// For people
+    /// Human-readable text
     #[value(alias = "table")]
     Text,
-    /// For programs
+    /// JSON
     Json,
 }
 
-/// How a process logs.
+/// Log formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people
+    /// Human-readable text
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }

@@ -14,36 +14,37 @@ use super::format::ReportFormat;
 pub enum Ignition {
     /// Translate an Ignition config to another version
     ///
-    /// Reads a config of version 2.0 to 2.2 or 3.0 to 3.5. What the wanted version cannot say is an error that names the
-    /// place.
+    /// Reads a config of version 2.0 to 2.2 or 3.0 to 3.5. Fails, naming the field, if the target version cannot
+    /// express something in the config.
     ///
-    /// Exit code: 0 when it is translated; 1 when it is not valid, or the wanted version cannot say the same; 2 when the
-    /// command line or the config cannot be understood.
+    /// Exit code: 0 on success; 1 if the config is invalid or the target version cannot express it; 2 if the command
+    /// line or the config cannot be parsed.
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert {
-        /// The wanted version: 3.5.0, 3.4.0, 3.3.0, 3.2.0, 3.1.0 or 2.2.0
+        /// Target version: 3.5.0, 3.4.0, 3.3.0, 3.2.0, 3.1.0 or 2.2.0
         #[arg(long, value_name = "VERSION", value_parser = TargetVersion, hide_possible_values = true)]
         to: String,
-        /// The config, or - for standard input
+        /// Ignition config, or - for standard input
         #[arg(short = 'f', long = "filename", value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
         file: PathBuf,
     },
-    /// Print the config that a new machine is started with: it leads to the endpoint
+    /// Print the pointer config that a new machine boots with
     ///
-    /// Give it to the machine as user data, or write it into its image. With --token-file it has a secret in it.
+    /// The pointer config makes Ignition fetch the pool's config from the endpoint. Pass it to the machine as user
+    /// data, or write it into its image. With --token-file it contains a secret.
     ///
-    /// Exit code: 0 when it is printed; 2 when the command line or a file cannot be understood.
+    /// Exit code: 0 on success; 2 if the command line or a file is invalid.
     #[command(after_help = STUB_EXAMPLES)]
     Stub(Stub),
     /// Check an Ignition config
     ///
-    /// Exit code: 0 when it is valid, 1 when it is not, 2 when it cannot be read.
+    /// Exit code: 0 if the config is valid; 1 if it is not; 2 if it cannot be read.
     #[command(after_help = VALIDATE_EXAMPLES)]
     Validate {
-        /// The config, or - for standard input
+        /// Ignition config, or - for standard input
         #[arg(short = 'f', long = "filename", value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// How to print the result
+        /// Output format
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
     },
@@ -52,24 +53,25 @@ pub enum Ignition {
 /// Options of `ignition stub`.
 #[derive(Debug, Args)]
 pub struct Stub {
-    /// The pool that the machine will belong to
+    /// Pool that the machine joins
     #[arg(long, value_name = "POOL")]
     pub pool: String,
-    /// Where the endpoint is: a name or an address, with a port if it is not 22623
+    /// Host name or address of the endpoint, with a port unless it is 22623
     #[arg(long, value_name = "HOST[:PORT]")]
     pub server: String,
-    /// The authority that vouches for the endpoint [default: those that the machine knows]
+    /// CA certificates that sign the endpoint's certificate [default: the machine's trust store]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub ca: Option<PathBuf>,
-    /// The token that the machine shows: the first of this file, or of - for standard input
+    /// File with the token that the machine presents (the first one in it), or - for standard input
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// The version to write the stub in: 3.1.0 is read by every Ignition that knows headers
+    /// Ignition version of the pointer config; every Ignition release that supports HTTP headers reads 3.1.0
     #[arg(long, value_name = "VERSION", default_value = "3.1.0", value_parser = TargetVersion, hide_possible_values = true)]
     pub ignition_version: String,
 }
 
-/// Takes any text for a version, as the command knows better words for a wrong one, and offers the right ones to shells.
+/// Accepts any text as a version, because the command reports an invalid one better than clap; offers the valid ones to
+/// shell completion.
 #[derive(Clone)]
 struct TargetVersion;
 

@@ -1,50 +1,50 @@
-//! What many commands are given: manifests, remote content, a cluster.
+//! Arguments shared by several commands: manifests, remote content, a cluster.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use seaworthy_fetch::HostPattern;
 
-/// Where manifests come from.
+/// Manifests to read.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A manifest, a folder of manifests (*.yaml, *.yml, *.json), or - for standard input; may be repeated
+    /// Manifest, folder of manifests (*.yaml, *.yml, *.json), or - for standard input; can be repeated
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", required = true, value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// Look into the folders below a folder too
+    /// Process folders recursively
     #[arg(short = 'R', long)]
     pub recursive: bool,
-    /// How much to read at most, in MiB
+    /// Maximum total size of the input, in MiB
     #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_LIMIT_MIB)]
     pub max_input: u64,
 }
 
-/// What to do about remote content.
+/// Handling of remote content.
 #[derive(Debug, Args)]
 pub struct Remote {
-    /// Fetch nothing: remote content must have been fetched before (see --snapshots)
+    /// Fetch nothing; use only remote content that is already in --snapshots
     #[arg(long)]
     pub offline: bool,
-    /// Let remote content come from this host although its address is a loopback, link-local or metadata one; may be
+    /// Allow remote content from this host even if its address is loopback, link-local or a metadata service; can be
     /// repeated (name, *.domain, address or network, with an optional port)
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<HostPattern>,
-    /// Where fetched content is kept, so that the same manifests give the same result for ever [default: the user's cache
-    /// folder]
+    /// Folder for fetched content, so that the same manifests always render to the same result [default: the user's
+    /// cache folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub snapshots: Option<PathBuf>,
-    /// Neither use nor keep snapshots: fetch everything now
+    /// Do not read or write snapshots; fetch all remote content
     #[arg(long, conflicts_with_all = ["snapshots", "offline"])]
     pub no_snapshots: bool,
 }
 
-/// The cluster that a command is about.
+/// The cluster to connect to.
 #[derive(Debug, Args)]
 pub struct Cluster {
-    /// Leads to the cluster [default: what KUBECONFIG names, or ~/.kube/config]
+    /// Path to the kubeconfig file [default: $KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: its current one]
+    /// Kubeconfig context to use [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 }

@@ -23,7 +23,7 @@ pub use self::input::{Cluster, Input, Remote};
 pub use self::machine::{Daemon, Server, TlsVersion, Up};
 pub use self::rollout::{Controllers, Plan, PoolOf, PoolsOf, Rollout};
 
-/// Keeps the machines of a Kubernetes fleet seaworthy: renders, explains, compares and checks what is on every node.
+/// Configure the machines of a Kubernetes fleet: render, explain, preview and roll out what runs on every node
 #[derive(Debug, Parser)]
 #[command(name = "seaworthy", version, propagate_version = true, max_term_width = 110)]
 pub struct Cli {
@@ -32,18 +32,18 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The command line of this process. Ends the process when it cannot be understood, and for `--help`.
+    /// Parses the command line of this process; exits on invalid arguments and for `--help`.
     pub fn from_arguments() -> Self {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         Cli::try_parse_from(&arguments).unwrap_or_else(|mut error| {
             if let Some(files) = bare_files(&error, &arguments) {
-                let tip = StyledStr::from(format!("files and folders are given with -f: {files}"));
+                let tip = StyledStr::from(format!("pass files and folders with -f: {files}"));
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             }
             if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
                 && ["validate", "convert"].contains(&word.as_str())
             {
-                let tip = StyledStr::from(format!("for an Ignition config there is `seaworthy ignition {word}`"));
+                let tip = StyledStr::from(format!("to process an Ignition config, use `seaworthy ignition {word}`"));
                 error.insert(ContextKind::SuggestedSubcommand, ContextValue::None);
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             }
@@ -92,150 +92,148 @@ fn bare_files(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Merge MachineConfigs into one rendered MachineConfig per pool
+    /// Render the MachineConfigs of each pool into one
     ///
     /// Reads any mix of manifests (YAML streams or JSON, lists included, in any order) and prints one List with one
-    /// rendered MachineConfig per pool. Names are those that the OpenShift machine-config operator gives, so the result
-    /// can be compared with a running cluster.
+    /// rendered MachineConfig per pool. Names match those of the OpenShift machine-config operator, so the result can
+    /// be compared with a running cluster.
     ///
-    /// Remote content is fetched, or taken from the snapshot of an earlier run. A server that cannot be reached is given up
-    /// after 5 attempts (3 seconds), one that is slow or answers with an error after a minute; standard error says what is
-    /// waited for.
+    /// Remote content is fetched, or read from the snapshot of an earlier run. Fetching fails after 5 attempts (3
+    /// seconds) if a server is unreachable, and after a minute if it is slow or returns errors; progress is reported on
+    /// standard error.
     ///
-    /// Exit code: 0 when every pool is rendered; 1 when one cannot be (the others are printed all the same); 2 when the
-    /// command line or an input cannot be understood.
+    /// Exit code: 0 if every pool is rendered; 1 if a pool cannot be rendered (the others are still printed); 2 if the
+    /// command line or an input is invalid.
     #[command(after_help = RENDER_EXAMPLES)]
     Render(Render),
-    /// Show who set a value of a rendered MachineConfig, and whom they overrode
+    /// Show which MachineConfig set a value, and which ones it overrode
     ///
-    /// Without a question: a table of everything. With one: a file's path, a unit, a drop-in, a user, a kernel argument, an
-    /// extension or a field in full; files, units, drop-ins, users, a folder or a MachineConfig as a table; and
-    /// kernelArguments, extensions, sshAuthorizedKeys or any other field for all that have it.
+    /// Without an argument, prints a table of everything. A file path, unit, drop-in, user, kernel argument, extension
+    /// or field is shown in full. The words files, units, drop-ins and users, a folder, or a MachineConfig print a
+    /// table. kernelArguments, extensions, sshAuthorizedKeys or any other field name shows every entry that has it.
     ///
-    /// Exit code: 0 when it is explained; 1 when the pool cannot be rendered; 2 when the command line or an input cannot be
-    /// understood, or when there is no such thing in the result.
+    /// Exit code: 0 on success; 1 if the pool cannot be rendered; 2 if the command line or an input is invalid, or if
+    /// nothing in the result matches the argument.
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
-    /// Compare what two sets of manifests, or two rendered MachineConfigs, put on a machine
+    /// Compare two sets of manifests or two rendered MachineConfigs
     ///
-    /// Each side is manifests, which are rendered first, or rendered MachineConfigs as a cluster has them. Where one side is
-    /// manifests and the other is rendered, only the pools of the rendered side are compared.
+    /// Each side is either a set of manifests, which is rendered first, or rendered MachineConfigs from a cluster. If
+    /// one side is manifests and the other is rendered, only the pools of the rendered side are compared.
     ///
-    /// Exit code: 0 when there is no difference; 1 when there is one; 2 when the command line or an input cannot be understood,
-    /// or when a pool cannot be rendered.
+    /// Exit code: 0 if there is no difference; 1 if there is one; 2 if the command line or an input is invalid, or if a
+    /// pool cannot be rendered.
     #[command(after_help = DIFF_EXAMPLES, override_usage = DIFF_USAGE)]
     Diff(Diff),
-    /// Check manifests: errors, conflicts between MachineConfigs, and other things worth knowing
+    /// Check manifests for errors, conflicts and other findings
     ///
-    /// Remote content is not fetched: references to it are counted, and `seaworthy render` checks what is there.
+    /// Remote content is not fetched: references to it are counted, and `seaworthy render` checks the content.
     ///
-    /// Exit code: 0 when there are no errors (with --strict: no findings at all), 1 otherwise, 2 when an input cannot be
-    /// understood.
+    /// Exit code: 0 if there are no errors (with --strict: no findings); 1 otherwise; 2 if an input is invalid.
     #[command(after_help = LINT_EXAMPLES)]
     Lint(Lint),
-    /// Say what would happen if manifests were applied: what changes on machines, who is disrupted, in which order
+    /// Preview applying manifests: changes, disruption and order of the roll-out
     ///
-    /// Lays the manifests over what the cluster has, and lets the controllers decide about the result without writing
-    /// anything: the MachineConfigs that come of KubeletConfigs and ContainerRuntimeConfigs, each pool's rendered
-    /// MachineConfig and how it differs, for each node what the change does to it and the rule that says so, the waves in
-    /// which nodes move, and what is in the way.
+    /// Applies the manifests to an in-memory copy of the cluster's objects and runs the controllers' decisions on the
+    /// result, without writing anything. Shows the MachineConfigs generated from KubeletConfigs and
+    /// ContainerRuntimeConfigs, how each pool's rendered MachineConfig changes, what the change does to each node and
+    /// the rule that decides it, the waves in which nodes are updated, and what blocks them.
     ///
-    /// With --server-less the manifests are all there is, nodes included.
+    /// With --server-less, the manifests are the only input, nodes included.
     ///
-    /// What is wrong with the manifests comes first, with its place: what the API would refuse, which is left out of what is
-    /// foreseen; settings that cannot be applied; MachineConfigs that no pool selects.
+    /// Problems with the manifests are listed first, with file and line: objects that the API would reject, which the
+    /// preview leaves out; settings that cannot be applied; MachineConfigs that no pool selects.
     ///
-    /// Exit code: 0 when nothing would change on machines and nothing is wrong; 1 when something would change, when a manifest
-    /// would be refused, put back or without any effect, or when a pool cannot be rendered; 2 when the command line, an input
-    /// (a kind that is misspelt, too) or the cluster cannot be understood.
+    /// Exit code: 0 if nothing would change on machines and there are no problems; 1 if something would change, if a
+    /// manifest would be rejected, reverted or have no effect, or if a pool cannot be rendered; 2 if the command line
+    /// or an input is invalid (a misspelt kind included), or if the cluster cannot be read.
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
-    /// Look at how a pool's nodes come to their configuration, stop it, let it go on, go back
+    /// Show, pause, resume or roll back a pool's roll-out
     #[command(subcommand)]
     Rollout(Rollout),
     /// Run the controllers against a cluster
     ///
-    /// They turn KubeletConfigs and ContainerRuntimeConfigs into MachineConfigs, render one MachineConfig for each pool, and
-    /// roll it out. Of several such processes for one cluster one acts; the others are ready to take over.
+    /// Generates MachineConfigs from KubeletConfigs and ContainerRuntimeConfigs, renders one MachineConfig per pool,
+    /// and rolls it out. With several replicas, one is the leader and the others stand by.
     ///
-    /// Ends by Ctrl-C. Exit code: 0 when it was told to end; 1 when it lost the lease, so that whoever watches it starts it
-    /// again; 2 when it could not begin.
+    /// Runs until interrupted. Exit code: 0 on a requested stop; 1 if the lease is lost, so that a supervisor restarts
+    /// the process; 2 if it cannot start.
     #[command(after_help = CONTROLLERS_EXAMPLES)]
     Controllers(Controllers),
-    /// Translate and validate single Ignition configs
+    /// Convert, validate and create Ignition configs
     #[command(subcommand)]
     Ignition(Ignition),
     /// Print the CustomResourceDefinitions, ready for `kubectl apply`
     #[command(after_help = CRDS_EXAMPLES)]
     Crds(Crds),
-    /// Print all that has to be in a cluster for Seaworthy to run there, ready for `kubectl apply`
+    /// Print the manifests that install Seaworthy in a cluster, ready for `kubectl apply`
     ///
-    /// The namespace, the definitions, the rights of each component, admission policies, and the workloads. Nodes act as
-    /// themselves: a daemon has its kubelet's credentials and no others.
+    /// Prints the namespace, the CustomResourceDefinitions, RBAC rules, admission policies and workloads. Each node
+    /// daemon uses only the credentials of its node's kubelet.
     ///
-    /// The endpoint needs two Secrets of yours in the namespace: seaworthy-server-tls, of the type kubernetes.io/tls, and
-    /// seaworthy-bootstrap-token, with `token` and `ca.crt`, which new machines join with.
+    /// The Ignition endpoint needs two Secrets in the namespace: seaworthy-server-tls, of type kubernetes.io/tls, and
+    /// seaworthy-bootstrap-token, with the keys `token` and `ca.crt`, which new machines join with.
     #[command(after_help = MANIFESTS_EXAMPLES)]
     Manifests(Manifests),
     /// Run the embedded Kubernetes API server
     ///
-    /// It speaks the Kubernetes API for the kinds that Seaworthy needs, custom resources included, and keeps everything in
-    /// one folder. It is for machines without a cluster, for laboratories and for tests; where there is a cluster, use that.
+    /// Serves the Kubernetes API for the kinds that Seaworthy needs, custom resources included, and stores everything
+    /// in one folder. Intended for standalone machines, labs and tests; use a Kubernetes cluster where there is one.
     ///
-    /// Prints its address, and writes a kubeconfig for an administrator. Ends by Ctrl-C.
+    /// Prints its address and writes an administrator's kubeconfig. Runs until interrupted.
     #[command(after_help = APISERVER_EXAMPLES)]
     Apiserver(Apiserver),
-    /// Run the Ignition endpoint, from which new machines get their pool's configuration
+    /// Run the Ignition endpoint, which serves new machines their pool's configuration
     ///
-    /// Serves `/config/<pool>` over TLS, in the version of Ignition that a machine understands. What is served has secrets in
-    /// it, so a machine shows a token or a certificate: a bootstrap token of the cluster (Secrets of the type
-    /// bootstrap.kubernetes.io/token in kube-system), one of --token-file, or a certificate of --client-ca. `seaworthy
-    /// ignition stub` prints what a machine is started with.
+    /// Serves `/config/<pool>` over TLS, in the Ignition version that the machine requests. The config contains
+    /// secrets, so machines authenticate: with a bootstrap token of the cluster (Secrets of type
+    /// bootstrap.kubernetes.io/token in kube-system), with a token from --token-file, or with a certificate signed by
+    /// --client-ca. `seaworthy ignition stub` prints the pointer config that a machine boots with.
     ///
-    /// In a cluster it follows pools, MachineConfigs and the ControllerConfig. With --bootstrap it serves the pools master and
-    /// arbiter from a folder, before there is a cluster.
+    /// In a cluster it watches pools, MachineConfigs and the ControllerConfig. With --bootstrap it serves the pools
+    /// master and arbiter from a folder, before the cluster exists.
     ///
-    /// Prints its address. Ends by Ctrl-C.
+    /// Prints its address. Runs until interrupted.
     #[command(after_help = SERVER_EXAMPLES)]
     Server(Server),
-    /// Run the node daemon, which brings its machine to the configuration that its node is ordered to run
+    /// Run the node daemon, which applies a node's desired configuration to its machine
     ///
-    /// It follows the annotations of one Node, with the credentials of that node and no others: writes files, units, keys and
-    /// what the next boot needs, with the least disruption that is correct, and says how it stands in annotations and events.
-    /// After a power cut the machine is in the old configuration or in the new one, never between.
+    /// Watches the annotations of one Node, using only that node's credentials. Writes files, units, SSH keys and boot
+    /// settings with the least disruption required, and reports its state in annotations and events. After a power cut
+    /// the machine is in either the old or the new configuration, never in between.
     ///
-    /// With a --root other than / the machine is a folder: files are real, but no program is started, no service is told, and
-    /// no machine is booted.
+    /// With a --root other than /, the machine is a folder: files are written, but no program is run, no service is
+    /// reloaded or restarted, and no machine is rebooted.
     ///
-    /// Prints the node's name when it begins. Ends by Ctrl-C, after what is under way.
+    /// Prints the node's name on start. Runs until interrupted; a step in progress is completed first.
     #[command(after_help = DAEMON_EXAMPLES)]
     Daemon(Daemon),
-    /// Run all of it on this machine: a control plane, the controllers, the Ignition endpoint, and simulated machines
+    /// Run a complete local setup: control plane, controllers, Ignition endpoint, simulated machines
     ///
-    /// For trying things out: nothing else is needed, and nothing outside of one folder is touched. The machines are in
-    /// memory, but the node daemon that runs on each is the real one. Prints where the kubeconfig is and what to try next.
+    /// For evaluation: it has no prerequisites and writes to one folder only. The machines are simulated in memory, but
+    /// each runs the real node daemon. Prints the path of the kubeconfig and commands to try.
     ///
-    /// Started again on the same folder, it goes on where it stopped. Ends by Ctrl-C.
+    /// Runs until interrupted. A later start on the same folder continues from its state.
     ///
-    /// Exit code: 0 when it was told to end, or when the story of --demo came out as told; 1 when it did not; 2 when it could
-    /// not begin.
+    /// Exit code: 0 on a requested stop, or if the --demo run succeeds; 1 on failure; 2 if it cannot start.
     #[command(after_help = UP_EXAMPLES)]
     Up(Up),
-    /// Print the completion script for a shell
+    /// Print a shell completion script
     ///
-    /// Put it where the shell looks for such scripts (below), and open a new shell.
+    /// Install it where the shell looks for completions (see below), and open a new shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
-        /// The shell
+        /// Shell to generate the script for
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, or write one page per command into a folder
+    /// Print a manual page, or write all pages to a folder
     #[command(after_help = MAN_EXAMPLES)]
     Man {
-        /// Write `seaworthy.1`, `seaworthy-render.1`, … here instead of printing one
+        /// Write `seaworthy.1`, `seaworthy-render.1`, … to this folder instead of printing a page
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: Option<PathBuf>,
-        /// The command whose page is printed, such as `render` or `ignition convert` [default: the program itself]
+        /// Command to print the page of, such as `render` or `ignition convert` [default: seaworthy itself]
         #[arg(conflicts_with = "dir")]
         command: Vec<String>,
     },
@@ -245,10 +243,10 @@ pub enum Command {
 pub struct Render {
     #[command(flatten)]
     pub input: Input,
-    /// Render only this pool; may be repeated
+    /// Render only this pool; can be repeated
     #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
-    /// How to print the result
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t = ObjectFormat::Yaml)]
     pub output: ObjectFormat,
     #[command(flatten)]
@@ -259,14 +257,14 @@ pub struct Render {
 pub struct Explain {
     #[command(flatten)]
     pub input: Input,
-    /// The pool [default: the only one]
+    /// Name of the pool [default: the only one in the input]
     #[arg(long, value_name = "POOL")]
     pub pool: Option<String>,
-    /// What to explain: a file's path, a unit, a drop-in, a kernel argument, a user, a MachineConfig, or a field such as
-    /// osImageURL [default: a table of everything]
+    /// What to explain: a file path, unit, drop-in, kernel argument, user, MachineConfig, or a field such as osImageURL
+    /// [default: a table of everything]
     #[arg(value_name = "PATH|UNIT|KARG|…")]
     pub what: Option<String>,
-    /// How to print the result
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
     pub output: ReportFormat,
     #[command(flatten)]
@@ -275,22 +273,22 @@ pub struct Explain {
 
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// The old and the new side: a manifest, a folder of manifests, or - for standard input
+    /// Old side, then new side: a manifest, a folder of manifests, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", required_unless_present = "sides", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// The same without -f
+    /// Old side and new side, without -f
     #[arg(value_name = "FILE|DIR|-", conflicts_with = "files", value_hint = ValueHint::AnyPath)]
     pub sides: Vec<PathBuf>,
-    /// Look into the folders below a folder too
+    /// Process folders recursively
     #[arg(short = 'R', long)]
     pub recursive: bool,
-    /// How much to read at most, in MiB
+    /// Maximum total size of the input, in MiB
     #[arg(long, value_name = "MIB", default_value_t = crate::manifest::DEFAULT_LIMIT_MIB)]
     pub max_input: u64,
-    /// Compare only this pool; may be repeated
+    /// Compare only this pool; can be repeated
     #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
-    /// How to print the result
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
     pub output: ReportFormat,
     #[command(flatten)]
@@ -301,29 +299,29 @@ pub struct Diff {
 pub struct Lint {
     #[command(flatten)]
     pub input: Input,
-    /// Check only this pool; may be repeated
+    /// Check only this pool; can be repeated
     #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
-    /// Fail on any finding, not on errors only, and where there is nothing to check
+    /// Fail on any finding instead of on errors only, and if there is nothing to check
     #[arg(long)]
     pub strict: bool,
-    /// Fetch nothing, as with render; lint never fetches, so this changes nothing
+    /// Accepted for consistency with render; lint never fetches remote content
     #[arg(long)]
     pub offline: bool,
-    /// Do not report findings with this code; may be repeated
+    /// Suppress findings with this code; can be repeated
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     pub allow: Vec<String>,
-    /// How to print the result
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
     pub output: ReportFormat,
 }
 
 #[derive(Debug, Args)]
 pub struct Crds {
-    /// Print only the definitions of this API group
+    /// Print only the CustomResourceDefinitions of this API group
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
-    /// How to print the result
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t = DefinitionFormat::Yaml)]
     pub output: DefinitionFormat,
 }
@@ -331,22 +329,22 @@ pub struct Crds {
 /// Options of `manifests`.
 #[derive(Debug, Args)]
 pub struct Manifests {
-    /// The namespace of everything that is in one
+    /// Namespace of all namespaced objects
     #[arg(long, value_name = "NAME", default_value = seaworthy_machineconfig::plane::NAMESPACE)]
     pub namespace: String,
-    /// The image with the program, at /usr/bin/seaworthy
+    /// Container image with the program at /usr/bin/seaworthy
     #[arg(long, value_name = "IMAGE", default_value = concat!("seaworthy:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
-    /// Where new machines find the API server; without it the Ignition endpoint is left out
+    /// URL of the API server that new machines connect to; without it the Ignition endpoint is left out
     #[arg(long, value_name = "URL", value_parser = machine::apiserver_url)]
     pub apiserver_url: Option<String>,
-    /// Where each node has its kubelet's credentials
+    /// Path of the kubelet's kubeconfig on each node
     #[arg(long, value_name = "FILE", default_value = "/var/lib/kubelet/kubeconfig")]
     pub node_kubeconfig: String,
-    /// Print only what these need: controllers, server, daemon
+    /// Print only the manifests of these components: controllers, server, daemon
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<Component>,
-    /// How to print the result
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t = DefinitionFormat::Yaml)]
     pub output: DefinitionFormat,
 }
@@ -354,16 +352,16 @@ pub struct Manifests {
 /// Options of `apiserver`.
 #[derive(Debug, Args)]
 pub struct Apiserver {
-    /// Where everything is kept; made if it is not there
+    /// Data folder; created if missing
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub data: PathBuf,
-    /// Where to listen; port 0 takes any free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6443", value_parser = machine::socket_address)]
     pub listen: SocketAddr,
-    /// Where to write the administrator's kubeconfig [default: admin.kubeconfig in the data folder]
+    /// Path to write the administrator's kubeconfig to [default: admin.kubeconfig in the data folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub kubeconfig_out: Option<PathBuf>,
-    /// Tokens in the format of kube-apiserver: token,user,uid,"group,group"
+    /// File with static tokens in kube-apiserver's format: token,user,uid,"group,group"
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_auth_file: Option<PathBuf>,
 }

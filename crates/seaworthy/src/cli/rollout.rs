@@ -1,4 +1,4 @@
-//! The command lines of the configuration plane: `plan`, `controllers`, `rollout`.
+//! Options of `plan`, `controllers` and `rollout`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,22 +18,22 @@ pub struct Plan {
     pub input: Input,
     #[command(flatten)]
     pub cluster: Cluster,
-    /// Ask no cluster: the manifests are all there is
+    /// Do not connect to a cluster; use only the given manifests
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     pub server_less: bool,
-    /// Tell what would happen if these objects were deleted, as `kubectl delete -f` does
+    /// Preview deleting these objects, as with `kubectl delete -f`
     #[arg(long, conflicts_with = "server_less")]
     pub delete: bool,
-    /// Templates for the base that take the place of the built-in ones, as for `controllers`
+    /// Folder with base templates that replace the built-in ones, as for `controllers`
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub templates: Option<PathBuf>,
-    /// Tell only of this pool; may be repeated
+    /// Show only this pool; can be repeated
     #[arg(long, value_name = "POOL", value_delimiter = ',')]
     pub pool: Vec<String>,
-    /// Name the files that change, and leave out their lines
+    /// List the files that change without their contents
     #[arg(long)]
     pub summary: bool,
-    /// How to print the result
+    /// Output format
     #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
     pub output: ReportFormat,
     #[command(flatten)]
@@ -44,28 +44,29 @@ pub struct Plan {
 pub struct Controllers {
     #[command(flatten)]
     pub cluster: Cluster,
-    /// Run only these: base, kubelet, container-runtime, render, rollout, garbage
+    /// Run only these controllers: base, kubelet, container-runtime, render, rollout, garbage
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<Part>,
-    /// Templates for the base that take the place of the built-in ones
+    /// Folder with base templates that replace the built-in ones
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub templates: Option<PathBuf>,
-    /// Let remote content come from this host although its address is a loopback, link-local or metadata one; may be repeated
+    /// Allow remote content from this host even if its address is loopback, link-local or a metadata service; can be
+    /// repeated
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<HostPattern>,
-    /// Where the lease and remote content are kept
+    /// Namespace of the lease and of fetched remote content
     #[arg(long, value_name = "NAME", default_value = seaworthy_machineconfig::plane::NAMESPACE)]
     pub namespace: String,
-    /// Answer /metrics, /healthz and /readyz here [default: nowhere]
+    /// Serve /metrics, /healthz and /readyz on this address [default: disabled]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::machine::socket_address)]
     pub metrics: Option<SocketAddr>,
-    /// Act without a lease: only where no other process of this kind can run
+    /// Run without leader election; safe only if no other replica can run
     #[arg(long)]
     pub no_leader_election: bool,
-    /// Install missing definitions and the namespace first
+    /// Create the namespace and missing CustomResourceDefinitions first
     #[arg(long)]
     pub install: bool,
-    /// How to log
+    /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }
@@ -73,7 +74,7 @@ pub struct Controllers {
 /// A pool of a cluster.
 #[derive(Debug, Args)]
 pub struct PoolOf {
-    /// The pool
+    /// Name of the pool
     pub pool: String,
     #[command(flatten)]
     pub cluster: Cluster,
@@ -82,7 +83,7 @@ pub struct PoolOf {
 /// A pool of a cluster, or all of them.
 #[derive(Debug, Args)]
 pub struct PoolsOf {
-    /// The pool [default: all]
+    /// Name of the pool [default: all pools]
     pub pool: Option<String>,
     #[command(flatten)]
     pub cluster: Cluster,
@@ -90,81 +91,80 @@ pub struct PoolsOf {
 
 #[derive(Debug, Subcommand)]
 pub enum Rollout {
-    /// Show how far a pool is, how long it will take, and why nodes wait
+    /// Show the progress of a pool's roll-out, its estimated duration, and why nodes wait
     ///
-    /// Without a pool, all of them are shown. Exit code: 0 when every node runs its pool's target; 1 when not, or when a pool or
-    /// a node has failed; 2 when the command line or the cluster cannot be understood.
+    /// Exit code: 0 if every node runs its pool's target; 1 if not, or if a pool or a node is degraded; 2 if the
+    /// command line is invalid or the cluster cannot be read.
     #[command(after_help = STATUS_EXAMPLES)]
     Status {
         #[command(flatten)]
         of: PoolsOf,
-        /// Stay until every node runs the pool's target
+        /// Wait until every node runs the pool's target
         #[arg(short = 'w', long)]
         watch: bool,
-        /// With --watch: how long at most, such as 90s, 30m or 1h; a pool that waits for somebody waits for ever otherwise
+        /// With --watch: maximum time to wait, such as 90s, 30m or 1h [default: no limit]
         #[arg(long, value_name = "TIME", requires = "watch", value_parser = duration)]
         timeout: Option<Duration>,
-        /// How to print the result
+        /// Output format
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
     },
-    /// Give no node of a pool a new configuration until `resume`; nodes that are on their way arrive
+    /// Pause a pool: start no further node updates; updates in progress complete
     #[command(after_help = PAUSE_EXAMPLES)]
     Pause(PoolOf),
-    /// Let a paused pool go on
+    /// Resume a paused pool
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(PoolOf),
-    /// Send a pool back to the rendered MachineConfig it had before
+    /// Roll a pool back to its previous rendered MachineConfig
     ///
-    /// Names the MachineConfigs that made the difference, and pins the pool: it targets the former one, whatever its
-    /// MachineConfigs say, until `--release` removes the pin. So put those MachineConfigs right first, then release. Nothing
-    /// is deleted. Nodes go back in the order and with the budget of any roll-out; those that the new configuration has
-    /// broken go first.
+    /// Pins the pool to the earlier rendered MachineConfig and lists the MachineConfigs that made the difference. While
+    /// pinned, the pool ignores changes to its MachineConfigs: fix them first, then run `--release` to remove the pin.
+    /// Nothing is deleted. Nodes are rolled back in the order and within the budget of any roll-out; nodes that the new
+    /// configuration broke go first.
     #[command(after_help = UNDO_EXAMPLES)]
     Undo {
         #[command(flatten)]
         of: PoolOf,
-        /// Go to this rendered MachineConfig (see `history`) [default: the one before]
+        /// Rendered MachineConfig to roll back to (see `history`) [default: the previous one]
         #[arg(long, value_name = "NAME", conflicts_with = "release")]
         to: Option<String>,
-        /// Let the pool follow its MachineConfigs again
+        /// Remove the pin, so that the pool follows its MachineConfigs again
         #[arg(long)]
         release: bool,
-        /// Only say what would be done
+        /// Only print what would be done
         #[arg(long)]
         dry_run: bool,
     },
-    /// List what a pool targeted so far, and which MachineConfigs changed
+    /// List a pool's previous targets and the MachineConfigs that changed between them
     #[command(after_help = HISTORY_EXAMPLES)]
     History {
         #[command(flatten)]
         of: PoolOf,
-        /// How to print the result
+        /// Output format
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
     },
-    /// Decide which nodes of a pool are given its configuration next, and say why the others wait
+    /// Compute which nodes of a pool are updated next, and why the others wait
     ///
-    /// Reads a MachineConfigPool and Nodes as a cluster has them, and decides as the controller would. Other pools among
-    /// the manifests are asked which nodes are theirs; MachineConfigNodes tell since when a node is on its way.
+    /// Reads a MachineConfigPool and Nodes from manifests and decides as the controller would. Other pools in the input
+    /// determine which nodes belong to them; MachineConfigNodes show when a node's update began.
     ///
-    /// Exit code: 0 when it is decided, also where the decision is that nothing can move; 2 when the command line or an
-    /// input cannot be understood.
+    /// Exit code: 0 on success, even if no node can be updated; 2 if the command line or an input is invalid.
     #[command(after_help = DECIDE_EXAMPLES)]
     Decide {
         #[command(flatten)]
         input: Input,
-        /// The pool [default: the only one]
+        /// Name of the pool [default: the only one in the input]
         #[arg(long, value_name = "POOL")]
         pool: Option<String>,
-        /// How to print the result
+        /// Output format
         #[arg(short = 'o', long, value_enum, default_value_t = ReportFormat::Text)]
         output: ReportFormat,
     },
 }
 
-/// A time as people write it.
+/// Parses a duration such as 1h30m.
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
-    parsed.filter(|time| !time.is_zero()).ok_or_else(|| "accepted is a time such as 90s, 30m, 1h or 1h30m".to_owned())
+    parsed.filter(|time| !time.is_zero()).ok_or_else(|| "expected a duration such as 90s, 30m, 1h or 1h30m".to_owned())
 }

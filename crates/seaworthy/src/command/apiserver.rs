@@ -119,7 +119,7 @@ pub fn kubeconfig(pki: &Pki, address: SocketAddr, now: jiff::Timestamp) -> Resul
 pub fn write_kubeconfig(path: &Path, text: &str) -> Result<(), Failure> {
     write(path, text).map_err(|error| {
         Failure::unreadable(format!(
-            "cannot write the kubeconfig {}: {error}; --kubeconfig-out takes a file in a folder that is there",
+            "cannot write the kubeconfig {}: {error}; --kubeconfig-out needs a path in an existing folder",
             path.display()
         ))
     })

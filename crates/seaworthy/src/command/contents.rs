@@ -83,7 +83,7 @@ pub fn write_difference(out: &mut impl Write, old: &[u8], new: &[u8], indent: &s
     // Otherwise two lines would look the same that are not.
     if before.ends_with('\n') != after.ends_with('\n') && !before.is_empty() && !after.is_empty() {
         let side = if after.ends_with('\n') { "old" } else { "new" };
-        writeln!(out, "{indent}(the last line of the {side} contents has no line end)")?;
+        writeln!(out, "{indent}(no newline at the end of the {side} contents)")?;
     }
     Ok(())
 }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_line_end_that_is_missing_is_said() {
         let shown = written(|out| write_difference(out, b"a\n", b"a", ""));
-        assert_eq!(shown, "-a\n+a\n(the last line of the new contents has no line end)\n");
+        assert_eq!(shown, "-a\n+a\n(no newline at the end of the new contents)\n");
     }
 
     #[test]

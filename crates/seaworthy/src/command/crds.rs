@@ -20,7 +20,7 @@ pub fn run(options: &Crds) -> Result<u8, Failure> {
         let near = begins.or_else(|| spelling::nearest(wanted, groups.iter().map(String::as_str)));
         let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
         let accepted = groups.join(", ");
-        return Err(Failure::unreadable(format!("there is no API group {wanted:?}; accepted are {accepted}{near}")));
+        return Err(Failure::unreadable(format!("unknown API group {wanted:?}; known groups: {accepted}{near}")));
     }
     let mut objects = Vec::new();
     for definition in &definitions {

@@ -40,7 +40,7 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
         return match MachineLock::try_take(&options.root)? {
             Ok(_alone) => complete(&*host),
             Err(held) => {
-                paint::note(&format!("{held}; nothing is left to complete here"));
+                paint::note(&format!("{held}; nothing to do"));
                 Ok(OK)
             }
         };
@@ -51,7 +51,7 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
     {
         // It is for the next boot: this one goes on without it.
         tracing::warn!(
-            "a power cut may leave a machine without its kubelet: {} is not installed: {error}",
+            "cannot install {}: {error}; a power cut may leave the machine without its kubelet",
             recovery::UNIT
         );
     }
@@ -78,11 +78,11 @@ pub fn run(options: &Daemon) -> Result<u8, Failure> {
                     let now = cluster::written(&credentials);
                     match cluster::connect(Some(&credentials), None).await {
                         Ok(client) => {
-                            tracing::info!("the credentials were read again");
+                            tracing::info!("reloaded the credentials");
                             daemon.reconnect(client);
                         }
                         // They may be half written; when they are whole, they have changed again.
-                        Err(error) => tracing::warn!("the credentials that were read before are used: {error}"),
+                        Err(error) => tracing::warn!("cannot reload the credentials, using the previous ones: {error}"),
                     }
                     known = now;
                 }
@@ -113,7 +113,7 @@ fn open(root: &Path) -> Result<Arc<dyn Host>, Failure> {
         return Ok(Arc::new(host));
     }
     let host = FolderHost::open(root).map_err(Failure::unreadable)?;
-    paint::note(&format!("{}: a folder; no service is told, and no machine is booted", root.display()));
+    paint::note(&format!("{} is a folder: no service is restarted and no machine is rebooted", root.display()));
     Ok(Arc::new(host))
 }
 
@@ -126,7 +126,7 @@ fn install(host: &dyn Host) -> Result<(), String> {
 /// Puts back what was cut off, and completes the first boot.
 fn complete(host: &dyn Host) -> Result<u8, Failure> {
     if let Some(config) = recovery::put_back(host).map_err(Failure::wrong)? {
-        paint::note(&format!("the update to {config} was cut off; what it had changed is put back"));
+        paint::note(&format!("the update to {config} was interrupted; its changes were rolled back"));
     }
     match first_boot(host).map_err(Failure::wrong)? {
         FirstBoot::Complete => println!("complete"),
@@ -139,10 +139,10 @@ fn complete(host: &dyn Host) -> Result<u8, Failure> {
 fn show_differences(host: &Arc<dyn Host>) -> Result<u8, Failure> {
     let agent = Agent::new(Arc::clone(host), Settings::default());
     let Some(target) = agent.on_disk_config().map_err(Failure::unreadable)? else {
-        return Err(Failure::unreadable(format!("there is no {}: no daemon has run here yet", paths::CURRENT_CONFIG)));
+        return Err(Failure::unreadable(format!("{} not found: no daemon has run here yet", paths::CURRENT_CONFIG)));
     };
     if host.exists(paths::JOURNAL).map_err(Failure::unreadable)? {
-        paint::note(&format!("an update is under way: some of it differs from {}", target.name));
+        paint::note(&format!("an update is in progress, so some differences from {} are expected", target.name));
     }
     let found = differences(&**host, &target).map_err(Failure::unreadable)?;
     let mut out = output::plain();

@@ -27,24 +27,24 @@ pub fn run(command: &Ignition) -> Result<u8, Failure> {
 fn read(file: &Path) -> Result<Text, Failure> {
     let files = [file.to_owned()];
     if file.is_dir() {
-        return Err(Failure::unreadable(format!("{} is a folder; give one Ignition config", file.display())));
+        return Err(Failure::unreadable(format!("{} is a folder; expected one Ignition config", file.display())));
     }
     let mut texts = load(&Inputs { files: &files, recursive: false, max_mib: DEFAULT_LIMIT_MIB })?;
-    texts.pop().ok_or_else(|| Failure::unreadable("there is no config to read"))
+    texts.pop().ok_or_else(|| Failure::unreadable("no config to read"))
 }
 
 fn config(text: &Text) -> Result<Node<'_>, Failure> {
     let mut documents = text.documents().map_err(Failure::unreadable)?;
     if documents.len() > 1 {
         return Err(Failure::unreadable(format!(
-            "{} has {} documents; give one Ignition config",
+            "{} has {} documents; expected one Ignition config",
             text.name,
             documents.len()
         )));
     }
     let (_, mut config) = documents
         .pop()
-        .ok_or_else(|| Failure::unreadable(format!("{} is empty; give one Ignition config", text.name)))?;
+        .ok_or_else(|| Failure::unreadable(format!("{} is empty; expected one Ignition config", text.name)))?;
     if let (Some(kind), Some(_)) = (config.str_of("kind"), config.get("apiVersion")) {
         return Err(Failure::unreadable(format!(
             "{} is a {kind}, not an Ignition config; `seaworthy render` and `seaworthy lint` read manifests",
@@ -53,7 +53,7 @@ fn config(text: &Text) -> Result<Node<'_>, Failure> {
     }
     if config.get("variant").is_some() && config.get("ignition").is_none() {
         return Err(Failure::unreadable(format!(
-            "{} is a Butane config; turn it into an Ignition config with `butane` first",
+            "{} is a Butane config; convert it to an Ignition config with `butane` first",
             text.name
         )));
     }
@@ -76,15 +76,13 @@ fn writable(text: &str) -> Option<Version> {
 fn authority(path: &Path, pem: &[u8]) -> Result<Vec<u8>, Failure> {
     let refused = |why: &str| {
         let place = path.display();
-        Failure::unreadable(format!(
-            "--ca {place}: {why}; --ca takes the PEM file with the certificates of the authority"
-        ))
+        Failure::unreadable(format!("--ca {place}: {why}; --ca takes a PEM file with CA certificates"))
     };
     if pem.windows(12).any(|text| text == b"PRIVATE KEY-") {
-        return Err(refused("there is a private key in it, which must not leave this machine"));
+        return Err(refused("it contains a private key, which must not leave this machine"));
     }
     match seaworthy_listen::tls::count_certificates(pem) {
-        Ok(0) => Err(refused("there is no certificate in it")),
+        Ok(0) => Err(refused("it contains no certificate")),
         Ok(_) => Ok(pem.to_owned()),
         Err(error) => Err(refused(&error)),
     }
@@ -95,10 +93,13 @@ fn stub(options: &Stub) -> Result<u8, Failure> {
     let accepted = || stub::versions().map(Version::as_str).collect::<Vec<_>>().join(", ");
     let version = writable(&options.ignition_version).ok_or_else(|| {
         let found = &options.ignition_version;
-        Failure::unreadable(format!("a stub cannot be written in version {found:?}; accepted are {}", accepted()))
+        Failure::unreadable(format!(
+            "unsupported version {found:?} for a pointer config; supported versions: {}",
+            accepted()
+        ))
     })?;
     let read = |path: &Path| {
-        std::fs::read(path).map_err(|error| Failure::unreadable(format!("{}: cannot be read: {error}", path.display())))
+        std::fs::read(path).map_err(|error| Failure::unreadable(format!("cannot read {}: {error}", path.display())))
     };
     let authority = match options.ca.as_deref() {
         Some(path) => Some(authority(path, &read(path)?)?),
@@ -108,7 +109,7 @@ fn stub(options: &Stub) -> Result<u8, Failure> {
         None => Vec::new(),
         Some(path) if path == Path::new("-") => {
             let text = std::io::read_to_string(std::io::stdin());
-            let text = text.map_err(|error| Failure::unreadable(format!("standard input: cannot be read: {error}")))?;
+            let text = text.map_err(|error| Failure::unreadable(format!("cannot read standard input: {error}")))?;
             parse_tokens(&text, "standard input").map_err(Failure::unreadable)?
         }
         Some(path) => read_tokens(path).map_err(Failure::unreadable)?,
@@ -124,15 +125,19 @@ fn stub(options: &Stub) -> Result<u8, Failure> {
     let json = serde_json::to_string_pretty(&config).map_err(Failure::unreadable)?;
     writeln!(output::plain(), "{json}")?;
     if tokens.is_empty() {
-        paint::note("there is no token in it: the endpoint answers such a machine only if it was started with --open");
+        paint::note("the pointer config has no token: the endpoint serves such a machine only if it runs with --open");
     }
     Ok(OK)
 }
 
 fn convert(to: &str, file: &Path) -> Result<u8, Failure> {
     let accepted = Version::WRITABLE.map(|version| version.as_str()).join(", ");
-    let target = writable(to)
-        .ok_or_else(|| Failure::unreadable(format!("cannot convert to version {to:?}; accepted are {accepted}")))?;
+    let target = writable(to).ok_or_else(|| {
+        Failure::unreadable(format!(
+            "unsupported target version {to:?}; supported versions: \
+                                                    {accepted}"
+        ))
+    })?;
     let text = read(file)?;
     let config = config(&text)?;
     let parsed = match parse(&config) {

@@ -120,9 +120,9 @@ fn check(options: &Lint) -> Result<u8, Failure> {
         if !is_known {
             let hint = match spelling::nearest(code, CODES) {
                 Some(near) => format!("did you mean {near}?"),
-                None => format!("accepted are {}", CODES.join(", ")),
+                None => format!("known codes: {}", CODES.join(", ")),
             };
-            return Err(Failure::unreadable(format!("--allow {code}: there is no finding with this code; {hint}")));
+            return Err(Failure::unreadable(format!("--allow {code}: unknown finding code; {hint}")));
         }
     }
     // An error keeps a pool from being rendered, whatever anyone allows.
@@ -156,12 +156,12 @@ fn check(options: &Lint) -> Result<u8, Failure> {
 fn why_nothing(set: &Set<'_>) -> String {
     let rendered = set.machine_configs.iter().filter(|machine_config| machine_config.is_rendered()).count();
     match (set.machine_configs.len(), rendered) {
-        (0, _) => "there is no MachineConfig in the input".to_owned(),
-        (1, 1) => "the only MachineConfig in the input is a rendered one, which is a result and no input".to_owned(),
+        (0, _) => "no MachineConfig in the input".to_owned(),
+        (1, 1) => "the only MachineConfig in the input is rendered, which is an output and not an input".to_owned(),
         (all, rendered) if all == rendered => {
-            format!("all {rendered} MachineConfigs in the input are rendered ones, which are results and no inputs")
+            format!("all {rendered} MachineConfigs in the input are rendered, which are outputs and not inputs")
         }
-        _ => "none of the MachineConfigs in the input is for a pool that was asked for".to_owned(),
+        _ => "no MachineConfig in the input belongs to a requested pool".to_owned(),
     }
 }
 
@@ -253,7 +253,7 @@ fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Fa
     }
     if scope.not_fetched > 0 {
         paint::note(&format!(
-            "{} not fetched, so what is there was not checked; `seaworthy render` fetches and checks it",
+            "{} not fetched, so the content was not checked; `seaworthy render` fetches and checks it",
             if scope.not_fetched == 1 {
                 "1 reference to remote content was".to_owned()
             } else {
@@ -268,7 +268,7 @@ fn print_text(reports: &[Report], scope: &Scope, set: &Set<'_>) -> Result<(), Fa
     }
     writeln!(
         out,
-        "{}, {}: {}, {}, {} worth knowing",
+        "{}, {}: {}, {}, {} informational",
         counted(scope.machine_configs, "MachineConfig"),
         counted(scope.pools, "pool"),
         counted(count(Severity::Error), "error"),

@@ -9,13 +9,13 @@ use crate::{output, paint};
 pub fn run(options: &Manifests) -> Result<u8, Failure> {
     if options.only.contains(&Component::Server) && options.apiserver_url.is_none() {
         return Err(Failure::unreadable(
-            "--only server: the endpoint hands the API server's address to new machines; say it with --apiserver-url URL",
+            "--only server requires --apiserver-url URL, which the endpoint passes to new machines",
         ));
     }
     let settings = settings(options);
     output::objects(&objects(&settings), options.output)?;
     if settings.deployed().count() < settings.components.len() {
-        paint::note("the Ignition endpoint is left out: it needs --apiserver-url URL");
+        paint::note("the Ignition endpoint is left out: it requires --apiserver-url URL");
     }
     Ok(OK)
 }

@@ -39,13 +39,13 @@ pub async fn client(cluster: &Cluster) -> Result<Client, Failure> {
 pub fn no_pool(name: &str, known: &[String]) -> Failure {
     if known.is_empty() {
         return Failure::unreadable(format!(
-            "there is no pool {name:?}: there are no pools at all. A ControllerConfig makes the pools master and worker \
-             (examples/controller-config.yaml), while `seaworthy controllers` runs; a MachineConfigPool makes any other"
+            "pool {name:?} not found: the cluster has no pools. `seaworthy controllers` creates the pools master and \
+             worker for a ControllerConfig (examples/controller-config.yaml); create any other as a MachineConfigPool"
         ));
     }
     let near = spelling::nearest(name, known.iter().map(String::as_str));
     let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-    Failure::unreadable(format!("there is no pool {name:?}; the pools are: {}{hint}", known.join(", ")))
+    Failure::unreadable(format!("pool {name:?} not found; available pools: {}{hint}", known.join(", ")))
 }
 
 /// Names, the first of many.
@@ -92,10 +92,10 @@ pub fn write_waves(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
     let all = |list: &[String]| names(list.iter().map(String::as_str));
     if !blocked.is_empty() {
         let whose = if blocked.len() == 1 { "its pods" } else { "their pods" };
-        writeln!(out, "no wave: {}: given the order in turn, but not done before {whose} can leave", all(blocked))?;
+        writeln!(out, "no wave: {}: started in turn, but not completed until {whose} can be evicted", all(blocked))?;
     }
     if !blocked.is_empty() && !behind.is_empty() {
-        writeln!(out, "no wave: {}: the budget is used by {} until then", all(behind), all(blocked))?;
+        writeln!(out, "no wave: {}: {} uses the budget until then", all(behind), all(blocked))?;
     }
     Ok(())
 }
@@ -109,10 +109,10 @@ pub fn write_remark(out: &mut impl Write, outlook: &Outlook) -> io::Result<()> {
 pub fn each(outlook: &Outlook) -> String {
     let each = outlook.forecast.each;
     let basis = match each.samples {
-        0 => "a guess, as there is no history".to_owned(),
-        samples => format!("as {} took", counted(samples, "node")),
+        0 => "estimated, no history yet".to_owned(),
+        samples => format!("based on {}", counted(samples, "node")),
     };
-    format!("{} a node ({basis})", short(each.seconds))
+    format!("{} per node ({basis})", short(each.seconds))
 }
 
 /// The nodes that something is done to.
@@ -145,7 +145,7 @@ pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::R
     for (found, nodes) in disruptions(moving) {
         let who = names(nodes.iter().map(|node| node.name.as_str()));
         let Some(found) = found else {
-            writeln!(out, "{who}: reboot, for all that is known: what runs there is not known")?;
+            writeln!(out, "{who}: reboot assumed, because the running configuration is unknown")?;
             continue;
         };
         let actions: Vec<String> = found.actions.iter().map(ToString::to_string).collect();
@@ -168,7 +168,7 @@ pub fn write_disruptions(out: &mut impl Write, moving: &[&NodeOutlook]) -> io::R
         if let Some(found) = node.evictions.as_ref().filter(|found| !found.is_feasible()) {
             writeln!(
                 out,
-                "blocked: {}: its pods cannot leave: {}",
+                "blocked: {}: its pods cannot be evicted: {}",
                 paint::plain(&node.name),
                 paint::plain(found.said())
             )?;

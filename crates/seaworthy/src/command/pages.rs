@@ -30,7 +30,7 @@ pub fn manual(dir: Option<&Path>, of: &[String]) -> Result<u8, Failure> {
         let Some((_, page)) = pages.iter().find(|(name, _)| *name == wanted) else {
             let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
             let known = names.join(", ");
-            return Err(Failure::unreadable(format!("there is no manual page {wanted}; the pages are: {known}")));
+            return Err(Failure::unreadable(format!("no manual page {wanted}; available pages: {known}")));
         };
         output::plain().write_all(page)?;
         return Ok(OK);

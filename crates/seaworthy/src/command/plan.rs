@@ -72,10 +72,8 @@ pub fn run(options: &Plan) -> Result<u8, Failure> {
         return Err(Failure::all_unreadable(errors));
     }
     if given.is_empty() {
-        let next = "give manifests; for what goes on in a cluster without them there is `seaworthy rollout status`";
-        return Err(Failure::unreadable(format!(
-            "there is no object in the input, so there is nothing to plan; {next}"
-        )));
+        let next = "pass manifests, or use `seaworthy rollout status` to show the state of a cluster";
+        return Err(Failure::unreadable(format!("the input has no objects, so there is nothing to plan; {next}")));
     }
     let runtime = outlook::runtime()?;
     let result = runtime.block_on(foreseen(options, given));
@@ -89,13 +87,14 @@ pub fn run(options: &Plan) -> Result<u8, Failure> {
     if known.is_empty() {
         report.objections.iter().for_each(|objection| paint::error(&objection.to_string()));
         let none =
-            if report.objections.is_empty() { "there is no MachineConfigPool" } else { "no MachineConfigPool is left" };
+            if report.objections.is_empty() { "no MachineConfigPool found" } else { "no MachineConfigPool is left" };
         let next = if options.server_less {
-            "give pools, or leave --server-less away"
+            "pass MachineConfigPools, or omit --server-less"
         } else {
-            "a ControllerConfig makes the pools master and worker (examples/controller-config.yaml), a MachineConfigPool any other"
+            "a ControllerConfig creates the pools master and worker (examples/controller-config.yaml); create any \
+             other as a MachineConfigPool"
         };
-        return Err(Failure::unreadable(format!("{none}, so nothing would come of these manifests; {next}")));
+        return Err(Failure::unreadable(format!("{none}, so these manifests have no effect; {next}")));
     }
     foresight.pools.retain(|pool| options.pool.is_empty() || options.pool.contains(&pool.name));
     match options.output {
@@ -120,7 +119,10 @@ async fn foreseen<'t>(options: &Plan, given: Vec<Given<'t>>) -> Result<Report<'t
             match ClusterSnapshots::load(&client, NAMESPACE).await {
                 Ok(found) => std::sync::Arc::new(found),
                 Err(error) => {
-                    paint::note(&format!("the cluster's remote content cannot be read, so it is fetched: {error}"));
+                    paint::note(&format!(
+                        "cannot read the cluster's snapshots of remote content, fetching it \
+                                          instead: {error}"
+                    ));
                     remote::snapshots(&options.remote)?
                 }
             };
@@ -314,7 +316,7 @@ pub fn print_text(report: &Report<'_>, is_summary: bool) -> Result<(), Failure> 
         for (pool, nodes) in grouped(foresight.lost.iter().map(|(node, pool)| (pool, node))) {
             let leave = if nodes.len() == 1 { "leaves" } else { "leave" };
             let (who, pool) = (outlook::names(nodes), paint::plain(pool));
-            writeln!(out, "because of these manifests: {who} {leave} pool {pool}; what runs there stays")?;
+            writeln!(out, "because of these manifests: {who} {leave} pool {pool}; the running configuration stays")?;
         }
     }
     Ok(())
@@ -326,11 +328,11 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
     if let Some(failure) = &pool.failure {
         let style = paint::style(Severity::Error);
         let reason = failure.reason.as_str();
-        let what = if outlook.target.is_some() { "keeps what it has" } else { "gets no configuration" };
+        let what = if outlook.target.is_some() { "keeps its current configuration" } else { "gets no configuration" };
         writeln!(out, "{style}pool {name} {what}{style:#} ({reason}): {}", paint::plain(&failure.message))?;
     } else if !is_changed {
         let target = outlook.target.as_deref().unwrap_or("nothing");
-        writeln!(out, "pool {name}: no change, it targets {target}")?;
+        writeln!(out, "pool {name}: no change (target {target})")?;
     }
     if let Some(pinned) = &outlook.pinned {
         writeln!(
@@ -346,7 +348,7 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
     }
     if outlook.target.is_none() && !outlook.nodes.is_empty() {
         let nodes = outlook::names(outlook.nodes.iter().map(|node| node.name.as_str()));
-        writeln!(out, "nothing is done to its nodes until it has one: {nodes}")?;
+        writeln!(out, "its nodes are not updated until it has one: {nodes}")?;
     }
     // Those that wait for their turn are in the waves.
     let forecast = &outlook.forecast;
@@ -371,17 +373,17 @@ fn write_pool(out: &mut impl Write, report: &Report<'_>, pool: &PoolForesight, i
     out.write_all(&because)?;
     let is_left = !other.is_empty() || stuck.iter().any(|waiting| !is_caused(&waiting.node));
     if is_told_apart && is_left {
-        writeln!(out, "still to do, not because of these manifests:")?;
+        writeln!(out, "already pending, not because of these manifests:")?;
     }
     outlook::write_disruptions(out, &other)?;
     if to_move > 0 {
         let budget = outlook.max_unavailable.as_ref().map_or_else(ToString::to_string, ToString::to_string);
         let (each, all) = (outlook::each(outlook), short(outlook.forecast.seconds));
-        let but = if forecast.blocked.is_empty() { "" } else { ", as far as pods can leave" };
+        let but = if forecast.blocked.is_empty() { "" } else { ", if pods can be evicted" };
         let both = if is_told_apart && !caused.is_empty() && !other.is_empty() { "all of it: " } else { "" };
         writeln!(out, "{both}budget {budget}, {each}: done in about {all}{but}")?;
     } else if outlook.nodes.is_empty() && is_changed {
-        writeln!(out, "no node takes its configuration from it")?;
+        writeln!(out, "no node belongs to it")?;
     }
     outlook::write_remark(out, outlook)?;
     outlook::write_waves(out, outlook)?;
@@ -409,7 +411,7 @@ fn grouped<'n>(nodes: impl Iterator<Item = (&'n String, &'n String)>) -> BTreeMa
 fn code(objection: &Objection) -> &'static str {
     match objection.effect {
         Effect::Refused => "refused",
-        Effect::PutBack => "put-back",
+        Effect::PutBack => "reverted",
         Effect::Dropped => "unknown-field",
     }
 }

@@ -30,7 +30,7 @@ pub fn run(options: &Render) -> Result<u8, Failure> {
     }
     if set.lacks_images() {
         paint::note(
-            "there is no ControllerConfig in the input; assuming a default one: osImageURL is empty unless a MachineConfig \
+            "no ControllerConfig in the input; assuming a default one: osImageURL is empty unless a MachineConfig \
              sets it, and the names may differ from a cluster's",
         );
     }

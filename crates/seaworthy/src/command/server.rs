@@ -59,8 +59,8 @@ fn allow_connections() {
     match raised {
         Ok(files) if files >= wanted => {}
         // It works all the same: clients beyond it wait.
-        Ok(files) => tracing::warn!(files, wanted, "fewer files may be open than there can be connections"),
-        Err(error) => tracing::warn!(%error, wanted, "how many files may be open cannot be seen to"),
+        Ok(files) => tracing::warn!(files, wanted, "the open file limit is lower than the connection limit"),
+        Err(error) => tracing::warn!(%error, wanted, "cannot raise the open file limit"),
     }
 }
 
@@ -72,8 +72,8 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
     let tokens = keys.tokens.clone();
     if options.bootstrap.is_some() && !options.open && options.token_file.is_none() && options.client_ca.is_none() {
         return Err(Failure::unreadable(
-            "nobody would be served: without a cluster there are no bootstrap tokens; name tokens with --token-file or an \
-             authority with --client-ca, or serve everyone with --open",
+            "no machine could authenticate: without a cluster there are no bootstrap tokens; pass --token-file or \
+             --client-ca, or serve any client with --open",
         ));
     }
     let files =
@@ -106,7 +106,7 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
         false => Access::Asked(keys),
     };
     if options.open {
-        paint::warning("whoever reaches the port is given the configuration, with the secrets in it (--open)");
+        paint::warning("any client that reaches the port gets the configuration, secrets included (--open)");
     }
     let rates = match f64::from(options.rate_limit) {
         0.0 => Rates::default(),
@@ -134,9 +134,9 @@ async fn serve(options: &Server) -> Result<u8, Failure> {
         () = async { match probes {
             Some(probes) => probes.await,
             None => std::future::pending().await,
-        } } => return Err(Failure::unreadable("the probes are not answered any more")),
+        } } => return Err(Failure::unreadable("the probe server has stopped")),
         // It ends only if it cannot go on: without it, what is served would grow old.
-        _ = source => return Err(Failure::unreadable("what is served can no longer be followed; see the log")),
+        _ = source => return Err(Failure::unreadable("the source of configurations has stopped; see the log")),
     }
     Ok(OK)
 }
@@ -147,7 +147,7 @@ async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Fut
     let listener =
         listener.map_err(|error| Failure::unreadable(format!("--metrics {address}: cannot listen: {error}")))?;
     if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, "probes are answered");
+        tracing::info!(%address, "serving probes");
     }
     let counted = Arc::clone(&endpoint);
     Ok(probes::serve(listener, move || counted.page(), move || endpoint.is_ready()))
@@ -160,13 +160,13 @@ async fn look_at_certificate(certificates: Arc<Certificates>) {
         Ok(is_new) => {
             told = None;
             if is_new {
-                tracing::info!("the certificate was read again");
+                tracing::info!("reloaded the certificate");
             }
         }
         Err(error) => {
             let text = error.to_string();
             if told.as_ref() != Some(&text) {
-                tracing::warn!(error = text, "the certificate that was shown before still is");
+                tracing::warn!(error = text, "cannot reload the certificate, serving the previous one");
                 told = Some(text);
             }
         }
@@ -177,7 +177,7 @@ async fn look_at_certificate(certificates: Arc<Certificates>) {
 fn folder(options: &Server, base: PathBuf) -> Result<Folder, Failure> {
     let registries = options.registry_ca.iter().map(|text| match text.split_once('=') {
         Some((registry, file)) => Ok((registry.to_owned(), PathBuf::from(file))),
-        None => Err(Failure::unreadable(format!("--registry-ca {text}: accepted is REGISTRY=FILE"))),
+        None => Err(Failure::unreadable(format!("--registry-ca {text}: expected REGISTRY=FILE"))),
     });
     let registries: Result<Vec<_>, Failure> = registries.collect();
     Ok(Folder { base, kubeconfig: options.node_kubeconfig.clone(), registries: registries? })

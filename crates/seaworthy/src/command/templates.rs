@@ -20,7 +20,7 @@ pub fn read(folder: Option<&Path>) -> Result<Templates, Failure> {
     let mut left = vec![(folder.to_owned(), 0)];
     while let Some((path, depth)) = left.pop() {
         if depth > DEPTH {
-            return Err(cannot(&path, &format!("more than {DEPTH} folders deep; does a link lead back up?")));
+            return Err(cannot(&path, &format!("nested deeper than {DEPTH} folders; is there a symlink loop?")));
         }
         for entry in std::fs::read_dir(&path).map_err(|error| cannot(&path, &error))? {
             let entry = entry.map_err(|error| cannot(&path, &error))?;

@@ -15,13 +15,14 @@ pub struct Complaint {
 }
 
 /// For a text that a tool was to fill in.
-const TEMPLATE: &str = "this looks like a template; render it first (`helm template`, say), and give what comes out";
+const TEMPLATE: &str = "this looks like a template; render it first (for example with `helm template`) and pass the \
+                        output";
 
 /// What is wrong with a YAML text, given what its parser says.
 pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint {
     let lines: Vec<&str> = text.lines().take(line.saturating_add(1)).collect();
     if let Some(at) = conflict_marker(text) {
-        let message = "a merge conflict was left here; decide for one side and take the marks out".to_owned();
+        let message = "unresolved merge conflict; resolve it and remove the conflict markers".to_owned();
         return Complaint { line: at + 1, column: 1, message };
     }
     let here = Place { lines: &lines, at: line.saturating_sub(1), column };
@@ -33,45 +34,44 @@ pub fn of_yaml(text: &str, line: usize, column: usize, said: &str) -> Complaint 
         "simple key expected ':'" | "simple key expect ':'" => (line, column, here.lone_word().into()),
         "while parsing a block mapping, did not find expected key" => (line, column, here.misplaced_line()),
         "while parsing a block collection, did not find expected '-' indicator" => {
-            let message = "a key stands among the items of a list; put \"- \" before it, or indent it like the key of the \
+            let message = "a key among the items of a list; put \"- \" before it, or indent it like the key of the \
                            list";
             (line, column, message.into())
         }
         "while parsing a flow mapping, did not find expected ',' or '}'" => {
-            let message = "a comma or the } is missing before this; a text with a comma or a colon inside { } needs \
-                           quotes, such as \"data:,x\"";
+            let message = "missing comma or } before this; a string with a comma or a colon inside { } needs quotes, \
+                           such as \"data:,x\"";
             (line, column, message.into())
         }
         "illegal placement of ':' indicator" => {
             (line, column, "a bracket that was opened above is not closed before this line".into())
         }
-        "misplaced bracket" => (line, column, "the bracket closes nothing; quote it if it is part of a text".into()),
+        "misplaced bracket" => (line, column, "the bracket closes nothing; quote it if it is part of a string".into()),
         "invalid indentation in multiline quoted scalar" => {
-            (line, column, "a quoted text is not closed, or goes on without being indented".into())
+            (line, column, "a quoted string is not closed, or continues without indentation".into())
         }
         "while parsing a quoted scalar, found unknown escape character" => {
-            let message = "a backslash in double quotes begins an escape, and this one does not exist; write \\\\ for a \
+            let message = "unknown escape sequence in double quotes; write \\\\ for a \
                            backslash, or use single quotes";
             (line, column, message.into())
         }
         "invalid trailing content after single-quoted scalar" => {
-            let message =
-                "the text goes on behind its closing quote; a quote inside single quotes is written twice ('')";
+            let message = "unexpected text after the closing quote; a quote inside single quotes is written twice ('')";
             (line, column, message.into())
         }
         "invalid trailing content after double-quoted scalar" => {
-            let message = "the text goes on behind its closing quote; a quote inside double quotes is written as \\\"";
+            let message = "unexpected text after the closing quote; a quote inside double quotes is written as \\\"";
             (line, column, message.into())
         }
         said if said.starts_with("tabs disallowed") => {
-            (line, column, "a tab is used for indentation; YAML is indented with blanks".into())
+            (line, column, "a tab is used for indentation; YAML is indented with spaces".into())
         }
         said if said.starts_with("unclosed bracket") => {
-            (line, column, "the bracket is never closed; quote it if it is part of a text".into())
+            (line, column, "the bracket is never closed; quote it if it is part of a string".into())
         }
         said if said.starts_with("unexpected character: ") => {
             let found = here.line().chars().nth(column.saturating_sub(1)).unwrap_or_default();
-            (line, column, format!("a text that starts with {found:?} needs quotes").into())
+            (line, column, format!("a string that starts with {found:?} needs quotes").into())
         }
         said => (line, column, Cow::Owned(said.to_owned())),
     };
@@ -88,7 +88,7 @@ pub fn of_json(text: &str, line: usize, column: usize, said: &str) -> Complaint 
     let message = if text.trim_start().starts_with("{{") {
         TEMPLATE.to_owned()
     } else if is_at_end && said.starts_with("control character") {
-        "a text in double quotes is not closed on its line; a line break inside it is written as \\n".to_owned()
+        "a double-quoted string is not closed on its line; write a line break inside it as \\n".to_owned()
     } else {
         json_message(said)
     };
@@ -97,19 +97,19 @@ pub fn of_json(text: &str, line: usize, column: usize, said: &str) -> Complaint 
 
 fn json_message(said: &str) -> String {
     let message = match said {
-        "trailing comma" => "there is a comma behind the last entry; take it out",
-        "key must be a string" => "a key in JSON stands in double quotes",
-        "invalid number" => "not a number in JSON: none starts with 0 or +, so that mode 0644 is written as 420",
-        "expected ident" => "not a value in JSON; accepted are true, false, null, numbers, and texts in double quotes",
-        "expected value" => "a value is expected here: a text in double quotes, a number, true, false, null, [ or {",
-        "expected `,` or `}`" => "a comma is missing before this, or the } that ends the object",
-        "expected `,` or `]`" => "a comma is missing before this, or the ] that ends the list",
-        "expected `:`" => "a colon is missing behind the key",
-        "trailing characters" => "the document ended before this",
-        "invalid escape" => "a backslash begins an escape, and this one does not exist; write \\\\ for a backslash",
+        "trailing comma" => "trailing comma after the last entry; remove it",
+        "key must be a string" => "keys in JSON need double quotes",
+        "invalid number" => "not a JSON number: none starts with 0 or +; write mode 0644 as 420",
+        "expected ident" => "not a JSON value; expected true, false, null, a number, or a string in double quotes",
+        "expected value" => "expected a value: a string in double quotes, a number, true, false, null, [ or {",
+        "expected `,` or `}`" => "missing comma before this, or missing } at the end of the object",
+        "expected `,` or `]`" => "missing comma before this, or missing ] at the end of the list",
+        "expected `:`" => "missing colon after the key",
+        "trailing characters" => "unexpected content after the end of the document",
+        "invalid escape" => "unknown escape sequence; write \\\\ for a backslash",
         "recursion limit exceeded" => "recursion limit exceeded; no manifest is nested that deep",
         said if said.starts_with("control character") => {
-            "control character in a text; it is written as \\t for a tab, or as \\u and four hexadecimal digits"
+            "control character in a string; write a tab as \\t, any other as \\u and four hexadecimal digits"
         }
         said => return said.replace("EOF while parsing", "the text ends within"),
     };
@@ -146,36 +146,36 @@ impl<'p> Place<'p> {
         let line = self.line();
         let before: String = line.chars().take(self.column.saturating_sub(1)).collect();
         if before.contains(": ") {
-            let message = "there is a second colon in the value; put the value in quotes".into();
+            let message = "second colon in the value; quote the value".into();
             return (self.at + 1, self.column, message);
         }
         if let Some((at, above)) = self.above() {
             if let Some(column) = colon_without_blank(above) {
-                return (at + 1, column, "there is no blank behind the colon".into());
+                return (at + 1, column, "missing space after the colon".into());
             }
             if indent(line) > indent(above) {
                 let message = format!(
-                    "the line is indented below line {}, which has a value already; indent both alike, or give that line \
-                     no value",
+                    "the line is indented under line {}, which already has a value; indent both alike, or remove \
+                     that value",
                     at + 1
                 );
                 return (self.at + 1, indent(line) + 1, message.into());
             }
         }
-        (self.at + 1, self.column, "a colon is not expected here; put the text in quotes if it is part of it".into())
+        (self.at + 1, self.column, "unexpected colon; quote the string if the colon is part of it".into())
     }
 
     /// A line without the colon that makes it a key.
     fn lone_word(&self) -> &'static str {
         let word = self.line().trim();
         if word.starts_with("---") {
-            "three dashes on a line of their own separate documents, neither more nor fewer"
+            "documents are separated by a line of exactly three dashes"
         } else if word.starts_with('-') {
-            "there is no blank behind the dash of a list's item"
+            "missing space after the dash of a list item"
         } else if colon_without_blank(self.line()).is_some() {
-            "there is no blank behind the colon"
+            "missing space after the colon"
         } else {
-            "neither a key with a colon behind it nor indented as a part of the value above"
+            "neither a key followed by a colon nor indented as part of the value above"
         }
     }
 
@@ -183,7 +183,7 @@ impl<'p> Place<'p> {
     fn misplaced_line(&self) -> Cow<'static, str> {
         let line = self.line();
         if line.trim_start().starts_with("- ") {
-            return "an item of a list stands among keys; a list stands below a key of its own".into();
+            return "a list item among keys; a list needs a key of its own".into();
         }
         // The levels that are open above this line, the innermost first.
         let mut open: Vec<usize> = Vec::new();
@@ -198,7 +198,7 @@ impl<'p> Place<'p> {
         open.reverse();
         let levels: Vec<String> = open.iter().map(usize::to_string).collect();
         format!(
-            "the line is indented by {}, and what it could belong to is indented by {}",
+            "the line is indented by {}, but the enclosing levels are indented by {}",
             blanks(indent(line)),
             levels.join(" or ")
         )
@@ -207,7 +207,7 @@ impl<'p> Place<'p> {
 }
 
 fn blanks(count: usize) -> String {
-    if count == 1 { "1 blank".to_owned() } else { format!("{count} blanks") }
+    if count == 1 { "1 space".to_owned() } else { format!("{count} spaces") }
 }
 
 fn indent(line: &str) -> usize {
@@ -239,48 +239,45 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_in_plain_words() {
+    fn mistakes_are_reported_in_plain_words() {
         let cases = [
-            ("a: b\n c: d\n", "a:2:2: the line is indented below line 1, which has a value already"),
-            ("a:b\nc: d\n", "a:1:2: there is no blank behind the colon"),
-            ("a: b\nc:d\ne: f\n", "a:2:1: there is no blank behind the colon"),
-            ("a: b: c\n", "a:1:5: there is a second colon in the value; put the value in quotes"),
+            ("a: b\n c: d\n", "a:2:2: the line is indented under line 1, which already has a value"),
+            ("a:b\nc: d\n", "a:1:2: missing space after the colon"),
+            ("a: b\nc:d\ne: f\n", "a:2:1: missing space after the colon"),
+            ("a: b: c\n", "a:1:5: second colon in the value; quote the value"),
             (
                 "a:\n    b: 1\n  c: 2\n",
-                "a:3:3: the line is indented by 2 blanks, and what it could belong to is indented by 0 or 4",
+                "a:3:3: the line is indented by 2 spaces, but the enclosing levels are indented by 0 or 4",
             ),
-            ("a: |\n    b\n  c\nd: 1\n", "a:3:3: the line is indented by 2 blanks"),
-            ("a:\n- b\n-c\n", "a:3:1: there is no blank behind the dash"),
-            ("a: b\n----\nc: d\n", "a:2:1: three dashes on a line of their own"),
-            ("a: b\nhello\nc: d\n", "a:2:1: neither a key with a colon behind it"),
-            ("a:\n- b\nc:\n  d: 1\n  - e\n", "an item of a list stands among keys"),
-            ("a:\n  - b\n  c: d\n", "a:3:3: a key stands among the items of a list"),
+            ("a: |\n    b\n  c\nd: 1\n", "a:3:3: the line is indented by 2 spaces"),
+            ("a:\n- b\n-c\n", "a:3:1: missing space after the dash"),
+            ("a: b\n----\nc: d\n", "a:2:1: documents are separated by a line of exactly three dashes"),
+            ("a: b\nhello\nc: d\n", "a:2:1: neither a key followed by a colon"),
+            ("a:\n- b\nc:\n  d: 1\n  - e\n", "a list item among keys"),
+            ("a:\n  - b\n  c: d\n", "a:3:3: a key among the items of a list"),
             ("a: [b\nc: d\n", "a bracket that was opened above is not closed"),
             ("a: {b\n", "the bracket is never closed"),
-            ("a: {source: data:,x}\n", "a text with a comma or a colon inside { } needs quotes, such as \"data:,x\""),
-            (
-                "apiVersion: v1\nkind: A\napiVersion: v1\n",
-                "a:3:1: the key \"apiVersion\" is given twice in one object; is a line --- missing",
-            ),
-            ("a: b\na: c\n", "a:2:1: the key \"a\" is given twice in one object; keep one of them"),
+            ("a: {source: data:,x}\n", "a string with a comma or a colon inside { } needs quotes, such as \"data:,x\""),
+            ("apiVersion: v1\nkind: A\napiVersion: v1\n", "a:3:1: duplicate key \"apiVersion\"; is a line --- missing"),
+            ("a: b\na: c\n", "a:2:1: duplicate key \"a\"; keep one of them"),
             ("{{- if .Values.x }}\na: b\n", "this looks like a template; render it first"),
             ("a: b\n{{- if .Values.x }}\nc: d\n", "a:2:3: this looks like a template; render it first"),
             ("a: ]\n", "a:1:4: the bracket closes nothing"),
-            ("a: @b\n", "a:1:4: a text that starts with '@' needs quotes"),
-            ("a: \"\\q\"\n", "a backslash in double quotes begins an escape"),
+            ("a: @b\n", "a:1:4: a string that starts with '@' needs quotes"),
+            ("a: \"\\q\"\n", "unknown escape sequence in double quotes"),
             ("a: 'it's'\n", "a quote inside single quotes is written twice ('')"),
-            ("a: \"b\" c\n", "the text goes on behind its closing quote"),
+            ("a: \"b\" c\n", "unexpected text after the closing quote"),
             ("a:\n\tb: c\n", "a:2:2: a tab is used for indentation"),
-            ("a: b\n<<<<<<< HEAD\nc: d\n=======\nc: e\n>>>>>>> other\n", "a:2:1: a merge conflict was left here"),
-            ("{\"a\": 1,}", "a:1:9: there is a comma behind the last entry"),
-            ("{a: 1}", "a key in JSON stands in double quotes"),
-            ("{\"a\": 0644}", "so that mode 0644 is written as 420"),
-            ("{\"a\": tru}", "accepted are true, false, null"),
-            ("{\"a\": }", "a value is expected here"),
-            ("{\"a\": 1 \"b\": 2}", "a:1:9: a comma is missing before this"),
-            ("{\"a\" 1}", "a colon is missing behind the key"),
-            ("{\"a\": \"b\n}", "a:1:9: a text in double quotes is not closed on its line"),
-            ("{\"a\": \"\t\"}", "a:1:8: control character in a text; it is written as \\t for a tab"),
+            ("a: b\n<<<<<<< HEAD\nc: d\n=======\nc: e\n>>>>>>> other\n", "a:2:1: unresolved merge conflict"),
+            ("{\"a\": 1,}", "a:1:9: trailing comma after the last entry"),
+            ("{a: 1}", "keys in JSON need double quotes"),
+            ("{\"a\": 0644}", "write mode 0644 as 420"),
+            ("{\"a\": tru}", "expected true, false, null"),
+            ("{\"a\": }", "expected a value"),
+            ("{\"a\": 1 \"b\": 2}", "a:1:9: missing comma before this"),
+            ("{\"a\" 1}", "missing colon after the key"),
+            ("{\"a\": \"b\n}", "a:1:9: a double-quoted string is not closed on its line"),
+            ("{\"a\": \"\t\"}", "a:1:8: control character in a string; write a tab as \\t"),
             ("{\"a\": [1", "the text ends within a list"),
             ("{\"a\": [1\n", "a:1:9: the text ends within a list"),
         ];

@@ -76,7 +76,7 @@ impl Text {
         // A sum of one byte for each piece that cannot exceed it: the compiler counts many bytes at once.
         let count = |piece: &[u8]| usize::from(piece.iter().map(counts).sum::<u8>());
         if content.len() > MOST_VALUES && content.as_bytes().chunks(255).map(count).sum::<usize>() > MOST_VALUES {
-            return Err(format!("{}: there are more than {MOST_VALUES} values in this text; split it", self.name));
+            return Err(format!("{}: more than {MOST_VALUES} values in one file; split it", self.name));
         }
         if let Some(list) = items::read(content) {
             return Ok(vec![list]);
@@ -107,7 +107,7 @@ impl Text {
         let content = self.content();
         if let Some(at) = content.find('\0') {
             let line = content[..at].matches('\n').count() + 1;
-            return Err(format!("{}:{line}: there is a NUL character; manifests are texts", self.name));
+            return Err(format!("{}:{line}: NUL character; manifests are text files", self.name));
         }
         serde_saphyr::from_multiple_with_options::<Owned>(content, yaml::options(content.len()))
             .map(|documents| documents.into_iter().map(|document| document.0).collect())
@@ -200,8 +200,8 @@ impl Text {
 fn instead_of_text(bytes: &[u8]) -> Option<&'static str> {
     const LOOKED_AT: usize = 8192;
     Some(match bytes {
-        [0x1f, 0x8b, ..] => "packed with gzip; unpack it first, such as with `gunzip`",
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "written in UTF-16; save it as UTF-8",
+        [0x1f, 0x8b, ..] => "gzip-compressed; decompress it first, for example with `gunzip`",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "encoded as UTF-16; save it as UTF-8",
         [b'P', b'K', 3, 4, ..] => "a zip archive; unpack it first",
         bytes if bytes.iter().take(LOOKED_AT).any(|byte| *byte == 0) => "binary data; manifests are UTF-8 texts",
         _ => return None,

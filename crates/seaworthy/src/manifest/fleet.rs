@@ -61,7 +61,7 @@ impl Fleet {
         let Some((kind, api_version)) = KINDS.into_iter().find(|(known, _)| *known == kind) else {
             let known = KINDS.map(|(kind, _)| kind);
             if let Some(near) = spelling::nearest(kind, known).filter(|near| near.eq_ignore_ascii_case(kind)) {
-                let message = format!("there is no kind {kind:?}; did you mean {near:?}?");
+                let message = format!("unknown kind {kind:?}; did you mean {near:?}?");
                 self.errors.push(place.complaint("kind", &message));
             } else {
                 *self.others.entry(kind.to_owned()).or_default() += 1;
@@ -72,13 +72,13 @@ impl Fleet {
         // The items of a typed list need not repeat what the list says.
         let is_implied = found.is_empty() && list_version.is_some();
         if found != api_version && !is_implied {
-            let message = format!("{kind}: the apiVersion is {found:?}; accepted is {api_version}");
+            let message = format!("{kind}: unsupported apiVersion {found:?}; expected {api_version}");
             self.errors.push(place.complaint("apiVersion", &message));
             return;
         }
         let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default().to_owned();
         if name.is_empty() {
-            self.errors.push(place.complaint("metadata", &format!("a {kind} has no metadata.name; give it one")));
+            self.errors.push(place.complaint("metadata", &format!("a {kind} has no metadata.name; set it")));
             return;
         }
         let json = object.to_json();
@@ -90,7 +90,7 @@ impl Fleet {
         };
         match known {
             Ok(false) => {}
-            Ok(true) => paint::note(&format!("{kind} {name} is given twice; the last one counts")),
+            Ok(true) => paint::note(&format!("{kind} {name} is defined twice; the last one is used")),
             Err(error) => {
                 let path = Path::parse(&error.path);
                 let message = error.to_string();

@@ -91,7 +91,7 @@ fn one<'t>(
         (kind, _) => kind,
     };
     if kind.is_empty() {
-        errors.push(place.complaint("kind", "an object without a kind; a manifest has apiVersion and kind"));
+        errors.push(place.complaint("kind", "an object without a kind; manifests need apiVersion and kind"));
         return;
     }
     let Some((item_kind, items)) = kind.strip_suffix("List").zip(node.get("items")) else {
@@ -102,7 +102,7 @@ fn one<'t>(
         Value::List(items) => items.as_slice(),
         Value::Null => &[],
         _ => {
-            let message = format!("items of a {kind} is {}; accepted is a list of objects", items.describe());
+            let message = format!("items of a {kind} is {}; expected a list of objects", items.describe());
             errors.push(place.complaint("items", &message));
             return;
         }

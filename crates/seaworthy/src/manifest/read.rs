@@ -36,7 +36,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
     for path in inputs.files {
         if path.as_os_str() == "-" {
             if std::mem::replace(&mut used_stdin, true) {
-                errors.push("-f - is given twice; standard input can be read once".to_owned());
+                errors.push("-f - is given twice; standard input can be read only once".to_owned());
                 continue;
             }
             match read(std::io::stdin().lock(), "standard input", limit, 0) {
@@ -54,21 +54,22 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
                 ));
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                errors.push(format!("there is no file or folder {shown}{}", neighbour(path)));
+                errors.push(format!("file or folder not found: {shown}{}", neighbour(path)));
             }
             Err(error) => errors.push(format!("cannot read {shown}: {error}")),
             Ok(metadata) if metadata.is_dir() => {
                 let mut listing = Listing { recursive: inputs.recursive, ..Listing::default() };
                 match listing.add(path, 0) {
                     Err(error) => errors.push(error),
-                    Ok(()) if listing.files.is_empty() => errors
-                        .push(format!("there is no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs))),
+                    Ok(()) if listing.files.is_empty() => {
+                        errors.push(format!("no manifest (*.yaml, *.yml, *.json) in {shown}{}", hint(path, inputs)))
+                    }
                     Ok(()) => {}
                 }
                 for list in &listing.kustomizations {
                     let folder = list.parent().unwrap_or(path);
                     paint::note(&format!(
-                        "{} is not applied; for what it makes of the manifests, pipe `kustomize build {}` into -f -",
+                        "{} is ignored; to apply it, pipe `kustomize build {}` into -f -",
                         list.display(),
                         folder.display()
                     ));
@@ -90,7 +91,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
     let total: u64 = texts.iter().map(|text: &Text| text.content().len() as u64).sum();
     if total > limit && errors.is_empty() {
         errors.push(format!(
-            "the manifests together are larger than {} MiB; give fewer of them, or raise the limit with --max-input",
+            "the manifests are larger than {} MiB in total; pass fewer, or raise the limit with --max-input",
             inputs.max_mib
         ));
     }
@@ -100,7 +101,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Vec<Text>, Failure> {
 fn hint(folder: &Path, inputs: &Inputs<'_>) -> &'static str {
     let mut below = Listing { recursive: true, ..Listing::default() };
     let found = !inputs.recursive && below.add(folder, 0).is_ok() && !below.files.is_empty();
-    if found { "; there are some in the folders below it: add -R" } else { "" }
+    if found { "; subfolders have some: add -R" } else { "" }
 }
 
 /// The entry of a folder that a name which is not there was probably meant for.
@@ -108,7 +109,7 @@ fn neighbour(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return String::new() };
     if !folder.is_dir() {
-        return format!(": there is no folder {} either", folder.display());
+        return format!(": folder {} does not exist either", folder.display());
     }
     let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_NEIGHBOURS).flatten();
     let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -176,7 +177,7 @@ impl Listing {
         let shown = folder.display();
         let cannot = |error: std::io::Error| format!("cannot read the folder {shown}: {error}");
         if depth > DEEPEST {
-            return Err(format!("the folders below {shown} are nested deeper than {DEEPEST}"));
+            return Err(format!("folders under {shown} are nested deeper than {DEEPEST} levels"));
         }
         if !self.seen.insert(folder.canonicalize().map_err(cannot)?) {
             return Ok(());

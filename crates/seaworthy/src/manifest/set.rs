@@ -111,7 +111,7 @@ pub(super) fn note_empty(empty: &[&str]) {
     if !empty.is_empty() {
         let more =
             if empty.len() > MOST_TOLD { format!(" and {} more", empty.len() - MOST_TOLD) } else { String::new() };
-        paint::note(&format!("there is nothing in {}{more}", empty[..empty.len().min(MOST_TOLD)].join(", ")));
+        paint::note(&format!("no objects in {}{more}", empty[..empty.len().min(MOST_TOLD)].join(", ")));
     }
 }
 
@@ -156,8 +156,8 @@ impl<'t> Set<'t> {
         for kind in kinds::GENERATING {
             if let Some(count) = others.remove(kind) {
                 paint::note(&format!(
-                    "ignored {kind} ({count}): `seaworthy plan --server-less` checks it and shows what comes of it; here its \
-                     settings are missing unless the MachineConfig that a cluster makes from it is given as well"
+                    "ignored {kind} ({count}): `seaworthy plan --server-less` checks it and shows its effect; here \
+                     its settings are missing unless the MachineConfig generated from it is passed as well"
                 ));
             }
         }
@@ -166,7 +166,7 @@ impl<'t> Set<'t> {
             paint::note(&format!("ignored objects of other kinds: {}", kinds.join(", ")));
         }
         if set.controller_configs > 1 {
-            paint::note(&format!("{} ControllerConfigs are given; the last one counts", set.controller_configs));
+            paint::note(&format!("{} ControllerConfigs given; the last one is used", set.controller_configs));
         }
         set.drop_copies();
         set.pools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -183,7 +183,7 @@ impl<'t> Set<'t> {
             let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
             let found = match object.get("kind").filter(|kind| !kind.is_null()) {
                 Some(kind) => format!("the kind is {}", kind.describe()),
-                None => "there is no kind".to_owned(),
+                None => "it has no kind".to_owned(),
             };
             let misspelt = object
                 .as_map()
@@ -191,13 +191,14 @@ impl<'t> Set<'t> {
             let hint = if let Some(misspelt) = misspelt.filter(|key| *key != "kind") {
                 &format!("; did you mean \"kind\" where it says {misspelt:?}?")
             } else if object.get("ignition").is_some() {
-                "; an Ignition config goes into spec.config of a MachineConfig, or alone to `seaworthy ignition validate`"
+                "; put an Ignition config into spec.config of a MachineConfig, or check it with `seaworthy ignition \
+                 validate`"
             } else if object.get("variant").is_some() {
-                "; a Butane config is turned into a manifest with `butane` first"
+                "; convert a Butane config to a manifest with `butane` first"
             } else {
                 ""
             };
-            let message = format!("an object{}: {found}; a manifest has apiVersion and kind{hint}", named(name));
+            let message = format!("an object{}: {found}; manifests need apiVersion and kind{hint}", named(name));
             reading.complain(&path.key("kind"), &message);
             return;
         }
@@ -213,7 +214,7 @@ impl<'t> Set<'t> {
             let items = match map.remove("items") {
                 Some(Node { value: Value::List(items), .. }) => items,
                 Some(other) if !other.is_null() => {
-                    let message = format!("items of a {kind} is {}; accepted is a list of objects", other.describe());
+                    let message = format!("items of a {kind} is {}; expected a list of objects", other.describe());
                     reading.complain(&path.key("items"), &message);
                     return;
                 }
@@ -224,7 +225,7 @@ impl<'t> Set<'t> {
                 if is_object(&item) {
                     self.take(item, &item_kind, path, reading);
                 } else {
-                    let message = format!("an item of a {kind} is {}; accepted are objects", item.describe());
+                    let message = format!("an item of a {kind} is {}; expected an object", item.describe());
                     reading.complain(&path, &message);
                 }
             }
@@ -244,7 +245,7 @@ impl<'t> Set<'t> {
                         Some(at) if self.pools[*at] == pool => {}
                         Some(at) => {
                             paint::note(&format!(
-                                "MachineConfigPool {} is given twice; the last one counts",
+                                "MachineConfigPool {} is defined twice; the last one is used",
                                 pool.name
                             ));
                             self.pools[*at] = pool;
@@ -277,9 +278,9 @@ impl<'t> Set<'t> {
                 let name = object.dig(&["metadata", "name"]).and_then(Node::as_str).unwrap_or_default();
                 let found = match object.get("apiVersion").filter(|version| !version.is_null()) {
                     Some(version) => format!("the apiVersion is {}", version.describe()),
-                    None => "there is no apiVersion".to_owned(),
+                    None => "it has no apiVersion".to_owned(),
                 };
-                let message = format!("{kind}{}: {found}; accepted is {}", named(name), keys::API_VERSION);
+                let message = format!("{kind}{}: {found}; expected {}", named(name), keys::API_VERSION);
                 reading.complain(&path.key("apiVersion"), &message);
             }
             _ => {
@@ -320,7 +321,7 @@ impl<'t> Set<'t> {
                     let places = (place(self.machine_configs[*known].object()), place(machine_config.object()));
                     if let (Some(one), Some(other)) = places {
                         let name = machine_config.name();
-                        paint::note(&format!("two different MachineConfigs are called {name}: {one} and {other}"));
+                        paint::note(&format!("two different MachineConfigs are named {name}: {one} and {other}"));
                     }
                 }
                 Some(_) => untold += 1,
@@ -337,10 +338,7 @@ impl<'t> Set<'t> {
         let shown: Vec<&str> = names.iter().copied().take(MOST_TOLD).collect();
         let more =
             if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };
-        paint::note(&format!(
-            "given twice with the same content, counted once: MachineConfig {}{more}",
-            shown.join(", ")
-        ));
+        paint::note(&format!("duplicates with the same content, used once: MachineConfig {}{more}", shown.join(", ")));
         let mut at = 0;
         self.machine_configs.retain(|_| {
             at += 1;
@@ -377,8 +375,8 @@ impl<'t> Set<'t> {
                 None => "correct the name, or add its MachineConfigPool".to_owned(),
             };
             return Err(Failure::unreadable(format!(
-                "there is no pool {} in the input; the pools are: {known}; {hint}",
-                missing.join(" and no pool ")
+                "pool {} not found in the input; available pools: {known}; {hint}",
+                missing.join(", ")
             )));
         }
         pools.retain(|pool| wanted.contains(&pool.name));
@@ -395,8 +393,8 @@ impl<'t> Set<'t> {
         const NAMED: usize = 3;
         if let Some(first) = self.machine_configs.first().filter(|_| self.has_only_results()) {
             return format!(
-                "there is nothing to render: {} is the result of rendering, and there is neither a MachineConfigPool nor another \
-                 MachineConfig in the input; give those that it was made of, or compare it with `seaworthy diff`",
+                "nothing to render: {} is already rendered, and the input has neither a MachineConfigPool nor \
+                 another MachineConfig; pass its sources, or compare it with `seaworthy diff`",
                 first.name()
             );
         }
@@ -410,7 +408,7 @@ impl<'t> Set<'t> {
                 some[..some.len().min(NAMED)].join(", ")
             ),
         };
-        format!("there is no MachineConfigPool in the input, {found}; nothing says which machines are meant")
+        format!("no MachineConfigPool in the input, {found}; cannot determine the pools to render")
     }
 
     fn assumed_pools(&self) -> Vec<Pool> {
@@ -434,13 +432,18 @@ impl<'t> Set<'t> {
             names.iter().copied().filter(|role| !OWN_ROLES.contains(role) && misspelt(role).is_none()).collect();
         let hint = match custom.as_slice() {
             [] => String::new(),
-            custom => format!(
-                "; a cluster has no pool {} of its own: give its MachineConfigPool, as what it selects is assumed here",
-                custom.join(" and no pool ")
+            [one] => {
+                format!(
+                    "; {one} is not a built-in pool: pass its MachineConfigPool, because its selector is assumed here"
+                )
+            }
+            several => format!(
+                "; {} are not built-in pools: pass their MachineConfigPools, because their selectors are assumed here",
+                several.join(" and ")
             ),
         };
         paint::note(&format!(
-            "there is no MachineConfigPool in the input; assuming the usual ones for the roles: {}{hint}",
+            "no MachineConfigPool in the input; assuming the default pools for the roles: {}{hint}",
             names.join(", ")
         ));
         let pool = |(role, machine_configs): (&&str, &Vec<&MachineConfig<'_>>)| {
@@ -489,7 +492,7 @@ fn misspelt_role(role: &str, near: &str, machine_configs: &[&MachineConfig<'_>])
         pool: None,
         subject: format!("role {role}"),
         places: places.map(|machine_config| Place::machine_config(machine_config.name(), &path)).collect(),
-        message: format!("there is no MachineConfigPool {role} in the input; did you mean the role {near:?}?"),
+        message: format!("no MachineConfigPool {role} in the input; did you mean the role {near:?}?"),
     }
 }
 
@@ -500,7 +503,7 @@ pub fn misspelt(api_version: &str, kind: &str, name: &str) -> Option<String> {
         return None;
     }
     let near = spelling::nearest(kind, kinds::ALL)?;
-    Some(format!("an object{}: there is no kind {kind:?} in {GROUP}; did you mean {near:?}?", named(name)))
+    Some(format!("an object{}: unknown kind {kind:?} in {GROUP}; did you mean {near:?}?", named(name)))
 }
 
 fn named(name: &str) -> String {

@@ -34,35 +34,29 @@ pub fn message(error: &Error) -> String {
     match error {
         Error::AliasError { error, .. } => message(error),
         Error::DuplicateMappingKey { key: Some(key), .. } if matches!(key.as_str(), "apiVersion" | "kind") => {
-            format!("the key {key:?} is given twice in one object; is a line --- missing before the second one?")
+            format!("duplicate key {key:?}; is a line --- missing before the second one?")
         }
         Error::DuplicateMappingKey { key: Some(key), .. } => {
-            format!("the key {key:?} is given twice in one object; keep one of them")
+            format!("duplicate key {key:?}; keep one of them")
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
         Error::Budget { breach, .. } => match breach {
-            BudgetBreach::Documents { .. } => "there are too many documents; split the text".to_owned(),
-            _ => {
-                "the text is too large when its aliases (*name) are replaced by what they stand for; write it out, or \
-                  split it"
-                    .to_owned()
-            }
+            BudgetBreach::Documents { .. } => "too many documents; split the file".to_owned(),
+            _ => "the text is too large after expanding its aliases (*name); write it out, or split it".to_owned(),
         },
         Error::AliasReplayLimitExceeded { .. } | Error::AliasReplayStackDepthExceeded { .. } => {
-            "too many aliases (*name) lead to further ones; write out what they stand for".to_owned()
+            "too many nested aliases (*name); write out their values".to_owned()
         }
         Error::RecursiveReferencesRequireWeakTypes { .. } => {
-            "the alias stands for something that it is a part of itself; write out what is meant".to_owned()
+            "the alias refers to a value that contains it; write out the value".to_owned()
         }
         Error::UnknownAnchor { .. } => {
-            "the alias stands for nothing: there is no anchor (&name) of that name above it; a text that starts with * \
-             needs quotes"
+            "unknown alias: no anchor (&name) of that name above it; a string that starts with * needs quotes"
                 .to_owned()
         }
-        Error::NonFiniteFloat { .. } => "not a number that JSON knows; quote it if it is meant as a text".to_owned(),
+        Error::NonFiniteFloat { .. } => "not a JSON number; quote it if it is a string".to_owned(),
         Error::Unexpected { expected: "string scalar", .. } => {
-            "found a list or an object where a key or a text is expected; quote texts that start with a bracket"
-                .to_owned()
+            "found a list or an object, expected a key or a string; quote strings that start with a bracket".to_owned()
         }
         other => match DefaultMessageFormatter.format_message(other).as_ref() {
             "recursion limit exceeded" => too_deep(),

@@ -52,10 +52,10 @@ impl Progress {
         for snapshot in once.iter().take(MOST_REUSED) {
             let digest: String = snapshot.digest().to_hex().chars().take(DIGITS).collect();
             let time = utc(snapshot.fetched_at());
-            paint::note(&format!("{} is not fetched again: snapshot of {time}, sha256 {digest}…", snapshot.url()));
+            paint::note(&format!("using the snapshot of {} from {time}, sha256 {digest}…", snapshot.url()));
         }
         if let Some(more @ 1..) = once.len().checked_sub(MOST_REUSED) {
-            paint::note(&format!("{more} more are not fetched again"));
+            paint::note(&format!("using {more} more snapshots"));
         }
     }
 
@@ -73,7 +73,7 @@ impl Fetch {
             self.is_said = true;
         }
         if let Some(failure) = self.failure.as_ref().filter(|_| !self.is_failure_said) {
-            paint::note(&format!("{url} is tried again {failure}"));
+            paint::note(&format!("retrying {url} {failure}"));
             self.is_failure_said = true;
         }
     }

@@ -22,7 +22,7 @@ fn an_image_that_does_not_count_is_explained() {
     for part in [
         "MachineConfig 50-worker, spec.osImageURL names \"registry.example.org/os@sha256:aa\"",
         "ignored, because it is generated",
-        "there is no ControllerConfig in the input, which would decide",
+        "no ControllerConfig in the input, which would set it",
     ] {
         assert!(outcome.stdout.contains(part), "no {part:?} in:\n{}", outcome.stdout);
     }
@@ -35,7 +35,7 @@ fn a_missing_controller_config_is_noted_once() {
     let program = Program::new();
     program.file("m.json", of_role("worker", "a") + &of_role("master", "b"));
     let outcome = program.run(["render", "-f", "m.json", "-o", "name"]).expect(0);
-    assert_eq!(outcome.stderr.matches("there is no ControllerConfig").count(), 1, "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.matches("no ControllerConfig in the input").count(), 1, "{}", outcome.stderr);
     let config = r#"{"apiVersion":"machineconfiguration.openshift.io/v1","kind":"ControllerConfig","metadata":{"name":"c"},"spec":{}}"#;
     program.file("c.json", config);
     let outcome = program.run(["render", "-f", "m.json", "-f", "c.json", "-o", "name"]).expect(0);
@@ -49,9 +49,9 @@ fn a_role_that_is_a_letter_off_is_a_warning() {
     program.file("m.json", roles.map(|(role, name)| of_role(role, name)).concat());
     let outcome = program.run(["render", "-f", "m.json", "-o", "name"]).expect(0).says(&[
         "warning[misspelt-role]: m.json:",
-        "there is no MachineConfigPool infar in the input; did you mean the role \"infra\"?",
+        "no MachineConfigPool infar in the input; did you mean the role \"infra\"?",
         "did you mean the role \"worker\"?",
-        "a cluster has no pool infra and no pool storage of its own",
+        "infra and storage are not built-in pools",
     ]);
     assert_eq!(outcome.stderr.matches("misspelt-role").count(), 2, "{}", outcome.stderr);
     let json = program.run(["lint", "-f", "m.json", "-o", "json"]).expect(0).json();
@@ -65,7 +65,8 @@ fn the_roles_of_every_cluster_are_taken_as_they_are() {
     let program = Program::new();
     program.file("m.json", ["arbiter", "master", "worker"].map(|role| of_role(role, &format!("a-{role}"))).concat());
     let outcome = program.run(["lint", "--strict", "-f", "m.json"]).expect(0);
-    let note = "note: there is no MachineConfigPool in the input; assuming the usual ones for the roles: arbiter, master, worker\n";
+    let note =
+        "note: no MachineConfigPool in the input; assuming the default pools for the roles: arbiter, master, worker\n";
     assert_eq!(outcome.stderr, note);
 }
 
@@ -74,10 +75,10 @@ fn a_strict_check_of_nothing_fails() {
     let program = Program::new();
     program.file("m.json", r#"{"apiVersion":"v1","kind":"List","items":[]}"#);
     let outcome = program.run(["lint", "-f", "m.json", "--strict"]).expect(1);
-    assert_eq!(outcome.stdout, "nothing was checked: there is no MachineConfig in the input\n");
+    assert_eq!(outcome.stdout, "nothing was checked: no MachineConfig in the input\n");
     program.run(["lint", "-f", "m.json"]).expect(0);
     let json = program.run(["lint", "-f", "m.json", "-o", "json", "--strict"]).expect(1).json();
-    assert_eq!(json["summary"]["nothingChecked"], "there is no MachineConfig in the input");
+    assert_eq!(json["summary"]["nothingChecked"], "no MachineConfig in the input");
 }
 
 #[test]
@@ -86,7 +87,5 @@ fn a_kustomization_is_not_applied_and_that_is_noted() {
     program.file("m/a.json", of_role("worker", "a"));
     program.file("m/kustomization.yaml", "patches: []\n");
     let outcome = program.run(["lint", "-f", "m"]).expect(0);
-    outcome.says(&[
-        "note: m/kustomization.yaml is not applied; for what it makes of the manifests, pipe `kustomize build m`",
-    ]);
+    outcome.says(&["note: m/kustomization.yaml is ignored; to apply it, pipe `kustomize build m`"]);
 }

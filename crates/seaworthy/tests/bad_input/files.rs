@@ -8,13 +8,13 @@ use crate::program::{Program, machine_config};
 fn a_missing_file_is_named() {
     let outcome = Program::new().run(["render", "-f", "nowhere.yaml"]).expect(2);
     assert_eq!(outcome.stdout, "");
-    assert_eq!(outcome.stderr, "error: there is no file or folder nowhere.yaml\n");
+    assert_eq!(outcome.stderr, "error: file or folder not found: nowhere.yaml\n");
 }
 
 #[test]
 fn every_missing_file_is_named_not_the_first_only() {
     let outcome = Program::new().run(["lint", "-f", "one.yaml", "-f", "two.json"]).expect(2);
-    outcome.says(&["no file or folder one.yaml", "no file or folder two.json"]);
+    outcome.says(&["file or folder not found: one.yaml", "file or folder not found: two.json"]);
 }
 
 #[test]
@@ -32,14 +32,14 @@ fn an_empty_folder_is_said_to_have_no_manifest() {
     let program = Program::new();
     program.file("manifests/notes.txt", "not a manifest");
     let outcome = program.run(["render", "-f", "manifests"]).expect(2);
-    assert_eq!(outcome.stderr, "error: there is no manifest (*.yaml, *.yml, *.json) in manifests\n");
+    assert_eq!(outcome.stderr, "error: no manifest (*.yaml, *.yml, *.json) in manifests\n");
 }
 
 #[test]
 fn a_folder_of_folders_leads_to_the_option_for_it() {
     let program = Program::new();
     program.file("manifests/worker/a.yaml", machine_config("{}"));
-    program.run(["render", "-f", "manifests"]).expect(2).says(&["in the folders below it: add -R"]);
+    program.run(["render", "-f", "manifests"]).expect(2).says(&["subfolders have some: add -R"]);
     program.run(["render", "-R", "-f", "manifests"]).expect(0);
 }
 
@@ -90,13 +90,13 @@ fn a_pipe_in_a_folder_is_refused_rather_than_waited_for() {
 fn standard_input_is_read_once() {
     let program = Program::new();
     let outcome = program.run_with_input(["render", "-f", "-", "-f", "-"], machine_config("{}").as_bytes());
-    outcome.expect(2).says(&["-f - is given twice; standard input can be read once"]);
+    outcome.expect(2).says(&["-f - is given twice; standard input can be read only once"]);
 }
 
 #[test]
 fn an_empty_standard_input_has_nothing_to_render() {
     let outcome = Program::new().run_with_input(["render", "-f", "-"], b"").expect(2);
-    outcome.says(&["there is no MachineConfigPool in the input, and no MachineConfig"]);
+    outcome.says(&["no MachineConfigPool in the input, and no MachineConfig"]);
 }
 
 #[test]

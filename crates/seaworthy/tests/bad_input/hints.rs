@@ -15,8 +15,8 @@ fn packed(text: &str) -> Vec<u8> {
 fn what_is_no_text_is_named() {
     let text = machine_config("{}");
     let utf_16: Vec<u8> = [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
-    render("m.json", packed(&text)).expect(2).says(&["m.json is packed with gzip; unpack it first"]);
-    render("m.json", utf_16).expect(2).says(&["m.json is written in UTF-16; save it as UTF-8"]);
+    render("m.json", packed(&text)).expect(2).says(&["m.json is gzip-compressed; decompress it first"]);
+    render("m.json", utf_16).expect(2).says(&["m.json is encoded as UTF-16; save it as UTF-8"]);
     render("m.json", b"PK\x03\x04\xff").expect(2).says(&["m.json is a zip archive"]);
     render("m.json", b"\x7fELF\x00\xff").expect(2).says(&["m.json is binary data; manifests are UTF-8 texts"]);
 }
@@ -26,16 +26,16 @@ fn an_empty_file_is_named() {
     let program = Program::new();
     program.file("empty.yaml", "# nothing yet\n");
     program.file("m.json", machine_config("{}"));
-    program.run(["render", "-f", "empty.yaml"]).expect(2).says(&["note: there is nothing in empty.yaml"]);
+    program.run(["render", "-f", "empty.yaml"]).expect(2).says(&["note: no objects in empty.yaml"]);
     let outcome = program.run(["render", "-f", "empty.yaml", "-f", "m.json", "-o", "name"]).expect(0);
-    outcome.says(&["note: there is nothing in empty.yaml\n"]);
+    outcome.says(&["note: no objects in empty.yaml\n"]);
 }
 
 #[test]
 fn a_result_is_nothing_to_render() {
     let name = "rendered-worker-0123";
     let outcome = render("m.json", machine_config("{}").replace("50-worker", name)).expect(2);
-    outcome.says(&["rendered-worker-0123 is the result of rendering", "compare it with `seaworthy diff`"]);
+    outcome.says(&["rendered-worker-0123 is already rendered", "compare it with `seaworthy diff`"]);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_misspelt_kind_is_told_from_none() {
     for key in ["Kind", "knd"] {
         let outcome = render("m.json", machine_config("{}").replace("\"kind\"", &format!("{key:?}"))).expect(2);
         outcome.says(&[&format!(
-            "there is no kind; a manifest has apiVersion and kind; did you mean \"kind\" where it says {key:?}?"
+            "it has no kind; manifests need apiVersion and kind; did you mean \"kind\" where it says {key:?}?"
         )]);
     }
 }
@@ -80,7 +80,7 @@ fn two_pools() -> Program {
 fn a_machine_config_of_another_pool_is_named_with_it() {
     let program = two_pools();
     let outcome = program.run(["explain", "-f", "m.json", "-f", "p.json", "--pool", "worker", "50-master"]).expect(2);
-    outcome.says(&["pool worker does not select MachineConfig 50-master; choose one that does with --pool: master"]);
+    outcome.says(&["pool worker does not select MachineConfig 50-master; choose a pool that does with --pool: master"]);
     let outcome = program.run(["explain", "-f", "m.json", "--pool", "worker", "50-master"]).expect(2);
     outcome.says(&["its role is master; choose it with --pool master"]);
 }
@@ -104,8 +104,8 @@ fn several_codes_are_allowed_at_once_and_an_unknown_one_is_refused() {
     strict("nosmt,repeated-argument").expect(0);
     // Nothing has this one today; the next change may.
     strict("nosmt,repeated-argument,conflict").expect(0);
-    strict("nosmtt").expect(2).says(&["--allow nosmtt: there is no finding with this code; did you mean nosmt?"]);
-    strict("x").expect(2).says(&["accepted are blank-argument, conflict, "]);
+    strict("nosmtt").expect(2).says(&["--allow nosmtt: unknown finding code; did you mean nosmt?"]);
+    strict("x").expect(2).says(&["known codes: blank-argument, conflict, "]);
 }
 
 #[test]
@@ -116,13 +116,13 @@ fn slips_on_the_command_line_are_told() {
     for word in ["validate", "convert"] {
         let outcome = program.run([word, "-f", "c.ign"]).expect(2);
         assert!(!outcome.stderr.contains("lint"), "{}", outcome.stderr);
-        outcome.says(&[&format!("for an Ignition config there is `seaworthy ignition {word}`")]);
+        outcome.says(&[&format!("to process an Ignition config, use `seaworthy ignition {word}`")]);
     }
     let outcome = program.run(["lint", "-f", "https://me:hunter2@files.example.org/m.yaml"]).expect(2);
     assert!(!outcome.stderr.contains("hunter2"), "{}", outcome.stderr);
     outcome.says(&["https://files.example.org/m.yaml is a URL, and manifests are read from files only"]);
     let outcome = program.run(["render", "-f", "m.json", "--snapshots", "m.json"]).expect(2);
-    outcome.says(&["--snapshots m.json is a file; give a folder"]);
+    outcome.says(&["--snapshots m.json is a file; pass a folder"]);
     let script = program.run(["completions", "bash"]).expect(0).stdout;
     assert!(script.contains("3.5.0 3.4.0 3.3.0 3.2.0 3.1.0 2.2.0"));
 }
@@ -133,7 +133,7 @@ fn namesakes_that_are_not_told_are_counted() {
     let text: String = (0..9).map(|nth| machine_config(&format!(r#"{{"kernelArguments":["a{nth}"]}}"#))).collect();
     program.file("m.json", text);
     let outcome = program.run(["lint", "-f", "m.json"]).expect(1);
-    assert_eq!(outcome.stderr.matches("two different MachineConfigs are called").count(), 5, "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.matches("two different MachineConfigs are named").count(), 5, "{}", outcome.stderr);
     outcome.says(&["note: 3 more MachineConfigs have the name of a different one"]);
 }
 
@@ -146,6 +146,6 @@ fn a_port_alone_is_no_place_to_listen() {
     ];
     for words in words {
         let outcome = Program::new().run(words).expect(2);
-        outcome.says(&["accepted is ADDRESS:PORT such as 127.0.0.1:6443"]);
+        outcome.says(&["expected ADDRESS:PORT with a numeric address, such as 127.0.0.1:6443"]);
     }
 }

@@ -15,17 +15,17 @@ fn a_wrong_api_version_is_shown_with_the_accepted_one() {
         outcome.says(&[
             "a.json:1:15: MachineConfig \"50-worker\": the apiVersion is ",
             found,
-            "accepted is machineconfiguration.openshift.io/v1",
+            "expected machineconfiguration.openshift.io/v1",
         ]);
     }
     let text = machine_config("{}").replace(r#""apiVersion":"machineconfiguration.openshift.io/v1","#, "");
-    render("a.json", text).expect(2).says(&["MachineConfig \"50-worker\": there is no apiVersion; accepted is"]);
+    render("a.json", text).expect(2).says(&["MachineConfig \"50-worker\": it has no apiVersion; expected"]);
 }
 
 #[test]
 fn an_object_without_a_kind_is_shown() {
     let text = machine_config("{}").replace(r#""kind":"MachineConfig","#, "");
-    render("a.json", text).expect(2).says(&["a.json:1:1: an object \"50-worker\": there is no kind"]);
+    render("a.json", text).expect(2).says(&["a.json:1:1: an object \"50-worker\": it has no kind"]);
     let text = machine_config("{}").replace(r#""kind":"MachineConfig""#, r#""kind":["MachineConfig"]"#);
     render("a.json", text).expect(2).says(&["an object \"50-worker\": the kind is a list of 1"]);
 }
@@ -33,7 +33,7 @@ fn an_object_without_a_kind_is_shown() {
 #[test]
 fn configs_that_are_no_manifests_are_told_where_they_belong() {
     let outcome = render("a.ign", r#"{"ignition":{"version":"3.4.0"}}"#).expect(2);
-    outcome.says(&["a.ign:1:1: an object: there is no kind", "spec.config of a MachineConfig"]);
+    outcome.says(&["a.ign:1:1: an object: it has no kind", "spec.config of a MachineConfig"]);
     let butane = "variant: openshift\nversion: 4.14.0\nmetadata: {name: a}\n";
     render("a.bu", butane).expect(2).says(&["a.bu:1:1: an object \"a\"", "with `butane` first"]);
     let program = Program::new();
@@ -75,7 +75,7 @@ fn the_items_of_a_typed_list_need_no_kind() {
     assert_eq!(spec(&render("a.json", list("MachineConfigList")).expect(0))["fips"], true);
     // A plain list says nothing about its items.
     let text = list("List").replace("machineconfiguration.openshift.io/v1", "v1");
-    render("a.json", text).expect(2).says(&["an object \"a\": there is no kind"]);
+    render("a.json", text).expect(2).says(&["an object \"a\": it has no kind"]);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_list_without_a_list_of_objects_is_refused() {
     render("a.json", list("{}")).expect(2).says(&["a.json:1:42: items of a List is an object with 0 keys"]);
     render("a.json", list("\"x\"")).expect(2).says(&["items of a List is the string \"x\""]);
     let outcome = render("a.json", list("[null, 5]")).expect(2);
-    outcome.says(&["an item of a List is null; accepted are objects", "an item of a List is the number 5"]);
+    outcome.says(&["an item of a List is null; expected an object", "an item of a List is the number 5"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_unknown_pool_is_answered_with_the_known_ones() {
     for command in ["render", "lint", "explain"] {
         let outcome = program.run([command, "-f", "a.json", "--pool", "wroker"]).expect(2);
         assert_eq!(outcome.stdout, "", "{command}");
-        outcome.says(&["there is no pool \"wroker\" in the input; the pools are: worker"]);
+        outcome.says(&["pool \"wroker\" not found in the input; available pools: worker"]);
     }
 }
 
@@ -181,11 +181,11 @@ fn the_same_file_given_twice_counts_once_and_two_of_one_name_do_not() {
     let program = Program::new();
     program.file("m/a.json", machine_config("{}"));
     let outcome = program.run(["render", "-f", "m", "-f", "m/a.json", "-o", "name"]).expect(0);
-    outcome.says(&["given twice with the same content, counted once: MachineConfig 50-worker"]);
+    outcome.says(&["duplicates with the same content, used once: MachineConfig 50-worker"]);
     program.file("m/b.json", machine_config(r#"{"fips":true}"#));
     let outcome = program.run(["render", "-f", "m", "-o", "name"]).expect(1);
     outcome.says(&[
-        "two different MachineConfigs are called 50-worker: m/a.json:1:96 and m/b.json:1:96",
+        "two different MachineConfigs are named 50-worker: m/a.json:1:96 and m/b.json:1:96",
         "MachineConfig 50-worker, metadata.name",
     ]);
 }

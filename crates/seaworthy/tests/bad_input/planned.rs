@@ -11,13 +11,13 @@ fn an_input_with_nothing_in_it_is_no_plan() {
     program.file("comments.yaml", "# nothing\n---\n# at all\n");
     program.file("list.json", r#"{"apiVersion":"v1","kind":"List","items":[]}"#);
     for name in ["empty.yaml", "comments.yaml"] {
-        let note = format!("note: there is nothing in {name}\n");
+        let note = format!("note: no objects in {name}\n");
         let outcome = program.run(["plan", "--server-less", "-f", name]).expect(2);
-        outcome.says(&[&note, "error: there is no object in the input, so there is nothing to plan"]);
+        outcome.says(&[&note, "error: the input has no objects, so there is nothing to plan"]);
         // The same words and the same end as of others.
         program.run(["render", "-f", name]).expect(2).says(&[&note]);
     }
-    program.run(["plan", "--server-less", "-f", "list.json"]).expect(2).says(&["there is no object in the input"]);
+    program.run(["plan", "--server-less", "-f", "list.json"]).expect(2).says(&["the input has no objects"]);
     // Without a cluster to ask there is nothing to ask it.
     let outcome = program.run(["plan", "-f", "empty.yaml"]).expect(2);
     assert!(!outcome.stderr.contains("kubeconfig"), "{}", outcome.stderr);

@@ -15,7 +15,7 @@ fn a_misspelt_kind_is_answered_with_the_right_one() {
     ] {
         let text =
             format!("apiVersion: machineconfiguration.openshift.io/v1\nkind: {written}\nmetadata: {{name: a}}\n");
-        let said = format!("a.yaml:2:7: an object \"a\": there is no kind \"{written}\" in ");
+        let said = format!("a.yaml:2:7: an object \"a\": unknown kind \"{written}\" in ");
         render("a.yaml", text.clone()).expect(2).says(&[&said, &format!("did you mean \"{meant}\"?")]);
         let program = Program::new();
         program.file("a.yaml", text);
@@ -65,11 +65,11 @@ fn a_file_without_its_option_is_answered_with_the_option() {
         (vec!["ignition", "validate", "a.ign"], "-f a.ign"),
     ] {
         let outcome = program.run(&arguments).expect(2);
-        outcome.says(&[&format!("  tip: files and folders are given with -f: {tip}\n")]);
+        outcome.says(&[&format!("  tip: pass files and folders with -f: {tip}\n")]);
     }
     for arguments in [vec!["crds", "a.yaml"], vec!["render", "-f", "a.yaml", "--pol"], vec!["explain", "/etc/motd"]] {
         let outcome = program.run(&arguments).expect(2);
-        assert!(!outcome.stderr.contains("given with -f"), "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("pass files and folders with -f"), "{}", outcome.stderr);
     }
 }
 
@@ -151,12 +151,12 @@ fn lint_says_what_it_did_not_look_at() {
     let outcome = program.run(["lint", "-f", "a.json"]).expect(0);
     assert_eq!(
         outcome.stdout,
-        "nothing was checked: the only MachineConfig in the input is a rendered one, which is a result and no input\n"
+        "nothing was checked: the only MachineConfig in the input is rendered, which is an output and not an input\n"
     );
     let config = r#"{"config":{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/a","contents":{"source":"https://h/a"}},{"path":"/b","contents":{"source":"data:,"}}]}}}"#;
     program.file("b.json", machine_config(config));
     let outcome = program.run(["lint", "-f", "b.json", "--offline"]).expect(0);
-    assert_eq!(outcome.stdout, "1 MachineConfig, 1 pool: 0 errors, 0 warnings, 0 worth knowing\n");
+    assert_eq!(outcome.stdout, "1 MachineConfig, 1 pool: 0 errors, 0 warnings, 0 informational\n");
     outcome.says(&["note: 1 reference to remote content was not fetched", "`seaworthy render` fetches and checks it"]);
     let json = program.run(["lint", "-f", "b.json", "-o", "json"]).expect(0).json();
     assert_eq!(json["summary"]["notFetched"], 1);
@@ -179,15 +179,12 @@ fn a_misspelt_file_pool_code_or_group_is_answered_with_the_nearest() {
     program
         .run(["lint", "-f", "m/a.json"])
         .expect(2)
-        .says(&["no file or folder m/a.json: there is no folder m either"]);
+        .says(&["file or folder not found: m/a.json: folder m does not exist either"]);
     program.run(["render", "-f", "worker.json", "--pool", "wroker"]).expect(2).says(&["did you mean \"worker\"?"]);
     let outcome = program.run(["lint", "-f", "worker.json", "--allow", "unknown_key"]).expect(2);
-    outcome.says(&["--allow unknown_key: there is no finding with this code; did you mean unknown-key?"]);
+    outcome.says(&["--allow unknown_key: unknown finding code; did you mean unknown-key?"]);
     program.run(["crds", "--group", "kmm"]).expect(2).says(&["did you mean \"kmm.sigs.x-k8s.io\"?"]);
-    program
-        .run(["man", "rendr"])
-        .expect(2)
-        .says(&["there is no manual page seaworthy-rendr; the pages are: seaworthy,"]);
+    program.run(["man", "rendr"]).expect(2).says(&["no manual page seaworthy-rendr; available pages: seaworthy,"]);
     let outcome = program.run(["man", "ignition", "convert"]).expect(0);
     assert!(outcome.stdout.contains(".TH seaworthy-ignition-convert 1"), "{}", outcome.stdout);
 }

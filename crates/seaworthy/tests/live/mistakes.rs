@@ -61,10 +61,13 @@ fn wrong_pool_and_missing_rights_are_told() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let fleet = Fleet::start();
-    fleet.run(&["rollout", "status", "wroker"]).expect(2).says(&["no pool \"wroker\""]);
+    fleet.run(&["rollout", "status", "wroker"]).expect(2).says(&["pool \"wroker\" not found"]);
     fleet.must("kubectl apply -f - <<< '{\"apiVersion\": \"machineconfiguration.openshift.io/v1\", \"kind\": \"MachineConfigPool\", \
                 \"metadata\": {\"name\": \"worker\"}, \"spec\": {}}'");
-    fleet.run(&["rollout", "status", "wroker"]).expect(2).says(&["the pools are: worker", "did you mean \"worker\"?"]);
+    fleet
+        .run(&["rollout", "status", "wroker"])
+        .expect(2)
+        .says(&["available pools: worker", "did you mean \"worker\"?"]);
     fleet.must(
         "kubectl create serviceaccount nobody && \
                 kubectl config set-credentials nobody --token=$(kubectl create token nobody) && \

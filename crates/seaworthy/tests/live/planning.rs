@@ -94,10 +94,7 @@ fn what_is_wrong_in_the_cluster_beside_the_manifests_is_no_news() {
         assert_eq!(json["findings"], json!([]));
     }
     fleet.program.file("empty.yaml", "# nothing\n");
-    fleet
-        .run(&["plan", "-f", "empty.yaml"])
-        .expect(2)
-        .says(&["note: there is nothing in empty.yaml\n", "nothing to plan"]);
+    fleet.run(&["plan", "-f", "empty.yaml"]).expect(2).says(&["note: no objects in empty.yaml\n", "nothing to plan"]);
 }
 
 #[test]
@@ -134,7 +131,7 @@ fn node_that_changes_its_pool_does_so_because_of_the_manifest() {
     fleet.must("kubectl wait mcp/infra --for=jsonpath='{.spec.configuration.name}' --timeout=60s");
     let (text, json) = planned(&fleet, &node("w2", "infra"), &[], 1);
     assert!(text.contains("because of these manifests:\nw2 comes from pool worker\nw2: reboot\n"), "{text}");
-    assert!(!text.contains("still to do"), "{text}");
+    assert!(!text.contains("already pending"), "{text}");
     let w2 = &in_pool(&json, "infra")["nodes"][0];
     assert_eq!((&w2["node"], &w2["byManifests"], &w2["poolBefore"]), (&json!("w2"), &json!(true), &json!("worker")));
 
@@ -142,7 +139,7 @@ fn node_that_changes_its_pool_does_so_because_of_the_manifest() {
     apply(&fleet, &node("w2", "infra"), "--server-side --force-conflicts");
     fleet.must("kubectl wait mcp/infra --for=jsonpath='{.status.machineCount}'=1 --timeout=60s");
     let (text, json) = planned(&fleet, &node("w2", "infra"), &[], 0);
-    assert!(text.contains("still to do, not because of these manifests:\n"), "{text}");
+    assert!(text.contains("already pending, not because of these manifests:\n"), "{text}");
     assert!(!text.contains("\nbecause of these manifests"), "{text}");
     assert_eq!(in_pool(&json, "infra")["nodes"][0]["byManifests"], json!(false));
 
@@ -165,7 +162,10 @@ fn node_that_changes_its_pool_does_so_because_of_the_manifest() {
     let mut wanted = node("w2", "edge");
     wanted["metadata"]["labels"]["node-role.kubernetes.io/infra"] = json!("");
     let (text, json) = planned(&fleet, &wanted, &["-f", "edge.json"], 1);
-    assert!(text.contains("because of these manifests: w2 leaves pool infra; what runs there stays\n"), "{text}");
+    assert!(
+        text.contains("because of these manifests: w2 leaves pool infra; the running configuration stays\n"),
+        "{text}"
+    );
     assert_eq!(json["withoutPool"][0]["poolBefore"], "infra");
 }
 
@@ -183,8 +183,8 @@ fn pool_that_selects_no_machine_config_is_told_what_there_is() {
     let truth = format!("there are {} MachineConfigs, and none of them matches: ", count.trim());
     let told = "pool gpu gets no configuration (NoMachineConfigs): ";
     assert!(text.contains(&truth) && text.contains(told), "{text}");
-    assert!(text.contains("nothing is done to its nodes until it has one: w2\n"), "{text}");
-    assert!(!text.contains("reboot") && !text.contains("still to do"), "{text}");
+    assert!(text.contains("its nodes are not updated until it has one: w2\n"), "{text}");
+    assert!(!text.contains("reboot") && !text.contains("already pending"), "{text}");
     assert_eq!(in_pool(&json, "gpu")["nodes"][0]["byManifests"], json!(false));
 
     // The controllers say the same, and keep to it when the number changes.

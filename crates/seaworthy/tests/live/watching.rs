@@ -26,7 +26,7 @@ fn whoever_watches_outlives_a_server_that_is_away_for_a_while() {
     fleet.end_server();
     let mut said = BufReader::new(watching.stderr.take().unwrap()).lines().map_while(Result::ok);
     let note = said.next().unwrap();
-    assert!(note.contains("cannot be reached") && note.contains("it is tried again for 2 min"), "{note}");
+    assert!(note.contains("cannot be reached") && note.contains("retrying for 2 min"), "{note}");
     fleet.start_server_again();
     // What was undone is the way to the end here: these nodes never finish an order.
     fleet.must(&format!("kubectl delete -f {}", motd.display()));

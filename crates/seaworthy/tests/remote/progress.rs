@@ -34,10 +34,7 @@ fn a_server_that_is_not_there_is_named_with_attempts_cause_and_next_step() {
     assert!(errors[0].ends_with(&end), "{}", outcome.stderr);
     // Whoever waited knows what for, and each line is said once.
     assert_eq!(lines(&outcome.stderr, "fetching "), [format!("note: fetching {url}")]);
-    assert_eq!(
-        lines(&outcome.stderr, "is tried again"),
-        [format!("note: {url} is tried again for at most 10 s: {refused}")]
-    );
+    assert_eq!(lines(&outcome.stderr, "retrying "), [format!("note: retrying {url} for at most 10 s: {refused}")]);
     assert!(!outcome.stderr.contains("SECRET") && !outcome.stdout.contains("SECRET"), "{}", outcome.stderr);
 }
 
@@ -62,7 +59,7 @@ fn a_terminal_sees_at_once_what_is_fetched_and_why_it_is_tried_again() {
     let shown = String::from_utf8(shown).unwrap().replace("\r\n", "\n");
     let url = server.url("/motd");
     assert_eq!(lines(&shown, "fetching "), [format!("note: fetching {url}")]);
-    let again = format!("note: {url} is tried again for at most 60 s: the server answered 503 Service Unavailable");
+    let again = format!("note: retrying {url} for at most 60 s: the server answered 503 Service Unavailable");
     assert_eq!(lines(&shown, &again).len(), 1, "{shown}");
     assert!(!shown.contains("SECRET"), "{shown}");
 }
@@ -79,13 +76,13 @@ fn a_snapshot_that_is_used_again_is_named_once_per_url() {
     ]);
     let text = manifest(json!({}), files);
     let first = render(&program, &text).expect(0);
-    assert_eq!(lines(&first.stderr, "not fetched again"), [""; 0]);
+    assert_eq!(lines(&first.stderr, "using the snapshot of"), [""; 0]);
     let digest = crate::hash(b"here\n")["sha256-".len()..].chars().take(12).collect::<String>();
     for options in [&["--allow-host", "127.0.0.1"][..], &["--offline"]] {
         let outcome = render_with(&program, &text, options).expect(0);
-        let notes = lines(&outcome.stderr, "not fetched again");
+        let notes = lines(&outcome.stderr, "using the snapshot of");
         assert_eq!(notes.len(), 1, "{}", outcome.stderr);
-        let start = format!("note: {} is not fetched again: snapshot of 20", server.url("/motd"));
+        let start = format!("note: using the snapshot of {} from 20", server.url("/motd"));
         assert!(notes[0].starts_with(&start), "{}", notes[0]);
         assert!(notes[0].ends_with(&format!("Z, sha256 {digest}…")), "{}", notes[0]);
     }
@@ -102,8 +99,8 @@ fn many_snapshots_are_counted_and_not_all_named() {
     let text = manifest(json!({}), json!(files));
     render(&program, &text).expect(0);
     let outcome = render(&program, &text).expect(0);
-    assert_eq!(lines(&outcome.stderr, "is not fetched again: ").len(), 10, "{}", outcome.stderr);
-    outcome.says(&["note: 2 more are not fetched again\n"]);
+    assert_eq!(lines(&outcome.stderr, "using the snapshot of").len(), 10, "{}", outcome.stderr);
+    outcome.says(&["note: using 2 more snapshots\n"]);
 }
 
 #[test]
@@ -116,8 +113,7 @@ fn one_host_is_recommended_once_and_in_the_error() {
     let outcome = render_with(&Program::new(), &manifest(json!({}), files), &[]).expect(1);
     let hints = lines(&outcome.stderr, "--allow-host");
     let end = format!(
-        "files[0].contents.source: cannot fetch {}: address 127.0.0.1 is refused: loopback; if content may come from there, \
-         add --allow-host {}",
+        "files[0].contents.source: cannot fetch {}: address 127.0.0.1 is refused: loopback; to allow this host, add --allow-host {}",
         server.url("/a"),
         server.address
     );

@@ -110,7 +110,7 @@ fn a_manual_page_is_written_for_each_command() {
     let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
     assert_eq!(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "SEE ALSO"]);
     assert!(
-        page.contains(".SH EXAMPLES\n.nf\n  # What would") && page.contains("seaworthy render \\-f manifests/"),
+        page.contains(".SH EXAMPLES\n.nf\n  # Render every") && page.contains("seaworthy render \\-f manifests/"),
         "{page}"
     );
     assert!(page.ends_with("\\fBseaworthy\\fR(1)\n"), "{page}");

@@ -109,7 +109,7 @@ impl Problem {
             "MachineConfigPool {name}, spec.configuration.name: it follows from the MachineConfigs of the pool, so {wanted:?} would \
              be put back and move no node; leave it out, or go back with: seaworthy rollout undo {name} --to NAME"
         );
-        let told = Problem::of(Severity::Warning, "put-back", "MachineConfigPool", name, message);
+        let told = Problem::of(Severity::Warning, "reverted", "MachineConfigPool", name, message);
         is_another.then(|| Problem { path: "spec.configuration.name".to_owned(), ..told })
     }
 

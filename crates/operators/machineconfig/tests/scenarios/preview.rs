@@ -272,7 +272,7 @@ async fn target_of_a_manifest_is_said_to_be_put_back() {
     assert_eq!(Problem::overruled(&world, &pool(&before)), None);
     let foresight = foreseen(&fleet, &pool("rendered-worker-other")).await;
     let problem = Problem::overruled(&world, &pool("rendered-worker-other")).unwrap();
-    assert_eq!((problem.code, problem.path.as_str()), ("put-back", "spec.configuration.name"));
+    assert_eq!((problem.code, problem.path.as_str()), ("reverted", "spec.configuration.name"));
     assert!(problem.message.contains("seaworthy rollout undo worker --to NAME"), "{problem:?}");
     let worker = foresight.pools.iter().find(|pool| pool.name == "worker").unwrap();
     assert!(worker.before == worker.after && worker.caused.is_empty());

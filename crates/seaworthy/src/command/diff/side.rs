@@ -31,11 +31,11 @@ pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
     let files: Vec<&PathBuf> = options.files.iter().chain(&options.sides).collect();
     let [old, new] = files[..] else {
         let found = contents::counted(files.len(), "side");
-        let message = format!("{found} given; give two: -f for what was, and -f for what shall be");
+        let message = format!("expected two sides, got {found}: -f <OLD> -f <NEW>");
         return Err(Failure::unreadable(message));
     };
     if old.as_os_str() == "-" && new.as_os_str() == "-" {
-        return Err(Failure::unreadable("-f - is given twice; standard input can be read once"));
+        return Err(Failure::unreadable("-f - is given twice; standard input can be read only once"));
     }
     let read = |file: &PathBuf| {
         let files = std::slice::from_ref(file);
@@ -64,7 +64,7 @@ pub fn both(options: &Diff) -> Result<Option<(Side, Side)>, Failure> {
     let (Some(mut old), Some(new)) = sides else { return Ok(None) };
     if let Some(missing) = options.pool.iter().find(|pool| !known.contains(*pool)) {
         return Err(Failure::unreadable(format!(
-            "there is no pool {missing:?} on either side; the pools are: {}",
+            "pool {missing:?} not found on either side; available pools: {}",
             known.into_iter().collect::<Vec<_>>().join(", ")
         )));
     }
@@ -105,7 +105,7 @@ fn rendered_beside(
     let listed = |names: Vec<&String>| names.into_iter().cloned().collect::<Vec<_>>().join(", ");
     if let Some(missing) = wanted.iter().find(|pool| !here.contains(*pool)) {
         return Err(Failure::unreadable(format!(
-            "{} has a rendered MachineConfig of pool {missing}, but {} has no such pool; its pools are: {}",
+            "{} has a rendered MachineConfig of pool {missing}, but {} has no such pool; available pools: {}",
             other_file.display(),
             file.display(),
             listed(here.iter().collect())
@@ -114,7 +114,7 @@ fn rendered_beside(
     let left_out: Vec<&String> = here.iter().filter(|pool| options.pool.is_empty() && !wanted.contains(pool)).collect();
     if !left_out.is_empty() {
         let (file, names) = (other_file.display(), listed(left_out));
-        paint::note(&format!("left out, as {file} has no rendered MachineConfig for them: pool {names}"));
+        paint::note(&format!("skipped, because {file} has no rendered MachineConfig for them: pool {names}"));
     }
     known.extend(here);
     Ok(side)
@@ -133,7 +133,7 @@ fn rendered(
     let broken = set.broken_pools(&[]);
     if pools.is_empty() && broken.is_empty() {
         let why = set.lacks_pools();
-        return Err(Failure::unreadable(format!("{}: there is nothing to compare: {why}", file.display())));
+        return Err(Failure::unreadable(format!("{}: nothing to compare: {why}", file.display())));
     }
     known.extend(pools.iter().map(|pool| pool.name.clone()));
     known.extend(broken.iter().flat_map(|finding| &finding.places).map(|place| place.name.clone()));
@@ -177,7 +177,7 @@ fn finished(
         let outcome = Outcome { name: input.source.name().to_owned(), spec: spec_of(&input), pool: pool.clone() };
         if let Some(other) = side.insert(pool.clone(), outcome) {
             return Err(Failure::unreadable(format!(
-                "{} has several rendered MachineConfigs of pool {pool}: {} and {}; give one of them",
+                "{} has several rendered MachineConfigs of pool {pool}: {} and {}; pass one of them",
                 file.display(),
                 other.name,
                 input.source.name()

@@ -19,7 +19,7 @@ const INDENT: &str = "    ";
 const BODY_INDENT: &str = "      ";
 
 /// For values that are not the same and look it.
-const UNSHOWN: &str = "with a difference in what is not shown";
+const UNSHOWN: &str = "with a difference in the part not shown";
 
 /// The longest name of an entry: certificates are named by their contents.
 const LONGEST_NAME: usize = 200;
@@ -38,7 +38,7 @@ pub fn print(reports: &[Report<'_>]) -> Result<(), Failure> {
         for report in reports {
             if let Some((old, new)) = report.renamed() {
                 paint::note(&format!(
-                    "pool {}: the name changes all the same, {old} → {new}: the order or the spelling differs",
+                    "pool {}: the name still changes, {old} → {new}: the order or the spelling differs",
                     report.pool
                 ));
             }
@@ -91,9 +91,7 @@ fn write_field(out: &mut impl Write, field: &FieldDifference<'_>) -> io::Result<
         FieldDifference::Item { list, sign, text } => {
             write_signed(out, "", *sign, &format!("{} {text}", noun(list)), "")
         }
-        FieldDifference::Order { list } => {
-            write_signed(out, "", '~', &format!("{}s", noun(list)), ": the same ones in another order")
-        }
+        FieldDifference::Order { list } => write_signed(out, "", '~', &format!("{}s", noun(list)), ": reordered"),
     }
 }
 
@@ -105,7 +103,7 @@ fn write_change(out: &mut impl Write, change: &Change<'_>, is_whole: bool) -> io
         name.push('…');
     }
     // The argument is listed, and the machine shall not have it.
-    let unwanted = if change.list == "shouldNotExist" { " shall not exist" } else { "" };
+    let unwanted = if change.list == "shouldNotExist" { " must not exist" } else { "" };
     let is_secret = secret::is_in(change);
     match &change.what {
         What::Added(node) => {
@@ -335,7 +333,7 @@ fn write_body(out: &mut impl Write, old: Option<&Body>, new: Option<&Body>) -> i
     match (bytes(old), bytes(new)) {
         (Some(before), Some(after)) if before == after && old.is_some() && new.is_some() => {
             let summary = if either.is_secret { secret::summary(&after) } else { contents::summary(&after) };
-            writeln!(out, "{INDENT}{label}: the same ({summary}), written in another way")
+            writeln!(out, "{INDENT}{label}: unchanged ({summary}), encoded differently")
         }
         (Some(before), Some(after)) if either.is_secret => {
             writeln!(out, "{INDENT}{label}: {}", secret::difference(&before, &after))

@@ -27,10 +27,7 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
     let mut pools = set.pools(&wanted)?;
     if pools.len() > 1 {
         let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
-        return Err(Failure::unreadable(format!(
-            "there are several pools; choose one with --pool: {}",
-            names.join(", ")
-        )));
+        return Err(Failure::unreadable(format!("several pools found; choose one with --pool: {}", names.join(", "))));
     }
     let Some(pool) = pools.pop() else {
         if !set.broken_pools(&wanted).is_empty() {
@@ -58,7 +55,7 @@ pub fn run(options: &Explain) -> Result<u8, Failure> {
                 Failure::unreadable(elsewhere.unwrap_or_else(|| not_found(&all, what, &place)))
             })?;
             if found.kind == Kind::Nearly {
-                paint::note(&format!("there is no {what:?}; showing {}", subjects(&found.entries)));
+                paint::note(&format!("{what:?} not found; showing {}", subjects(&found.entries)));
             }
             (found.entries, found.kind)
         }
@@ -78,7 +75,7 @@ fn why_nothing(set: &Set<'_>) -> String {
     let objects = &set.machine_configs;
     match objects.first() {
         Some(first) if set.has_only_results() => format!(
-            "there are only rendered MachineConfigs in the input ({}), and they do not say what they were made of; give the \
+            "the input has only rendered MachineConfigs ({}), which do not record their sources; pass the \
              MachineConfigs that the pool selects, and the MachineConfigPool",
             first.name()
         ),
@@ -100,21 +97,21 @@ fn subjects(entries: &[&Entry<'_>]) -> String {
 fn of_other_pools(set: &Set<'_>, pool: &Pool, what: &str) -> Option<String> {
     let named = set.machine_configs.iter().find(|machine_config| machine_config.name() == what)?;
     if named.is_rendered() {
-        return Some(format!("MachineConfig {what} is the result of rendering, which nothing is made of"));
+        return Some(format!("MachineConfig {what} is rendered, and pools do not select rendered MachineConfigs"));
     }
     let selects =
         |pool: &&Pool| pool.selector.as_ref().is_some_and(|selector| !selector.is_empty() && selector.matches(named));
     if selects(&pool) {
         return Some(format!(
-            "nothing of MachineConfig {what} is left in pool {}: it says nothing, or others do",
+            "MachineConfig {what} contributes nothing to pool {}: it is empty, or others override it",
             pool.name
         ));
     }
     let others: Vec<&str> = set.pools.iter().filter(selects).map(|pool| pool.name.as_str()).collect();
     let hint = match (others.as_slice(), named.role()) {
         ([], Some(role)) if set.pools.is_empty() => format!("its role is {role}; choose it with --pool {role}"),
-        ([], _) => "nor does any other; `seaworthy lint` says why".to_owned(),
-        (others, _) => format!("choose one that does with --pool: {}", others.join(", ")),
+        ([], _) => "nor does any other pool; `seaworthy lint` shows why".to_owned(),
+        (others, _) => format!("choose a pool that does with --pool: {}", others.join(", ")),
     };
     Some(format!("pool {} does not select MachineConfig {what}; {hint}", pool.name))
 }
@@ -122,24 +119,24 @@ fn of_other_pools(set: &Set<'_>, pool: &Pool, what: &str) -> Option<String> {
 /// Says that something is not there, and what is.
 fn not_found(all: &[Entry<'_>], what: &str, place: &str) -> String {
     if what.trim().is_empty() {
-        return "the question is empty; without one everything is shown".to_owned();
+        return "the argument is empty; omit it to show everything".to_owned();
     }
     // A pattern of the shell becomes many files, and `-f` takes the first.
     let is_manifest = [".yaml", ".yml", ".json"].iter().any(|suffix| what.ends_with(suffix));
     if is_manifest && std::path::Path::new(what).is_file() {
-        return format!("{what:?} is a file and no part of {place}; give every file a -f of its own, or their folder");
+        return format!("{what:?} is a file, not part of {place}; pass each file with its own -f, or pass the folder");
     }
     if let Some(kind) = kind_named(what) {
-        return format!("there are no {kind} in {place}");
+        return format!("no {kind} in {place}");
     }
     let instead = instead(all, what);
     let hint = instead.meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-    let mut message = format!("there is no {what:?} in {place}{hint}");
+    let mut message = format!("{what:?} not found in {place}{hint}");
     if !instead.nearest.is_empty() {
-        message.push_str("\nwhat can be asked for there:");
+        message.push_str("\navailable there:");
         instead.nearest.iter().for_each(|subject| message.push_str(&format!("\n  {subject}")));
         if instead.more > 0 {
-            message.push_str(&format!("\n  … and {} more; without {what:?} all are shown", instead.more));
+            message.push_str(&format!("\n  … and {} more; omit {what:?} to show all", instead.more));
         }
     }
     message

@@ -112,14 +112,14 @@ fn write_entry<'r>(
     }
     if let Some(default) = &entry.default {
         let entry = default.entry.as_ref().map(|place| format!(" for {place}")).unwrap_or_default();
-        writeln!(out, "    set by nobody; default{}: {}", paint::plain(entry), default.reason)?;
+        writeln!(out, "    not set; default{}: {}", paint::plain(entry), default.reason)?;
     }
     if let Some(fetched) = entry.fetched.filter(|fetched| !told.contains(fetched)) {
         write_fetched(out, fetched, bodies.secrets.contains(&entry.subject))?;
         told.push(fetched);
     }
     for place in &entry.also {
-        writeln!(out, "    the same in {}", paint::plain(place))?;
+        writeln!(out, "    same value in {}", paint::plain(place))?;
     }
     if entry.overrode.is_empty() {
         return match bytes_behind(&entry.field, &entry.value, bodies.is_packed(entry)) {
@@ -141,11 +141,11 @@ fn write_ignored(out: &mut impl Write, entry: &Entry<'_>, lacks_images: bool) ->
     for lost in &entry.ignored {
         let line = format!("    {} names {}", lost.place, shown_or_unset(&entry.field, lost.value.as_ref()));
         writeln!(out, "{}", paint::plain(line))?;
-        writeln!(out, "{INDENT}ignored, because it is generated: the platform's images are the ControllerConfig's")?;
+        writeln!(out, "{INDENT}ignored, because it is generated: the ControllerConfig sets the platform's images")?;
     }
     let is_image = |name: &String| matches!(name.as_str(), "osImageURL" | "baseOSExtensionsContainerImage");
     if lacks_images && entry.default.is_some() && matches!(&entry.subject, Subject::Field(name) if is_image(name)) {
-        writeln!(out, "    there is no ControllerConfig in the input, which would decide")?;
+        writeln!(out, "    no ControllerConfig in the input, which would set it")?;
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ fn write_lost(
 ) -> io::Result<()> {
     let place = paint::plain(&lost.place);
     let Some(old) = &lost.value else {
-        let whole = if entry.field == "path" { "takes the place of" } else { "overrides the default of" };
+        let whole = if entry.field == "path" { "replaces" } else { "overrides the default of" };
         return writeln!(out, "    {whole} {place}");
     };
     writeln!(out, "    overrides {place}")?;
@@ -182,11 +182,11 @@ fn write_lost(
             writeln!(out, "{INDENT}{}", secret::difference(&before, &after))
         }
         (Some(before), Some(_)) if is_secret => {
-            writeln!(out, "{INDENT}the same {}, written in another way", secret::summary(&before))
+            writeln!(out, "{INDENT}unchanged ({}), encoded differently", secret::summary(&before))
         }
         (Some(before), Some(after)) if before != after => contents::write_difference(out, &before, &after, INDENT),
         (Some(before), Some(_)) => {
-            writeln!(out, "{INDENT}the same {}, written in another way", contents::summary(&before))
+            writeln!(out, "{INDENT}unchanged ({}), encoded differently", contents::summary(&before))
         }
         _ if is_secret && field.ends_with("hash") => writeln!(out, "{INDENT}{HIDDEN} became {HIDDEN}"),
         _ => writeln!(out, "{INDENT}{} became {}", shown(field, old), shown(field, new)),

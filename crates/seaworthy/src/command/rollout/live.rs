@@ -72,7 +72,10 @@ async fn status(of: &PoolsOf, watch: bool, timeout: Option<Duration>, format: Re
         Ok(ended) => ended,
         Err(_) => {
             let limit = short(i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX));
-            paint::note(&format!("not done after {limit}; what it waits for stands above, and the roll-out goes on"));
+            paint::note(&format!(
+                "timed out after {limit}; the roll-out continues, and the reasons for waiting are \
+                                  listed above"
+            ));
             Ok(WRONG)
         }
     }
@@ -110,8 +113,8 @@ fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result
         Some(name) => vec![pool_of(world, name)?],
         None if world.pools.is_empty() => {
             return Err(Failure::unreadable(
-                "the cluster has no MachineConfigPool; a ControllerConfig makes the pools master and worker \
-                 (examples/controller-config.yaml), a MachineConfigPool any other",
+                "the cluster has no MachineConfigPool; a ControllerConfig creates the pools master and worker \
+                 (examples/controller-config.yaml); create any other as a MachineConfigPool",
             ));
         }
         None => world.pools.clone(),
@@ -138,7 +141,11 @@ fn standing(world: &World, wanted: Option<&str>, format: ReportFormat) -> Result
                 write_status(&mut text, name, pool, &found, &strays)?;
                 if let Some(pending) = &pending {
                     let pending = paint::plain(pending);
-                    writeln!(text, "not rendered yet: {pending}; if it stays so, see whether the controllers run")?;
+                    writeln!(
+                        text,
+                        "not rendered yet: {pending}; if this persists, check that the controllers are \
+                                    running"
+                    )?;
                 }
             }
             ReportFormat::Json => {
@@ -175,7 +182,7 @@ async fn read_again(client: &Client) -> Result<World, Failure> {
             Ok(world) => return Ok(world),
             Err(error) if begun.elapsed() > PATIENCE => return Err(Failure::unreadable(error)),
             Err(error) if !is_told => {
-                paint::note(&format!("{error}; it is tried again for {} min", PATIENCE.as_secs() / 60));
+                paint::note(&format!("{error}; retrying for {} min", PATIENCE.as_secs() / 60));
                 is_told = true;
             }
             Err(_) => {}
@@ -230,13 +237,10 @@ pub fn write_status(
     };
     writeln!(out, "[{bar}] {percent} %: {done} of {} updated{but}", super::super::contents::counted(all, "node"))?;
     if let Some(pinned) = &found.pinned {
-        writeln!(
-            out,
-            "pinned to {pinned}; `seaworthy rollout undo {name} --release` follows its MachineConfigs again"
-        )?;
+        writeln!(out, "pinned to {pinned}; unpin with `seaworthy rollout undo {name} --release`")?;
     }
     if found.is_paused {
-        writeln!(out, "paused; `seaworthy rollout resume {name}` lets it go on")?;
+        writeln!(out, "paused; resume with `seaworthy rollout resume {name}`")?;
     }
     for (type_, message) in failures(pool) {
         writeln!(out, "{type_}: {}", paint::plain(message))?;
@@ -271,11 +275,11 @@ async fn pause(of: &PoolOf, paused: bool) -> Result<u8, Failure> {
     let (client, _, pool) = read(of).await?;
     let name = &of.pool;
     if (pool.spec.paused == Some(true)) == paused {
-        paint::note(&format!("pool {name} is {}", if paused { "paused already" } else { "not paused" }));
+        paint::note(&format!("pool {name} is {}", if paused { "already paused" } else { "not paused" }));
         return Ok(OK);
     }
     patch(&client, name, &json!({"spec": {"paused": paused}})).await.map_err(Failure::unreadable)?;
-    let said = if paused { "paused: no node is given a new configuration until it is resumed" } else { "resumed" };
+    let said = if paused { "paused: no further node updates start until it is resumed" } else { "resumed" };
     writeln!(output::plain(), "pool {name} {said}")?;
     Ok(OK)
 }
@@ -296,14 +300,14 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
         None => {
             if let Some(pinned) = pin::name(&pool) {
                 return Err(Failure::unreadable(format!(
-                    "pool {name} is undone already: it is pinned to {pinned}; go further back with --to (see `seaworthy rollout \
-                     history {name}`), or follow its MachineConfigs again with --release"
+                    "pool {name} is already rolled back: it is pinned to {pinned}; go further back with --to (see \
+                     `seaworthy rollout history {name}`), or unpin it with --release"
                 )));
             }
             previous(&pool, &all).ok_or_else(|| {
                 Failure::unreadable(format!(
-                    "there is nothing to go back to: pool {name} has no rendered MachineConfig before {}; `seaworthy rollout \
-                     history {name}` lists those that there are, and --to names one of them",
+                    "nothing to roll back to: pool {name} has no rendered MachineConfig before {}; choose one from \
+                     `seaworthy rollout history {name}` with --to",
                     target.unwrap_or("its first")
                 ))
             })?
@@ -311,13 +315,13 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
     };
     if back.is_going() {
         return Err(Failure::unreadable(format!(
-            "rendered MachineConfig {} was deleted and stays only until no node runs it, so pool {name} cannot go back to it; \
+            "rendered MachineConfig {} is being deleted, so pool {name} cannot be rolled back to it; \
              `seaworthy rollout history {name}` lists the others",
             back.name
         )));
     }
     if Some(back.name) == target && pin::name(&pool).is_none_or(|pinned| pinned == back.name) {
-        paint::note(&format!("pool {name} targets {} already", back.name));
+        paint::note(&format!("pool {name} already targets {}", back.name));
         return Ok(OK);
     }
     let current = all.iter().find(|revision| Some(revision.name) == target);
@@ -328,20 +332,23 @@ async fn undo(of: &PoolOf, to: Option<&str>, dry_run: bool) -> Result<u8, Failur
         patch(&client, name, &pinned).await.map_err(Failure::unreadable)?;
     }
     let verb = if dry_run { "would be pinned" } else { "is pinned" };
-    writeln!(out, "pool {name} {verb} to {} (it targets {})", back.name, target.unwrap_or("nothing"))?;
+    writeln!(out, "pool {name} {verb} to {} (current target: {})", back.name, target.unwrap_or("nothing"))?;
     match made {
-        Some(list) if !list.is_empty() => writeln!(out, "what made the difference: {}", signed(&list))?,
-        _ => writeln!(out, "which MachineConfigs made the difference is not on record")?,
+        Some(list) if !list.is_empty() => writeln!(out, "changed MachineConfigs: {}", signed(&list))?,
+        _ => writeln!(out, "changed MachineConfigs: not recorded")?,
     }
-    writeln!(out, "put that right, then: seaworthy rollout undo {name} --release")?;
+    writeln!(out, "after fixing them, unpin the pool: seaworthy rollout undo {name} --release")?;
     if to.is_none() {
         let passed = all.iter().skip_while(|revision| revision.name != back.name).filter(|it| it.is_unfinished);
         for passed in passed.filter(|it| it.name != back.name && Some(it.name) != target) {
-            paint::note(&format!("{} was passed over: not every node came to run it; --to goes there", passed.name));
+            paint::note(&format!("skipped {}: not every node ran it; select it with --to", passed.name));
         }
     }
     if pool.spec.paused == Some(true) {
-        paint::warning(&format!("pool {name} is paused: no node goes back until `seaworthy rollout resume {name}`"));
+        paint::warning(&format!(
+            "pool {name} is paused: no node is rolled back until `seaworthy rollout resume \
+                                 {name}`"
+        ));
     }
     Ok(OK)
 }
@@ -375,9 +382,9 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
     let finished = pool.status.as_ref().and_then(|status| status.configuration.as_ref()?.name.as_deref());
     let word = |name: &str| match (target == Some(name), finished == Some(name)) {
         (true, _) if pin::name(&pool) == Some(name) => "target, pinned",
-        (true, true) => "target, everywhere",
+        (true, true) => "target, complete",
         (true, false) => "target",
-        (false, true) => "last finished",
+        (false, true) => "last completed",
         (false, false) => "",
     };
     let state = |revision: &Revision<'_>| match (word(revision.name), revision.is_going()) {
@@ -418,9 +425,9 @@ async fn history(of: &PoolOf, format: ReportFormat) -> Result<u8, Failure> {
             (Some(list), _) => signed(list),
             (None, Some(sources)) => {
                 let of = super::super::contents::counted(sources.len(), "MachineConfig");
-                if nth == 0 { format!("the first on record, of {of}") } else { format!("not on record, of {of}") }
+                if nth == 0 { format!("first on record, from {of}") } else { format!("not recorded, from {of}") }
             }
-            (None, None) => "not on record".to_owned(),
+            (None, None) => "not recorded".to_owned(),
         };
         table.row([paint::plain(revision.name), age, changed, state(revision)]);
     }

@@ -41,8 +41,8 @@ fn decide(input: &Input, wanted: Option<&str>, format: ReportFormat) -> Result<u
     }
     for name in &pools.selecting_all {
         paint::warning(&format!(
-            "MachineConfigPool {name}: spec.nodeSelector names no label, which would select every node, so it selects \
-             none; name a label"
+            "MachineConfigPool {name}: spec.nodeSelector has no labels, which would select every node, so it selects \
+             none; add a label"
         ));
     }
     let now = Timestamp::now();
@@ -78,18 +78,15 @@ fn chosen_pool<'f>(fleet: &'f Fleet, wanted: Option<&str>) -> Result<&'f Machine
     let known = || fleet.pools.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let mut pools = fleet.pools.values();
     match (wanted, pools.next(), pools.next()) {
-        (_, None, _) => Err(Failure::unreadable(
-            "there is no MachineConfigPool in the input; give the pool whose nodes are to be decided about",
-        )),
+        (_, None, _) => Err(Failure::unreadable("no MachineConfigPool in the input; pass the pool to decide about")),
         (Some(name), ..) => fleet.pools.get(name).ok_or_else(|| {
             let near = spelling::nearest(name, fleet.pools.keys().map(String::as_str));
             let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-            Failure::unreadable(format!("there is no pool {name:?} in the input; the pools are: {}{hint}", known()))
+            Failure::unreadable(format!("pool {name:?} not found in the input; available pools: {}{hint}", known()))
         }),
-        (None, Some(_), Some(_)) => Err(Failure::unreadable(format!(
-            "there are several pools in the input ({}); choose one with --pool",
-            known()
-        ))),
+        (None, Some(_), Some(_)) => {
+            Err(Failure::unreadable(format!("several pools in the input ({}); choose one with --pool", known())))
+        }
         (None, Some(pool), None) => Ok(pool),
     }
 }

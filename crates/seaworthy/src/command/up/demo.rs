@@ -37,12 +37,13 @@ pub async fn play(running: &Running) -> Result<u8, Failure> {
     let workers = running.fleet.hosts(WORKER).len();
     if workers < 2 {
         return Err(Failure::unreadable(format!(
-            "the story needs two workers and the folder has {workers}; add machines with --nodes 3, or name another --data"
+            "the demo needs two workers, and the data folder has {workers}; add machines with --nodes 3, or use \
+             another --data"
         )));
     }
     match tokio::time::timeout(LIMIT, Story { running, last: String::new() }.play()).await {
         Ok(told) => told.map(|()| OK),
-        Err(_) => Err(Failure::wrong(format!("the story did not come to its end within {} s", LIMIT.as_secs()))),
+        Err(_) => Err(Failure::wrong(format!("the demo did not finish within {} s", LIMIT.as_secs()))),
     }
 }
 
@@ -106,40 +107,40 @@ impl Story<'_> {
         for name in ["50-worker-motd", "60-worker-banner"] {
             if begin.world.machine_config(name).is_some() {
                 return Err(Failure::unreadable(format!(
-                    "the story begins without MachineConfig {name}, and the folder has it; delete it, or name another --data"
+                    "MachineConfig {name} of the demo already exists; delete it, or use another --data"
                 )));
             }
         }
         self.chapter(&format!("A fleet: {}", counted(begin.world.nodes.len(), "node")))?;
         self.follow(&begin)?;
 
-        self.chapter("What would a message of the day do to the workers? (seaworthy plan -f 50-worker-motd.yaml)")?;
+        self.chapter("Preview: a message of the day on the workers (seaworthy plan -f 50-worker-motd.yaml)")?;
         self.plan(&motd).await?;
 
-        self.chapter("It is applied, and rolled out node by node (kubectl apply, seaworthy rollout status worker)")?;
+        self.chapter("Apply it, and roll it out node by node (kubectl apply, seaworthy rollout status worker)")?;
         let before = begin.outlook.target.clone();
         objects::apply(client, &motd).await.map_err(Failure::wrong)?;
         self.until(|now| now.outlook.target != before, false).await?;
         let good = self.until(Moment::is_done, true).await?;
         self.must(self.have("/etc/motd") == workers, "every worker has /etc/motd")?;
-        self.line(&format!("every worker has /etc/motd now, and has booted for it ({workers} boots)"))?;
+        self.line(&format!("every worker now has /etc/motd and was rebooted for it ({workers} reboots)"))?;
 
-        self.chapter("A bad change: a file in /usr, which machines that run an image cannot write")?;
+        self.chapter("A bad change: a file in /usr, which is read-only on image-based machines")?;
         let orders = good.orders();
         objects::apply(client, &banner).await.map_err(Failure::wrong)?;
         self.until(|now| now.outlook.target != good.outlook.target, false).await?;
         let bad = self.until(|now| !now.degraded().is_empty() && !failures(&now.pool).is_empty(), true).await?;
         let failed = bad.degraded();
         let [(name, reason)] = failed.as_slice() else {
-            return Err(Failure::wrong(format!("{} failed, and it should be one", counted(failed.len(), "node"))));
+            return Err(Failure::wrong(format!("{} failed, expected one", counted(failed.len(), "node"))));
         };
         let others = bad.orders().into_iter().filter(|(node, _)| node != name);
         let untouched = others.filter(|(node, order)| orders.get(node) == Some(order)).count();
-        self.must(untouched == workers - 1, "nobody else is given the bad change")?;
+        self.must(untouched == workers - 1, "no other node is updated to the bad change")?;
         self.must(reason.contains("/usr/share/banner"), "the reason names the file")?;
-        self.line(&format!("{name} uses up the budget, so the other {untouched} were not touched"))?;
+        self.line(&format!("{name} uses up the budget, so the other {untouched} were not updated"))?;
 
-        self.chapter(&format!("Both changes are taken back: all have to move, and {name} comes first"))?;
+        self.chapter(&format!("Roll back both changes: every worker is updated, {name} first"))?;
         let orders = bad.orders();
         objects::delete(client, &banner).await.map_err(Failure::wrong)?;
         objects::delete(client, &motd).await.map_err(Failure::wrong)?;
@@ -148,11 +149,11 @@ impl Story<'_> {
             all.filter(|(node, order)| orders.get(node) != Some(order)).map(|(node, _)| node).collect()
         };
         let first = moved(&self.until(|now| !moved(now).is_empty(), false).await?);
-        self.must(first == [name.clone()], &format!("{name} is given the way back before anybody else: {first:?}"))?;
+        self.must(first == [name.clone()], &format!("{name} is rolled back first: {first:?}"))?;
         let end = self.until(|now| now.outlook.target == before && now.is_done(), true).await?;
-        self.must(end.degraded().is_empty(), "no node is degraded any more")?;
-        self.must(self.have("/etc/motd") == 0, "no worker has /etc/motd any more")?;
-        self.chapter("That was all. Now with your own hands: seaworthy up")
+        self.must(end.degraded().is_empty(), "no node is degraded")?;
+        self.must(self.have("/etc/motd") == 0, "no worker has /etc/motd")?;
+        self.chapter("Done. To try it yourself: seaworthy up")
     }
 
     fn chapter(&mut self, title: &str) -> Result<(), Failure> {
@@ -168,7 +169,7 @@ impl Story<'_> {
     }
 
     fn must(&self, is_so: bool, what: &str) -> Result<(), Failure> {
-        if is_so { Ok(()) } else { Err(Failure::wrong(format!("the story came out otherwise: {what}"))) }
+        if is_so { Ok(()) } else { Err(Failure::wrong(format!("the demo failed; expected: {what}"))) }
     }
 
     /// How many workers have a file.

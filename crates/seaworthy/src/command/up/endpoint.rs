@@ -53,7 +53,7 @@ impl Endpoint {
         let folder = data.join(TOKENS);
         // The data folder is its owner's alone, and so is what is in it.
         std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::unreadable(format!("cannot make {}: {error}", folder.display())))?;
+            .map_err(|error| Failure::unreadable(format!("cannot create {}: {error}", folder.display())))?;
         let token = token(server, &folder.join("token"))?;
         write_private(&folder.join("ca.crt"), pki.authority())?;
         let settings = Settings {
@@ -105,13 +105,14 @@ impl Endpoint {
         let secret = secret(&self.token);
         tokio::select! {
             made = objects::create(&client, &secret) => {
-                made.map_err(|error| failed(&format!("their token is not made known to the cluster: {error}")))?;
+                made.map_err(|error| failed(&format!("cannot create their bootstrap token in the cluster: {error}")))?;
             }
             () = &mut stop => return Ok(()),
         }
         tokio::select! {
             () = self.listening.serve(stop) => Ok(()),
-            () = self.cluster.run(client, self.shelf) => Err(failed("the cluster can no longer be followed; see the log")),
+            () = self.cluster.run(client, self.shelf) => Err(failed("the watches on the cluster have stopped; see \
+                                                                     the log")),
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn run(options: &Up) -> Result<u8, Failure> {
     take_small_pages();
     if options.demo && options.nodes.is_some_and(|nodes| nodes < FEWEST) {
         return Err(Failure::unreadable(format!(
-            "--demo --nodes {}: the story needs two workers beside a master; give {FEWEST} and more, or leave --nodes away",
+            "--demo --nodes {}: the demo needs a master and two workers; use at least {FEWEST}, or omit --nodes",
             options.nodes.unwrap_or_default()
         )));
     }
@@ -67,11 +67,11 @@ impl Data {
             match std::fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Data::Passing(path)),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Failure::unreadable(format!("cannot make {}: {error}", path.display()))),
+                Err(error) => return Err(Failure::unreadable(format!("cannot create {}: {error}", path.display()))),
             }
         }
         Err(Failure::unreadable(format!(
-            "{} has too many folders of stories that ended early; remove its seaworthy-demo-*, or name a folder with --data",
+            "{} has too many folders of earlier demos; remove seaworthy-demo-* there, or choose a folder with --data",
             parent.display()
         )))
     }
@@ -118,7 +118,8 @@ async fn live(options: &Up, data: &Path, running: &Running) -> Result<u8, Failur
     tell(data, running)?;
     if running.address.ip().is_loopback() && !running.ignition.ip().is_loopback() {
         paint::warning(&format!(
-            "machines that boot from {} find no API server: it listens on {} alone; add --listen 0.0.0.0:6443",
+            "machines that boot from {} cannot reach the API server, which listens on {} only; add --listen \
+             0.0.0.0:6443",
             running.ignition, running.address
         ));
     }
@@ -130,12 +131,12 @@ async fn add_machines(wanted: Option<u16>, running: &Running) -> Result<(), Fail
     let mut all = Fleet::known(&running.client).await.map_err(Failure::wrong)?;
     let known = all.len();
     if let Some(wanted) = wanted.filter(|wanted| usize::from(*wanted) < known) {
-        let has = format!("--nodes {wanted}: the folder has {}", counted(known, "machine"));
+        let has = format!("--nodes {wanted}: the data folder has {}", counted(known, "machine"));
         if wanted == 0 {
-            paint::note(&format!("{has}; none is started, and their nodes stay as they are"));
+            paint::note(&format!("{has}; none is started, and the Node objects remain"));
         } else {
             paint::note(&format!(
-                "{has}; all are started. For fewer, delete nodes with kubectl, or name another --data"
+                "{has}; all are started. To run fewer, delete Nodes with kubectl, or use another --data"
             ));
         }
     }
@@ -155,10 +156,10 @@ async fn add_machines(wanted: Option<u16>, running: &Running) -> Result<(), Fail
         }
     }
     if failures.len() == all.len() && !all.is_empty() {
-        return Err(Failure::wrong(format!("no machine can be started: {}", failures.join("; "))));
+        return Err(Failure::wrong(format!("no machine could be started: {}", failures.join("; "))));
     }
     // One that cannot boot is no reason to take the others away.
-    failures.iter().for_each(|failure| paint::warning(&format!("a machine is not started: {failure}")));
+    failures.iter().for_each(|failure| paint::warning(&format!("cannot start a machine: {failure}")));
     Ok(())
 }
 
@@ -184,7 +185,7 @@ fn tell(data: &Path, running: &Running) -> Result<(), Failure> {
     let (ca, token) = (data.join("pki/ca.crt"), data.join(endpoint::TOKENS).join("token"));
     let stub = format!("seaworthy ignition stub --pool worker --server {}", running.ignition);
     writeln!(out, "  {stub} --ca {} --token-file {}", ca.display(), token.display())?;
-    writeln!(out, "\nCtrl-C ends it. Started again on {}, it goes on where it stopped.", data.display())?;
+    writeln!(out, "\nPress Ctrl-C to stop. A later start on {} continues from its state.", data.display())?;
     out.flush()?;
     Ok(())
 }

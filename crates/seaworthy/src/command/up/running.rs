@@ -206,12 +206,12 @@ fn taken(error: &BindError, option: &str) -> Failure {
     let BindError { address, cause } = error;
     let who = match cause.kind() {
         std::io::ErrorKind::AddrInUse => match holder::of(address.port()) {
-            Some(holder) => format!("it is in use by {holder}; stop that process first, or"),
-            None => "it is in use; stop whoever has it, or".to_owned(),
+            Some(holder) => format!("in use by {holder}; stop that process, or"),
+            None => "address in use; stop the process that uses it, or".to_owned(),
         },
         _ => format!("{cause};"),
     };
     Failure::unreadable(format!(
-        "cannot listen on {address}: {who} choose another address with {option}, with port 0 for any free one"
+        "cannot listen on {address}: {who} choose another address with {option} (port 0 picks a free port)"
     ))
 }
