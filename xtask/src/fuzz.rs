@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: one reader of foreign input, tried for a while with inputs that nobody would send.
 //!
-//! The targets are the tests of the binary `fuzz` of the API server, where every run tries each of them for a moment.
+//! The targets are the tests in `tests/fuzz` of the API server, where every run tries each of them for a moment.
 //! They are built as tests are, with all checks of overflows on; no tool beside cargo is needed.
 
 use anyhow::{Context as _, Result, bail};
@@ -40,7 +40,8 @@ pub fn run(workspace: &Workspace, args: &FuzzArgs) -> Result<bool> {
     if !TARGETS.contains(&args.target.as_str()) {
         bail!("there is no target {:?}; choose from {}", args.target, TARGETS.join(", "));
     }
-    let test = ["test", "-p", "seaworthy-apiserver", "--test", "fuzz", "--", "--exact", "--nocapture", &args.target];
+    let target = format!("fuzz::{}", args.target);
+    let test = ["test", "-p", "seaworthy-apiserver", "--test", "suite", "--", "--exact", "--nocapture", &target];
     let mut command = workspace.cargo(&test);
     match args.seed {
         Some(seed) => command.env("SEAWORTHY_FUZZ_SEED", seed.to_string()),
@@ -56,7 +57,7 @@ mod tests {
 
     #[test]
     fn targets_are_those_of_the_test() {
-        let test = include_str!("../../crates/control-plane/apiserver/tests/fuzz/main.rs");
+        let test = include_str!("../../crates/control-plane/apiserver/tests/fuzz/mod.rs");
         let (_, list) = test.split_once("\ntargets!(").unwrap();
         let (list, _) = list.split_once(')').unwrap();
         let listed: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();

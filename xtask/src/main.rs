@@ -19,6 +19,8 @@ mod skips;
 mod step;
 mod suite;
 mod table;
+#[cfg(test)]
+mod test_programs;
 mod test_result;
 mod tool;
 mod tree;

@@ -1,6 +1,6 @@
 //! The generated definitions as they are printed, one file each, so that a change of an API shows in review.
 //!
-//! `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api --test crds` writes the files anew.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api crds` rewrites the files.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 

@@ -5,25 +5,19 @@
 use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::core::cel::Validator;
 use seaworthy_api::crds;
+use seaworthy_schema::{Document, rule_mistakes};
 use serde_json::{Value, json};
 
 const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// The messages of the rules that an object of the given resource breaks.
+/// The messages of the rules that an object of the given resource breaks, as our own API server evaluates them.
 fn broken(plural: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     static CRDS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(crds::all);
     let crd = CRDS.iter().find(|crd| crd.spec.names.plural == plural).unwrap();
-    let mut schema = crd.spec.versions[0].schema.clone().unwrap().open_api_v3_schema.unwrap();
-    if plural == "machineconfigurations" {
-        // The rules on the object as a whole use optional types, which this evaluator does not have.
-        schema.x_kubernetes_validations = None;
-    }
-    match Validator::new().validate(&serde_json::to_value(schema).unwrap(), object, old) {
-        Ok(()) => Vec::new(),
-        Err(errors) => vec![errors.to_string()],
-    }
+    let schema = crd.spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap();
+    let (document, root) = Document::of_custom_resource(&serde_json::to_value(schema).unwrap());
+    rule_mistakes(document.at(root), object, old).iter().map(ToString::to_string).collect()
 }
 
 #[track_caller]

@@ -2,22 +2,20 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-mod served;
-
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use crate::served::{APPLY, CONFIG_MAPS, Client, JSON, JSON_PATCH, MERGE, STRATEGIC, Served, Watching, revision};
 use seaworthy_trial::small_disk;
 use serde_json::{Value, json};
-use served::{APPLY, CONFIG_MAPS, Client, JSON, JSON_PATCH, MERGE, STRATEGIC, Served, Watching, revision};
 
 const SIZE: usize = 100_000;
 
 #[test]
 fn server_on_a_full_or_read_only_disk_refuses_writes_serves_reads_and_recovers() {
-    small_disk::run_child(24);
+    small_disk::run_child("full_disk::child", 24);
 }
 
 fn config_map(name: &str) -> Value {

@@ -1,15 +1,13 @@
 //! Whatever is given to the program, it ends with one of its exit codes and, when it refuses, a reason.
 //!
 //! The program runs as a process of its own, so an overflowing stack or a killed process counts as a failure too. More
-//! cases than the few of every run: `PROPTEST_CASES=20000 cargo test -p seaworthy --test fuzz --release`.
+//! cases than the few of every run: `PROPTEST_CASES=20000 cargo test -p seaworthy --test suite fuzz --release`.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-mod program;
-
 use std::sync::LazyLock;
 
-use program::{Outcome, Program, given};
+use crate::program::{Outcome, Program, given};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};

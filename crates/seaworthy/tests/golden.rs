@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-mod program;
-
 use std::path::Path;
 
-use program::Program;
+use crate::program::Program;
 use seaworthy_ignition::Node;
 use seaworthy_render::yaml;
 use serde_json::{Value, json};

@@ -13,8 +13,6 @@ use serde_json::json;
 
 use crate::program::Program;
 
-mod program;
-
 /// The server, until the end of the test.
 struct Running(Child);
 

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-mod program;
-mod served;
+use crate::served;
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -11,9 +10,9 @@ use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use program::{Outcome, Program};
+use crate::program::{Outcome, Program};
+use crate::served::{CONFIG_MAPS, JSON, Served, TOKEN, revision};
 use serde_json::json;
-use served::{CONFIG_MAPS, JSON, Served, TOKEN, revision};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777

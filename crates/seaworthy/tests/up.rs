@@ -2,18 +2,15 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[allow(dead_code, reason = "each suite uses its part")]
-#[path = "transcripts/page.rs"]
-mod page;
-mod program;
+use crate::program;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use page::{Answer, Page};
-use program::Program;
+use crate::program::Program;
+use crate::transcripts::page::{Answer, Page};
 
 /// Nothing takes so long, except where something is wrong: the end is a matter of a second.
 const PATIENCE: Duration = Duration::from_secs(10);

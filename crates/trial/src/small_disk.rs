@@ -13,12 +13,12 @@ const FOLDER: &str = "SEAWORTHY_SMALL_DISK";
 /// What the child prints when nothing was left out.
 const DONE: &str = "the child saw it all";
 
-/// Runs the ignored test `child` of this program with a disk of so many megabytes, or puts on record that it cannot.
+/// Runs this ignored test of the program with a disk of so many megabytes, or puts on record that it cannot.
 ///
 /// # Panics
 ///
 /// If the child fails, or has not called [`done`].
-pub fn run_child(megabytes: u32) {
+pub fn run_child(test: &str, megabytes: u32) {
     let Ok(folder) = tempfile::tempdir() else { panic!("there is no room for a folder") };
     let mount = |size: u32| format!("mount -t tmpfs -o size={size}m tmpfs \"$1\"");
     if !with_private_mounts(&mount(1), folder.path()).is_some_and(|output| output.status.success()) {
@@ -26,7 +26,7 @@ pub fn run_child(megabytes: u32) {
         skip("unshare", missing.as_deref().unwrap_or("no private mounts for this user, so no small disk to fill"));
         return;
     }
-    let script = format!("{} && exec \"$2\" child --exact --ignored --nocapture", mount(megabytes));
+    let script = format!("{} && exec \"$2\" {test} --exact --ignored --nocapture", mount(megabytes));
     let Some(output) = with_private_mounts(&script, folder.path()) else { panic!("unshare is gone") };
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && text.contains(DONE), "{text}\n{errors}");

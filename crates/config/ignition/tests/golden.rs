@@ -7,9 +7,6 @@ use serde_json::Value;
 
 use crate::recorded::rows;
 
-#[allow(dead_code, reason = "each suite uses its part")]
-mod recorded;
-
 #[test]
 fn served_configs_are_translated_as_upstream_does() {
     let all = rows("golden/translations.jsonl");

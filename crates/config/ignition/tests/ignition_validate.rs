@@ -18,11 +18,6 @@ use crate::recorded::{
     refused_for, rows, version,
 };
 
-#[allow(dead_code, reason = "each suite uses its part")]
-mod configs;
-#[allow(dead_code, reason = "each suite uses its part")]
-mod recorded;
-
 /// The newest version that Debian's package knows.
 const NEWEST: Version = Version::V3_3;
 

@@ -13,8 +13,7 @@ use crate::recorded::{
     refused_for, rows, same_result, under, version,
 };
 
-#[allow(dead_code, reason = "each suite uses its part")]
-mod recorded;
+use crate::recorded;
 
 /// Whether a config is accepted.
 const VERDICTS: &[Reason] = &[

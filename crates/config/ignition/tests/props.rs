@@ -18,9 +18,6 @@ use crate::configs::arbitrary::{anything, mutated, spelled_twice};
 use crate::configs::spec_2::config_v2;
 use crate::configs::{Variety, config};
 
-#[allow(dead_code, reason = "each suite uses its part")]
-mod configs;
-
 const V3: [Version; 6] = [Version::V3_0, Version::V3_1, Version::V3_2, Version::V3_3, Version::V3_4, Version::V3_5];
 const V2: [Version; 3] = [Version::V2_0, Version::V2_1, Version::V2_2];
 

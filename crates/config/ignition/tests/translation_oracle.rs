@@ -10,8 +10,7 @@ use crate::recorded::{
     HEX, Reason, SOURCE, TARGET, compare, parsed, refused_for, rows, same_result, under, version, without,
 };
 
-#[allow(dead_code, reason = "each suite uses its part")]
-mod recorded;
+use crate::recorded;
 
 /// Whether the configs are the same when some parts are taken out of both.
 fn same_without(row: &Value, ours: &recorded::Answer, goes: impl Fn(&str, &Value) -> bool) -> bool {

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use common::{Place, bodies, indexer, key, put};
+use crate::common::{Place, bodies, indexer, key, put};
 use rstest::rstest;
 use seaworthy_store::{
     CommitError, Engine, EngineError, Event, EventKind, Expect, Key, Mark, Memory, Row, Store, Window,

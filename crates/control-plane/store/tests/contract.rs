@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::common::{Place, bodies, body, delete, indexer, key, put};
 use bytes::Bytes;
-use common::{Place, bodies, body, delete, indexer, key, put};
 use rstest::rstest;
 use seaworthy_store::{
     Body, Change, CommitError, CompactError, Engine, EventKind, Expect, Key, Mark, ReadError, Row, RowKind, Store,

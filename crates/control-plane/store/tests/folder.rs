@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{bodies, indexer, key, put};
+use crate::common::{bodies, indexer, key, put};
 use rstest::rstest;
 use seaworthy_store::{Expect, OpenError, Redb, Store, Window};
 

@@ -2,18 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{bodies, indexer, key, put};
+use crate::common::{bodies, indexer, key, put};
 use seaworthy_store::{CommitError, Expect, OpenError, Store, Window};
 use seaworthy_trial::small_disk;
 
 #[test]
 fn a_full_disk_refuses_writes_serves_reads_and_recovers() {
-    small_disk::run_child(12);
+    small_disk::run_child("full_disk::child", 12);
 }
 
 #[test]

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::collections::{BTreeMap, VecDeque};
 
-use common::{Place, body};
+use crate::common::{Place, body};
 use proptest::prelude::*;
 use seaworthy_store::{
     Change, CommitError, CompactError, EventKind, Expect, Key, ReadError, Record, Store, Watch, WatchError, Window,

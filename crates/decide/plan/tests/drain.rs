@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{NOW, annotate, node};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::jiff::SignedDuration;
@@ -18,7 +17,6 @@ use seaworthy_plan::drain::eviction::{Budgets, Evictions, Rules, evictions};
 use seaworthy_plan::drain::{self, Progress, Report};
 use seaworthy_plan::fleet::NodeView;
 use serde_json::{Value, json};
-use support::{NOW, annotate, node};
 
 fn pod(name: &str, more: Value) -> Pod {
     let mut pod = json!({

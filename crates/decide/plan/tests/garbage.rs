@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
+use crate::support::{annotate, node, pool};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use seaworthy_plan::rendering::garbage::{Inputs, Limits, Verdicts, decide};
 use serde_json::json;
-use support::{annotate, node, pool};
 
 /// Rendered MachineConfigs `rendered-worker-00`, … made one hour after the other, of which nothing is protected.
 fn rendered(pool: &str, count: usize) -> Vec<MachineConfig> {

@@ -8,10 +8,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::support::NOW;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
@@ -25,7 +26,6 @@ use seaworthy_plan::rollout::budget::max_unavailable;
 use seaworthy_plan::rollout::pool::{self, desired};
 use seaworthy_plan::rollout::reservation::Promise;
 use serde_json::{Value, json};
-use support::NOW;
 
 /// How many histories the normal run has.
 const HISTORIES: u64 = 1000;

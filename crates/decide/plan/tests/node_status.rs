@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
+use crate::support;
 
+use crate::support::{NOW, annotate, node};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::SignedDuration;
 use seaworthy_api::machineconfiguration::MachineConfigNode;
@@ -13,7 +14,6 @@ use seaworthy_plan::fleet::{NodeView, Target};
 use seaworthy_plan::rollout::waiting::Reason;
 use seaworthy_plan::status::node_status::{Inputs, changes, desired, differs, is_told, orphans};
 use serde_json::json;
-use support::{NOW, annotate, node};
 
 const TARGET: Target<'static> = Target { config: "1", image: None };
 

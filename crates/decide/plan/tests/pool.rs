@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{NOW, annotate, merge, node, pool};
 use k8s_openapi::api::core::v1::Node;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
@@ -16,7 +15,6 @@ use seaworthy_plan::rollout;
 use seaworthy_plan::rollout::pool::{Inputs, desired};
 use seaworthy_plan::rollout::reservation::Promise;
 use serde_json::{Value, json};
-use support::{NOW, annotate, merge, node, pool};
 
 /// A cluster of one pool, with as much of an API as merges patches.
 struct Cluster {

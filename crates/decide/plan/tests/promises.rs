@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{NONE, inputs, node, pool};
 use k8s_openapi::api::core::v1::Node;
 use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::fleet::{NodeView, PoolView};
@@ -13,7 +12,6 @@ use seaworthy_plan::rollout::reservation::{MOST_BYTES, Promise};
 use seaworthy_plan::rollout::waiting::Reason;
 use seaworthy_plan::rollout::{self, Partner};
 use serde_json::json;
-use support::{NONE, inputs, node, pool};
 
 fn at(name: &str, text: &str, revision: &str) -> Node {
     let mut node = node(name, text);

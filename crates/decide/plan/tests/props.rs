@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{NOW, annotate, decide, inputs, merge, node, pool};
 use k8s_openapi::api::core::v1::Node;
 use proptest::prelude::*;
 use seaworthy_api::machineconfiguration::{MachineConfigNode, MachineConfigPool};
@@ -18,7 +19,6 @@ use seaworthy_plan::rollout::{self, Verdicts};
 use seaworthy_plan::status::node_status;
 use seaworthy_plan::status::pool_status;
 use serde_json::json;
-use support::{NOW, annotate, decide, inputs, merge, node, pool};
 
 /// Something that happens beside the controller.
 #[derive(Clone, Debug)]

@@ -2,17 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{inputs, node, pool};
 use k8s_openapi::api::core::v1::Node;
 use seaworthy_plan::fleet::NodeView;
 use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::rollout;
 use seaworthy_plan::rollout::waiting::Reason;
 use serde_json::json;
-use support::{inputs, node, pool};
 
 #[test]
 fn who_uses_the_budget_is_listed_once_for_all_who_wait() {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod pods;
 mod support;
 
 use std::collections::BTreeMap;

@@ -1,15 +1,15 @@
 //! Machines that were there before anybody configured them.
 #![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{Config, config, file, files};
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_api::vocabulary::seaworthy::UNCONFIGURED;
 use seaworthy_host::FakeHost;
 use seaworthy_node::agent::{Agent, Settings};
 use seaworthy_node::order::{Again, Order};
 use serde_json::json;
-use support::{Config, config, file, files};
 
 #[test]
 fn machine_that_nothing_is_known_of_is_left_alone_and_says_how_it_is_taken_in() {

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{Node, config, file, files, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::fake::Snapshot;
@@ -11,7 +10,6 @@ use seaworthy_host::{FakeHost, Unsynced};
 use seaworthy_node::order::Again;
 use seaworthy_node::{Config, paths, recovery};
 use serde_json::{Value, json};
-use support::{Node, config, file, files, spec};
 
 fn kinds() -> Vec<(&'static str, Config, Config)> {
     let unit = |contents: &str, enabled: bool| json!({"name": "a.service", "enabled": enabled, "contents": contents});

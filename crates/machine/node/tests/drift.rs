@@ -2,17 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 
+use crate::support::{Hands, Node, config, file, files, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{FakeHost, Host as _, Unsynced};
 use seaworthy_node::{Agent, Report, Settings};
 use seaworthy_plan::disruption::policy::of_cluster;
 use serde_json::json;
-use support::{Hands, Node, config, file, files, spec};
 
 const POLICY: &str = "/etc/containers/policy.json";
 const REGISTRY: &str = "/etc/containers/registries.d/a.yaml";

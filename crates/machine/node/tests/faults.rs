@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::{config, file, files, order, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::linux::{Machine as Real, Programs};
@@ -19,7 +18,6 @@ use seaworthy_node::order::Again;
 use seaworthy_node::{Agent, Config, Order, Report, Settings, paths};
 use seaworthy_trial::{skip, small_disk};
 use serde_json::json;
-use support::{config, file, files, order, spec};
 
 const QUIET: &str = "/etc/nmstate/openshift";
 
@@ -213,7 +211,7 @@ fn nothing_on_the_machine_is_decided_by_the_date() {
 
 #[test]
 fn full_disk_and_read_only_disk_are_named_and_change_nothing() {
-    small_disk::run_child(4);
+    small_disk::run_child("faults::child", 4);
 }
 
 #[test]

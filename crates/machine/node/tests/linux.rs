@@ -2,19 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use crate::support::{config, file, files, order, spec};
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::linux::Programs;
 use seaworthy_host::{HostError, LinuxHost, Output};
 use seaworthy_node::order::Again;
 use seaworthy_node::{Agent, Config, Order, Report, Settings, paths};
 use serde_json::json;
-use support::{config, file, files, order, spec};
 
 #[derive(Clone, Default)]
 struct Remembering(Arc<Mutex<Vec<String>>>);

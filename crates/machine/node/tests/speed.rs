@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{Node, config, file, files};
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::FakeHost;
 use seaworthy_node::Config;
 use serde_json::Value;
-use support::{Node, config, file, files};
 
 const QUIET: &str = "/etc/nmstate/openshift";
 

@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{Config, Hands, Node, config, file, files, spec};
 use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::State;
 use seaworthy_host::{FakeHost, Host as _};
 use seaworthy_node::order::Again;
 use seaworthy_node::{Agent, Report, Settings, paths};
 use serde_json::json;
-use support::{Config, Hands, Node, config, file, files, spec};
 
 const LOUD: &str = "/etc/random";
 

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
+use crate::bad_input::render;
 use crate::program::{Program, machine_config};
-use crate::render;
 
 fn packed(text: &str) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

@@ -1,7 +1,7 @@
 //! JSON that cannot be read.
 
+use crate::bad_input::{render, render_within};
 use crate::program::machine_config;
-use crate::{render, render_within};
 
 #[test]
 fn a_truncated_text_is_shown_where_it_ends() {
@@ -69,7 +69,7 @@ fn several_documents_in_one_text_are_all_read() {
     for between in ["", "\n", "\n---\n"] {
         let text = format!("{}{between}{second}", machine_config("{}"));
         let outcome = render("two.json", text).expect(0);
-        assert_eq!(crate::spec(&outcome)["fips"], true);
+        assert_eq!(crate::bad_input::spec(&outcome)["fips"], true);
     }
 }
 

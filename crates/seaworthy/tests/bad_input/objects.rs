@@ -1,7 +1,7 @@
 //! Manifests that are well-formed and wrong.
 
+use crate::bad_input::{render, spec};
 use crate::program::{Program, machine_config};
-use crate::{render, spec};
 
 #[test]
 fn a_wrong_api_version_is_shown_with_the_accepted_one() {

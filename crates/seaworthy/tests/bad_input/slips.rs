@@ -1,7 +1,7 @@
 //! Slips of the pen: what was written is almost what was meant, and the message says what that is.
 
+use crate::bad_input::render;
 use crate::program::{Program, machine_config};
-use crate::render;
 
 const POOL: &str = "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata:\n  name: worker\nspec:\n  machineConfigSelector:\n    matchLabels:\n      machineconfiguration.openshift.io/role: worker\n";
 

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use crate::bad_input::{render, render_within, spec};
 use crate::program::{Outcome, Program};
-use crate::{render, render_within, spec};
 
 const HEAD: &str = "apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig

@@ -3,7 +3,7 @@
 use seaworthy_trial::Machine;
 use serde_json::{Value, json};
 
-use crate::world::{NODES, World, said};
+use crate::daemon::world::{NODES, World, said};
 
 const DAEMON: &str = "\
 [Unit]

@@ -1,6 +1,6 @@
 //! The mistakes of a tired person: each error names the culprit and the next step.
 
-use crate::fleet::{Fleet, has_kubectl};
+use crate::live::fleet::{Fleet, has_kubectl};
 use crate::program::Program;
 
 #[test]

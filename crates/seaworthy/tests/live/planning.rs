@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, has_kubectl};
+use crate::live::fleet::{Fleet, has_kubectl};
 use crate::program::given;
 
 fn pool(name: &str, spec: &Value) -> Value {

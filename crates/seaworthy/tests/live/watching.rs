@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use crate::fleet::{Fleet, has_kubectl};
+use crate::live::fleet::{Fleet, has_kubectl};
 use crate::program::Outcome;
 
 #[test]

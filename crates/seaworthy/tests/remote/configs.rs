@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::loopback::{Server, ok, response};
 use crate::program::Program;
-use crate::{files, hash, manifest, render, rendered};
+use crate::remote::loopback::{Server, ok, response};
+use crate::remote::{files, hash, manifest, render, rendered};
 
 /// A config with one file of its own, and references.
 fn config(path: &str, body: &str, references: Value) -> String {

@@ -4,9 +4,9 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use crate::loopback::{Server, ok, response};
 use crate::program::{Program, machine_config};
-use crate::{decoded, files, hash, manifest, motd, render, rendered};
+use crate::remote::loopback::{Server, ok, response};
+use crate::remote::{decoded, files, hash, manifest, motd, render, rendered};
 
 #[test]
 fn content_is_embedded_and_nothing_of_the_reference_is_left() {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::loopback::{Server, ok};
 use crate::program::Program;
-use crate::{hash, manifest, motd};
+use crate::remote::loopback::{Server, ok};
+use crate::remote::{hash, manifest, motd};
 
 const ALLOW: [&str; 2] = ["--allow-host", "127.0.0.1"];
 

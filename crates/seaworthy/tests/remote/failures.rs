@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::loopback::{Reply, Server, nobody, ok, response};
 use crate::program::Program;
-use crate::{hash, impatient, manifest, motd, render};
+use crate::remote::loopback::{Reply, Server, nobody, ok, response};
+use crate::remote::{hash, impatient, manifest, motd, render};
 
 const PLACE: &str = "MachineConfig 50-worker, spec.config.storage.files[0].contents.source: ";
 

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::program::{Outcome, Program};
-use crate::{files, hash, manifest};
+use crate::remote::{files, hash, manifest};
 
 /// Serves the folders in `root` as buckets, as long as the runtime lives.
 fn serve(runtime: &Runtime, root: &Path) -> SocketAddr {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::loopback::{Server, ok, redirect};
 use crate::program::Program;
-use crate::{files, motd, render_with};
+use crate::remote::loopback::{Server, ok, redirect};
+use crate::remote::{files, motd, render_with};
 
 #[test]
 fn loopback_is_refused_until_it_is_allowed() {

@@ -7,9 +7,9 @@ use std::process::Stdio;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
-use crate::loopback::{Server, nobody, ok, response};
 use crate::program::Program;
-use crate::{manifest, motd, render, render_with};
+use crate::remote::loopback::{Server, nobody, ok, response};
+use crate::remote::{manifest, motd, render, render_with};
 
 /// The lines of standard error that have this.
 fn lines<'e>(stderr: &'e str, part: &str) -> Vec<&'e str> {
@@ -72,12 +72,12 @@ fn a_snapshot_that_is_used_again_is_named_once_per_url() {
     // The same content, fetched for a key of its own each: one is packed with nothing, the other verified.
     let files = json!([
         {"path": "/a", "contents": {"source": source}},
-        {"path": "/b", "contents": {"source": source, "verification": {"hash": crate::hash(b"here\n")}}},
+        {"path": "/b", "contents": {"source": source, "verification": {"hash": crate::remote::hash(b"here\n")}}},
     ]);
     let text = manifest(json!({}), files);
     let first = render(&program, &text).expect(0);
     assert_eq!(lines(&first.stderr, "using the snapshot of"), [""; 0]);
-    let digest = crate::hash(b"here\n")["sha256-".len()..].chars().take(12).collect::<String>();
+    let digest = crate::remote::hash(b"here\n")["sha256-".len()..].chars().take(12).collect::<String>();
     for options in [&["--allow-host", "127.0.0.1"][..], &["--offline"]] {
         let outcome = render_with(&program, &text, options).expect(0);
         let notes = lines(&outcome.stderr, "using the snapshot of");

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::loopback::{Server, nobody, ok, redirect, response};
 use crate::program::{Outcome, Program};
-use crate::{hash, impatient, manifest, render};
+use crate::remote::loopback::{Server, nobody, ok, redirect, response};
+use crate::remote::{hash, impatient, manifest, render};
 
 const SECRETS: [&str; 4] = ["hunter2", "open-sesame", "c2lnbmVk", "dG9rZW4"];
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::loopback::{Server, ok};
 use crate::program::Program;
-use crate::{files, motd, render, render_with, rendered};
+use crate::remote::loopback::{Server, ok};
+use crate::remote::{files, motd, render, render_with, rendered};
 
 /// A server whose content changes when it is told so.
 fn changing() -> (Server, Arc<AtomicUsize>) {
@@ -104,7 +104,7 @@ fn a_chain_of_configs_is_resolved_offline_too() {
         _ => ok("the body\n"),
     });
     let program = Program::new();
-    let text = crate::manifest(json!({"config": {"merge": [{"source": server.url("/a.ign")}]}}), json!([]));
+    let text = crate::remote::manifest(json!({"config": {"merge": [{"source": server.url("/a.ign")}]}}), json!([]));
     let online = render(&program, &text).expect(0);
     let offline = render_with(&program, &text, &["--offline"]).expect(0);
     assert_eq!(offline.stdout, online.stdout);

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::authority::Authority;
-use crate::loopback::{Server, ok};
 use crate::program::Program;
-use crate::{files, impatient, manifest, render};
+use crate::remote::authority::Authority;
+use crate::remote::loopback::{Server, ok};
+use crate::remote::{files, impatient, manifest, render};
 
 fn motd_from(url: &str, ignition: serde_json::Value) -> String {
     manifest(ignition, json!([{"path": "/etc/motd", "contents": {"source": url}}]))
@@ -37,8 +37,8 @@ fn an_authority_may_itself_be_fetched() {
     assert_eq!(files(&outcome)[0].1, "sealed\n");
     // It goes to the machines as content, not as a reference.
     let authorities =
-        &crate::rendered(&outcome)["spec"]["config"]["ignition"]["security"]["tls"]["certificateAuthorities"];
-    assert_eq!(crate::decoded(&authorities[0]["source"]), authority.pem());
+        &crate::remote::rendered(&outcome)["spec"]["config"]["ignition"]["security"]["tls"]["certificateAuthorities"];
+    assert_eq!(crate::remote::decoded(&authorities[0]["source"]), authority.pem());
 }
 
 #[test]

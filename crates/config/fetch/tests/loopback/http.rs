@@ -13,8 +13,8 @@ use seaworthy_fetch::{
     Watch,
 };
 
-use crate::support::server::{Reply, Server, ok, response};
-use crate::support::{Pauses, failure, failure_of, fetcher};
+use crate::loopback::support::server::{Reply, Server, ok, response};
+use crate::loopback::support::{Pauses, failure, failure_of, fetcher};
 
 #[tokio::test]
 async fn content_comes_with_digest_redacted_url_and_time() {

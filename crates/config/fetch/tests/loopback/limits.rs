@@ -8,8 +8,8 @@ use flate2::write::GzEncoder;
 use rstest::rstest;
 use seaworthy_fetch::{Compression, Digest, FailureKind, MemorySnapshots, Policy, Request, Run, SnapshotKey};
 
-use crate::support::server::{Reply, Server, ok};
-use crate::support::{failure, failure_of, fetcher, fetcher_with, policy};
+use crate::loopback::support::server::{Reply, Server, ok};
+use crate::loopback::support::{failure, failure_of, fetcher, fetcher_with, policy};
 
 fn small() -> Policy {
     Policy { max_object_bytes: 1000, max_total_bytes: 2500, ..policy(&["127.0.0.1"]) }

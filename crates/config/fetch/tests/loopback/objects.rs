@@ -11,10 +11,10 @@ use s3s::service::S3ServiceBuilder;
 use seaworthy_fetch::{Category, Compression, Digest, FailureKind, Fetcher, Policy, Request};
 use tokio::net::TcpListener;
 
-use crate::support::cloud::Cloud;
-use crate::support::proxy::TestProxy;
-use crate::support::server::{Reply, Server, ok, response};
-use crate::support::{environment, failure, fetcher, fetcher_with, policy};
+use crate::loopback::support::cloud::Cloud;
+use crate::loopback::support::proxy::TestProxy;
+use crate::loopback::support::server::{Reply, Server, ok, response};
+use crate::loopback::support::{environment, failure, fetcher, fetcher_with, policy};
 
 /// Serves the folders in `root` as buckets; ends with the test's runtime.
 async fn serve_s3(root: &Path, key: &str, secret: &str) -> SocketAddr {

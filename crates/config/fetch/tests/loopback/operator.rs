@@ -3,11 +3,11 @@
 use rstest::rstest;
 use seaworthy_fetch::{FailureKind, Request};
 
-use crate::support::certificates::Authority;
-use crate::support::cloud::Cloud;
-use crate::support::proxy::TestProxy;
-use crate::support::server::{Reply, Seen, ok};
-use crate::support::{environment, failure, fetcher};
+use crate::loopback::support::certificates::Authority;
+use crate::loopback::support::cloud::Cloud;
+use crate::loopback::support::proxy::TestProxy;
+use crate::loopback::support::server::{Reply, Seen, ok};
+use crate::loopback::support::{environment, failure, fetcher};
 
 const HOSTS: [&str; 3] = ["sts.us-east-1.amazonaws.com", "s3.us-east-1.amazonaws.com", "storage.googleapis.com"];
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rstest::rstest;
 use seaworthy_fetch::{AddressClass, FailureKind, Fetcher, Policy, Request};
 
-use crate::support::server::{Server, ok};
-use crate::support::{Names, failure, failure_of, fetcher_with, policy};
+use crate::loopback::support::server::{Server, ok};
+use crate::loopback::support::{Names, failure, failure_of, fetcher_with, policy};
 
 #[rstest]
 #[tokio::test]

@@ -3,10 +3,10 @@
 use rstest::rstest;
 use seaworthy_fetch::{FailureKind, Request};
 
-use crate::support::certificates::Authority;
-use crate::support::proxy::TestProxy;
-use crate::support::server::{Server, ok, response};
-use crate::support::{failure, fetcher, fetcher_with, policy};
+use crate::loopback::support::certificates::Authority;
+use crate::loopback::support::proxy::TestProxy;
+use crate::loopback::support::server::{Server, ok, response};
+use crate::loopback::support::{failure, fetcher, fetcher_with, policy};
 
 fn through(proxy: &TestProxy, url: &str) -> Request {
     let mut request = Request::resource(url);

@@ -3,9 +3,9 @@
 use rstest::rstest;
 use seaworthy_fetch::{FailureKind, Request};
 
-use crate::support::certificates::Authority;
-use crate::support::server::{Server, ok, redirect, response};
-use crate::support::{failure, failure_of, fetcher, fetcher_with, policy};
+use crate::loopback::support::certificates::Authority;
+use crate::loopback::support::server::{Server, ok, redirect, response};
+use crate::loopback::support::{failure, failure_of, fetcher, fetcher_with, policy};
 
 #[rstest]
 #[tokio::test]

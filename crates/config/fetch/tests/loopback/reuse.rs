@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use seaworthy_fetch::{FailureKind, FolderSnapshots, MemorySnapshots, Policy, Request, Run, SnapshotKey, Snapshots};
 
-use crate::support::server::{Server, ok, response};
-use crate::support::{fetcher, fetcher_with, obtain, policy};
+use crate::loopback::support::server::{Server, ok, response};
+use crate::loopback::support::{fetcher, fetcher_with, obtain, policy};
 
 #[tokio::test]
 async fn content_that_has_changed_since_is_not_seen() {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use seaworthy_fetch::{Compression, Digest, Request};
 
-use crate::support::server::{Reply, Server, ok, redirect, response};
-use crate::support::{failure, fetcher, fetcher_with, policy};
+use crate::loopback::support::server::{Reply, Server, ok, redirect, response};
+use crate::loopback::support::{failure, fetcher, fetcher_with, policy};
 
 #[tokio::test]
 async fn no_failure_shows_a_secret() {

@@ -3,9 +3,9 @@
 use rstest::rstest;
 use seaworthy_fetch::{CertificateStep, FailureKind, Request};
 
-use crate::support::certificates::Authority;
-use crate::support::server::{Server, ok};
-use crate::support::{failure, fetcher};
+use crate::loopback::support::certificates::Authority;
+use crate::loopback::support::server::{Server, ok};
+use crate::loopback::support::{failure, fetcher};
 
 async fn secure(authority: &Authority, names: &[&str]) -> Server {
     Server::start_tls(authority.acceptor(names), |_, _| ok("content")).await

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{files, merged, merged_and_checked, merged_file, read, storage, v3};
+use crate::rows::{files, merged, merged_and_checked, merged_file, read, storage, v3};
 
 const HASH: &str = "sha256-abababababababababababababababababababababababababababababababab";
 const PACKED: &str = "data:;base64,H4sIAAAAAAACAytITM5OTVEoSa0oAQAM9ArSCwAAAA==";

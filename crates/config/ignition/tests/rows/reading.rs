@@ -3,7 +3,7 @@
 use seaworthy_ignition::{Node, Version, check};
 use serde_json::{Value, json};
 
-use crate::{files, merged_and_checked, read, refused, shown, storage, v3, warnings, with_version};
+use crate::rows::{files, merged_and_checked, read, refused, shown, storage, v3, warnings, with_version};
 
 #[test]
 fn row_29_a_file_to_overwrite_without_a_source_is_no_valid_result() {

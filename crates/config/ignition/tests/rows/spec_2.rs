@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{files, read, refused, v2, warnings, with_version};
+use crate::rows::{files, read, refused, v2, warnings, with_version};
 
 #[test]
 fn row_33_the_last_of_two_files_of_spec_2_stays() {

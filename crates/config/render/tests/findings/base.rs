@@ -3,8 +3,8 @@
 use seaworthy_ignition::Severity;
 use serde_json::json;
 
+use crate::findings::{assert_gist, platform};
 use crate::support::*;
-use crate::{assert_gist, platform};
 
 #[test]
 fn a_user_wins_over_the_platform_whatever_the_names() {

@@ -3,7 +3,7 @@
 use seaworthy_ignition::Severity;
 use serde_json::{Value, json};
 
-use crate::assert_gist;
+use crate::findings::assert_gist;
 use crate::support::*;
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHhcFiKMP64BnbjatY23LJDtkoqCZr5vbbjUO3Qi6ZA3 me@host";

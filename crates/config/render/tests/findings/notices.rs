@@ -4,8 +4,8 @@ use seaworthy_ignition::Severity;
 use seaworthy_render::keys;
 use serde_json::json;
 
+use crate::findings::{assert_gist, gist};
 use crate::support::*;
-use crate::{assert_gist, gist};
 
 // === Units and files ===
 

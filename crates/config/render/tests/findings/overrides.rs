@@ -3,8 +3,8 @@
 use seaworthy_ignition::Severity;
 use serde_json::json;
 
+use crate::findings::{assert_gist, gist, platform};
 use crate::support::*;
-use crate::{assert_gist, gist, platform};
 
 #[test]
 fn users_who_set_one_file_differently_are_a_conflict() {

@@ -6,7 +6,7 @@ use seaworthy_ignition::Node;
 use seaworthy_render::{Context, Controller, ControllerConfig, OsImageStreams, Pool, keys};
 use serde_json::{Map, Value, json};
 
-use crate::manifests::{Manifests, machine_configs, server};
+use crate::props::manifests::{Manifests, machine_configs, server};
 use crate::support::*;
 
 /// Words that mean something somewhere, so that deep places are reached.

@@ -3,7 +3,7 @@
 use seaworthy_render::Place;
 use serde_json::Value;
 
-use crate::manifests::content;
+use crate::props::manifests::content;
 
 /// One step of a path as it is written.
 #[derive(Debug, PartialEq)]

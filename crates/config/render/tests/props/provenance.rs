@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use seaworthy_ignition::data_url;
 use serde_json::{Value, json};
 
-use crate::lookup;
-use crate::manifests::{Manifests, content, machine_configs, server};
+use crate::props::lookup;
+use crate::props::manifests::{Manifests, content, machine_configs, server};
 use crate::support::*;
 
 /// The values of a result that are neither lists nor objects, in order.

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use seaworthy_render::{Finding, keys};
 use serde_json::{Value, json};
 
-use crate::lookup;
-use crate::manifests::{Manifests, machine_configs, server};
+use crate::props::lookup;
+use crate::props::manifests::{Manifests, machine_configs, server};
 use crate::support::*;
 
 fn outcome(pool: &seaworthy_render::Pool, manifests: &[Value]) -> Result<Outcome, Vec<Finding>> {

@@ -5,8 +5,8 @@ use seaworthy_fetch::{Accept, Compression};
 use seaworthy_render::keys;
 use serde_json::{Value, json};
 
+use crate::remote::{Web, referring, sources, urls};
 use crate::support::*;
-use crate::{Web, referring, sources, urls};
 
 #[test]
 fn every_body_becomes_a_part_of_the_config_and_nothing_else_is_left_of_its_reference() {

@@ -4,8 +4,8 @@ use rstest::rstest;
 use seaworthy_fetch::{Accept, FailureKind};
 use serde_json::{Value, json};
 
+use crate::remote::{Web, failure, merging, referring, sources, urls};
 use crate::support::*;
-use crate::{Web, failure, merging, referring, sources, urls};
 
 #[test]
 fn the_config_referred_to_wins_over_the_one_that_refers() {

@@ -4,8 +4,8 @@ use seaworthy_fetch::Digest;
 use seaworthy_ignition::Severity;
 use serde_json::json;
 
+use crate::remote::{Web, merging, referring};
 use crate::support::*;
-use crate::{Web, merging, referring};
 
 #[test]
 fn a_value_of_a_remote_config_points_to_its_url_and_path() {

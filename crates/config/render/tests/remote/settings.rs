@@ -5,8 +5,8 @@ use std::time::Duration;
 use seaworthy_fetch::{Proxy, Settings};
 use serde_json::{Value, json};
 
+use crate::remote::{Web, merging, urls};
 use crate::support::*;
-use crate::{Web, merging, urls};
 
 fn settings_of<'w>(rounds: &'w Rounds, url: &str) -> &'w Settings {
     let wanted = rounds.iter().flatten().find(|wanted| wanted.request.url == url);

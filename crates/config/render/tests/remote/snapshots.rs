@@ -5,7 +5,7 @@ use seaworthy_render::remote::Resolver;
 use seaworthy_render::{keys, prepare, render};
 use serde_json::{Value, json};
 
-use crate::Web;
+use crate::remote::Web;
 use crate::support::*;
 
 /// The key of the only thing that an input refers to.

@@ -2,7 +2,7 @@
 
 use seaworthy_store::EventKind;
 
-use crate::cluster::{CONFIG_MAPS, Cluster, config_map, owner};
+use crate::housekeeping::cluster::{CONFIG_MAPS, Cluster, config_map, owner};
 
 #[tokio::test]
 async fn started_housekeeping_works_by_itself_until_it_is_stopped() {

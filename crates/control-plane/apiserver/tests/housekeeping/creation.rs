@@ -4,7 +4,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::cluster::{CONFIG_MAPS, Cluster, Moment, config_map};
+use crate::housekeeping::cluster::{CONFIG_MAPS, Cluster, Moment, config_map};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 

@@ -6,7 +6,7 @@ use http::Method;
 use seaworthy_store::{Body, Change, Expect, Key};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Moment, boats};
+use crate::housekeeping::cluster::{Cluster, Moment, boats};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const BOATS: &str = "/apis/example.com/v1/namespaces/default/boats";

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::cluster::{CONFIG_MAPS, Cluster, SECRETS, blocked, boats, config_map, owner};
+use crate::housekeeping::cluster::{CONFIG_MAPS, Cluster, SECRETS, blocked, boats, config_map, owner};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const BOATS: &str = "/apis/example.com/v1/namespaces/default/boats";

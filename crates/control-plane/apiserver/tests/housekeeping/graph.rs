@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::cluster::{CONFIG_MAPS, Cluster, config_map};
+use crate::housekeeping::cluster::{CONFIG_MAPS, Cluster, config_map};
 
 #[derive(Debug, Clone)]
 enum Op {

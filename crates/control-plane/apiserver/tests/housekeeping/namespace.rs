@@ -4,7 +4,7 @@ use http::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Moment, config_map};
+use crate::housekeeping::cluster::{Cluster, Moment, config_map};
 
 const ROOM: &str = "/api/v1/namespaces/room";
 

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use seaworthy_store::ReadError;
 use serde_json::json;
 
-use crate::cluster::{CONFIG_MAPS, Cluster, config_map};
+use crate::housekeeping::cluster::{CONFIG_MAPS, Cluster, config_map};
 
 #[tokio::test]
 async fn history_is_forgotten_after_ten_minutes_and_not_before() {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, keys};
+use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, keys};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 
-use crate::harness::{CONFIG_MAPS, House};
+use crate::security::harness::{CONFIG_MAPS, House};
 
 struct Socket {
     pki: Pki,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, Reply};
+use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, Reply};
 
 async fn list(house: &House, token: &str, headers: &[(&str, &str)]) -> Reply {
     house.ask(Ask { method: "GET", path: CONFIG_MAPS, token, headers, kind: "", body: "".into() }).await

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, Reply, config_map};
+use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, Reply, config_map};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 

@@ -11,7 +11,7 @@ use http_body_util::Full;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, config_map};
+use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, config_map};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 

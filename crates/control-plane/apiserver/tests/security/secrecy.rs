@@ -11,7 +11,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, Reply};
+use crate::security::harness::{ADMIN, ANN, Ask, CONFIG_MAPS, House, Reply};
 
 const MARKER: &str = "ahoy-hidden-treasure";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";

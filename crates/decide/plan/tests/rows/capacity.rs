@@ -4,8 +4,8 @@ use rstest::rstest;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use serde_json::{Value, json};
 
+use crate::rows::worker;
 use crate::support::{annotate, created, decide, node, nodes};
-use crate::worker;
 
 #[rstest]
 #[case::row_93(json!(1), &["1/1R", "1/1R", "1/1R"], &[], 1)]

@@ -12,8 +12,8 @@ use seaworthy_plan::rollout;
 use seaworthy_plan::rollout::targeting;
 use serde_json::{Value, json};
 
+use crate::rows::worker;
 use crate::support::{NOW, annotate, inputs, node, nodes, owned};
-use crate::worker;
 
 #[rstest]
 #[case(json!({"matchLabels": {"k": "v"}}), &[("k", "v")])]

@@ -7,9 +7,9 @@ use seaworthy_plan::fleet::custom_boot::Boots;
 use seaworthy_plan::rollout;
 use serde_json::{Value, json};
 
+use crate::rows::targeting::patches;
+use crate::rows::worker;
 use crate::support::{NOW, annotate, decide, inputs, node, nodes, owned, pool};
-use crate::targeting::patches;
-use crate::worker;
 
 #[rstest]
 #[case::no_budget_left(json!(1), &["0/2R Degraded", "0/1R", "0/0R"], &["n0"])]

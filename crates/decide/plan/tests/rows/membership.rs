@@ -6,8 +6,8 @@ use seaworthy_plan::fleet::membership::{Membership, Pools};
 use seaworthy_plan::fleet::{NodeView, PoolView};
 use serde_json::json;
 
+use crate::rows::worker;
 use crate::support::{node, pool};
-use crate::worker;
 
 #[rstest]
 #[case(&[], &[], "")]

@@ -16,10 +16,10 @@ use seaworthy_plan::status::pool_status;
 use seaworthy_plan::status::remark::{Remarks, dispute, unsettled};
 use serde_json::json;
 
+use crate::rows::targeting::patches;
+use crate::rows::worker;
 use crate::support;
 use crate::support::{NOW, annotate, condition, decide, inputs, node, nodes, pool, status};
-use crate::targeting::patches;
-use crate::worker;
 
 /// updated, ready, unavailable, degraded; then Updated, Updating, Degraded.
 type Expected = ([i32; 4], &'static str);

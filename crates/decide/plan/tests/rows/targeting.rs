@@ -12,8 +12,8 @@ use seaworthy_plan::rollout;
 use seaworthy_plan::rollout::targeting;
 use serde_json::{Value, json};
 
+use crate::rows::worker;
 use crate::support::{NOW, annotate, inputs, node, nodes, pool};
-use crate::worker;
 
 pub fn patches(pool: &MachineConfigPool, nodes: &[Node]) -> BTreeMap<String, Value> {
     let views: Vec<NodeView<'_>> = nodes.iter().map(|node| NodeView::of(node, None)).collect();

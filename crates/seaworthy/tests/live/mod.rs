@@ -6,11 +6,6 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../transcripts/page.rs"]
-mod page;
-#[path = "../program/mod.rs"]
-mod program;
-
 mod fleet;
 mod mistakes;
 mod planning;
@@ -19,8 +14,8 @@ mod watching;
 
 use std::path::Path;
 
+use crate::transcripts::page::{Answer, Page};
 use fleet::Fleet;
-use page::{Answer, Page};
 
 /// The fleet, plan and status as the README and the pages show them. Each page begins with a fleet of its own.
 #[test]

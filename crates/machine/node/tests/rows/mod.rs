@@ -15,9 +15,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod boot;
 mod difference;
 mod disruption;
@@ -30,6 +27,7 @@ mod validation;
 
 use std::sync::Arc;
 
+use crate::support::{Node, config, file, files, order, source, spec};
 use rstest::rstest;
 use seaworthy_api::operator::machine_configuration::StorageSection;
 use seaworthy_api::vocabulary::machineconfiguration::State;
@@ -41,7 +39,6 @@ use seaworthy_node::validate::{Aspect, validate};
 use seaworthy_node::{Agent, Config, Order, Settings, Step, Target, paths, steps};
 use seaworthy_plan::disruption::{Action, Level, least_disruption};
 use serde_json::{Value, json};
-use support::{Node, config, file, files, order, source, spec};
 
 fn target(value: Value) -> Target {
     Target::parse("rendered", &spec(value), None).unwrap()

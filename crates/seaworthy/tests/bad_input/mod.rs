@@ -3,9 +3,6 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../program/mod.rs"]
-mod program;
-
 mod assumed;
 mod files;
 mod hints;
@@ -20,7 +17,7 @@ mod yaml;
 
 use std::process::Command;
 
-use program::{Outcome, Program};
+use crate::program::{Outcome, Program};
 
 /// Renders a file of this name and content.
 fn render(name: &str, content: impl AsRef<[u8]>) -> Outcome {

@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../program/mod.rs"]
-mod program;
-
 mod authority;
 mod configs;
 mod contents;
@@ -18,7 +15,7 @@ mod secrets;
 mod snapshots;
 mod transport;
 
-use program::{Outcome, Program, machine_config};
+use crate::program::{Outcome, Program, machine_config};
 use serde_json::{Value, json};
 
 /// A MachineConfig `50-worker` with these files and this `ignition` section beside its version.

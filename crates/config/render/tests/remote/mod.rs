@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod bodies;
 mod configs;
 mod provenance;
@@ -18,7 +15,7 @@ use seaworthy_render::Finding;
 use seaworthy_render::remote::Wanted;
 use serde_json::{Value, json};
 
-use support::*;
+use crate::support::*;
 
 /// What lies where.
 #[derive(Default)]

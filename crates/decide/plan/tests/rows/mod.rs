@@ -11,13 +11,11 @@ mod custom_boot;
 mod eligibility;
 mod membership;
 mod status;
-#[path = "../support/mod.rs"]
-mod support;
 mod targeting;
 
+use crate::support::pool;
 use seaworthy_api::machineconfiguration::MachineConfigPool;
 use serde_json::{Value, json};
-use support::pool;
 
 fn worker(max: Value) -> MachineConfigPool {
     pool("worker", "1", json!({ "maxUnavailable": max }))

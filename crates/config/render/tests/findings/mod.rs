@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod base;
 mod doubts;
 mod notices;
@@ -14,7 +11,7 @@ use seaworthy_ignition::Severity;
 use seaworthy_render::Finding;
 use serde_json::Value;
 
-use support::*;
+use crate::support::*;
 
 /// What a test looks at.
 fn gist(finding: &Finding) -> (Severity, &str, Vec<String>) {

@@ -1,19 +1,16 @@
 //! Every command with its output, as documentation that is true: the pages in `tests/cmd`, and the tour in the README.
 //!
-//! After a change that is meant, `TRANSCRIPTS=overwrite cargo test -p seaworthy --test transcripts` writes the new output
+//! After a change that is meant, `TRANSCRIPTS=overwrite cargo test -p seaworthy --test suite transcripts` writes the new output
 //! into the pages.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../program/mod.rs"]
-mod program;
-
-mod page;
+pub mod page;
 
 use std::path::Path;
 
+use crate::program::Program;
 use page::{Answer, Page, Step};
-use program::Program;
 
 /// Runs a command of a page in a folder.
 fn answer(step: &Step, program: &Program, folder: &Path) -> Answer {

@@ -1,6 +1,6 @@
 //! Our definitions against the upstreams': every difference is found, and every difference is explained.
 //!
-//! `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api --test upstream` writes `docs/api-differences.md` anew.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api upstream` writes `docs/api-differences.md` anew.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
@@ -82,7 +82,7 @@ fn the_documentation_lists_every_difference() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == page,
-        "docs/api-differences.md is stale; write it anew with `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api --test upstream`"
+        "docs/api-differences.md is stale; write it anew with `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api upstream`"
     );
 }
 
@@ -114,7 +114,7 @@ fn the_comparison_sees_a_change_of_every_keyword() {
 fn page(differences: &[Difference], explanations: &[Explanation]) -> String {
     let mut page = String::from(
         "# Where our definitions differ from the upstreams'\n\n\
-         Written by `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api --test upstream` from the comparison itself and from\n\
+         Written by `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api upstream` from the comparison itself and from\n\
          `crates/api/tests/differences.txt`. Definitions and fields that are not listed are equal: names, scope, versions,\n\
          subresources, columns, types, formats, required fields, defaults, enums, bounds, patterns, rules and list types.\n",
     );

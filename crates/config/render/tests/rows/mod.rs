@@ -3,9 +3,6 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod examples;
 mod fields;
 mod manifests;

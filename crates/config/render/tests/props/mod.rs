@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod anything;
 mod lookup;
 mod manifests;

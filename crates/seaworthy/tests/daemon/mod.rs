@@ -3,14 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
-#[path = "../served/mod.rs"]
-mod served;
 mod systemd;
 mod world;
 
+use crate::served::{JSON, MERGE};
 use seaworthy_host::{FolderHost, Host as _};
 use serde_json::json;
-use served::{JSON, MERGE};
 use world::{CONFIGS, NODES, World, said};
 
 #[test]

@@ -1,0 +1,7 @@
+//! All integration tests of this crate, as one program: each further program is linked with everything again.
+
+mod crds;
+mod lossless;
+mod rules;
+mod structural;
+mod upstream;

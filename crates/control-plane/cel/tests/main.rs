@@ -1,0 +1,5 @@
+//! All integration tests of this crate, as one program: each further program is linked with everything again.
+
+mod limits;
+mod props;
+mod recorded;

@@ -1,0 +1,14 @@
+//! All integration tests of this crate, as one program: each further program is linked with everything again.
+
+mod disruption;
+mod drain;
+mod garbage;
+mod golden;
+mod histories;
+mod node_status;
+mod pool;
+mod promises;
+mod props;
+mod rows;
+mod scale;
+mod support;

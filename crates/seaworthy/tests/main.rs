@@ -1,0 +1,16 @@
+//! All integration tests of this crate, as one program: each further program is linked with everything again.
+
+mod bad_input;
+mod daemon;
+mod full_disk;
+mod fuzz;
+mod golden;
+mod live;
+mod program;
+mod remote;
+mod rollout;
+mod served;
+mod server;
+mod serving;
+mod transcripts;
+mod up;
