@@ -50,6 +50,7 @@ const APISERVER: Use = Whole("seaworthy-apiserver");
 const HOST: Use = Whole("seaworthy-host");
 const NODE: Use = Whole("seaworthy-node");
 const RUNTIME: Use = Whole("seaworthy-runtime");
+const CONTROLLERS: Use = Whole("seaworthy-controllers");
 const MACHINECONFIG: Use = Whole("seaworthy-machineconfig");
 const SERVE: Use = Whole("seaworthy-serve");
 const FLEET: Use = Whole("seaworthy-fleet");
@@ -74,11 +75,13 @@ const LAYERS: &[Layer] = &[
     shell("seaworthy-apiserver", &[API, STORE, FIELDS, SCHEMA, CEL, LISTEN]),
     shell("seaworthy-host", &[]),
     shell("seaworthy-node", &[API, IGNITION, PLAN, HOST]),
-    shell("seaworthy-runtime", &[API, CHANGE, FIELDS]),
+    shell("seaworthy-runtime", &[API, CHANGE, DEPLOY, FIELDS]),
     shell(
         "seaworthy-machineconfig",
-        &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, LISTEN, RUNTIME],
+        &[API, CHANGE, DEPLOY, IGNITION, FETCH, RENDER, GENERATE, PLAN, FIELDS, SCHEMA, RUNTIME],
     ),
+    // The one crate that knows every operator; no operator knows another.
+    shell("seaworthy-controllers", &[DEPLOY, LISTEN, MACHINECONFIG, RUNTIME]),
     shell("seaworthy-serve", &[API, CHANGE, IGNITION, RENDER, LISTEN, RUNTIME]),
     shell("seaworthy-fleet", &[API, FETCH, HOST, IGNITION, NODE]),
     shell("seaworthy-ui", &[API, IGNITION, RENDER, PLAN]),
@@ -108,6 +111,7 @@ const EVERYTHING: &[Use] = &[
     HOST,
     NODE,
     RUNTIME,
+    CONTROLLERS,
     MACHINECONFIG,
     SERVE,
     FLEET,
@@ -166,6 +170,7 @@ const CONFINED: &[(&str, &[&str], &str)] = &[
 /// Who may hold a Kubernetes client.
 const KUBE_CLIENT_USERS: &[&str] = &[
     "seaworthy-runtime",
+    "seaworthy-controllers",
     "seaworthy-machineconfig",
     "seaworthy-serve",
     "seaworthy-node",

@@ -10,7 +10,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
@@ -19,11 +19,12 @@ const HEADERS: Duration = Duration::from_secs(60);
 
 /// Answers `/metrics`, `/healthz` and `/readyz` for as long as it is polled.
 ///
-/// `page` gives all numbers, `is_ready` whether everything is known that has to be.
+/// `page` gives all metrics, `is_ready` the state of `/readyz`, and `report` the lines of `/readyz?verbose`.
 pub async fn serve(
     listener: TcpListener,
     page: impl Fn() -> Result<String, fmt::Error> + Clone + Send + Sync + 'static,
     is_ready: impl Fn() -> bool + Clone + Send + Sync + 'static,
+    report: impl Fn() -> String + Clone + Send + Sync + 'static,
 ) {
     loop {
         let stream = match listener.accept().await {
@@ -35,10 +36,10 @@ pub async fn serve(
                 continue;
             }
         };
-        let (page, is_ready) = (page.clone(), is_ready.clone());
+        let (page, is_ready, report) = (page.clone(), is_ready.clone(), report.clone());
         tokio::spawn(async move {
             let answer = service_fn(move |request: Request<Incoming>| {
-                let response = answer(request.uri().path(), &page, &is_ready);
+                let response = answer(request.uri(), &page, &is_ready, &report);
                 async move { Ok::<_, Infallible>(response) }
             });
             let connection = http1::Builder::new()
@@ -52,18 +53,24 @@ pub async fn serve(
 }
 
 fn answer(
-    path: &str,
+    uri: &Uri,
     page: impl Fn() -> Result<String, fmt::Error>,
     is_ready: impl Fn() -> bool,
+    report: impl Fn() -> String,
 ) -> Response<Full<Bytes>> {
-    let (status, text) = match path {
+    let is_verbose =
+        uri.query().is_some_and(|query| query.split('&').any(|part| part == "verbose" || part.starts_with("verbose=")));
+    let (status, text) = match uri.path() {
         "/metrics" => match page() {
             Ok(page) => (StatusCode::OK, page),
             Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         },
         "/healthz" => (StatusCode::OK, "ok\n".to_owned()),
-        "/readyz" if is_ready() => (StatusCode::OK, "ok\n".to_owned()),
-        "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "the caches are not filled yet\n".to_owned()),
+        "/readyz" => match (is_ready(), is_verbose) {
+            (true, false) => (StatusCode::OK, "ok\n".to_owned()),
+            (true, true) => (StatusCode::OK, format!("{}readyz check passed\n", report())),
+            (false, _) => (StatusCode::SERVICE_UNAVAILABLE, format!("{}readyz check failed\n", report())),
+        },
         _ => (StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n".to_owned()),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -73,15 +80,32 @@ fn answer(
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt as _;
+    use hyper::Uri;
+
     use super::answer;
 
     #[test]
     fn readiness_is_that_of_the_caches() {
-        let status = |path: &str, is_ready: bool| answer(path, || Ok(String::new()), || is_ready).status();
+        let status = |path: &'static str, is_ready: bool| {
+            answer(&Uri::from_static(path), || Ok(String::new()), || is_ready, String::new).status()
+        };
         assert_eq!(status("/readyz", false), 503);
         assert_eq!(status("/readyz", true), 200);
         assert_eq!(status("/healthz", false), 200);
         assert_eq!(status("/metrics", false), 200);
         assert_eq!(status("/", true), 404);
+    }
+
+    #[tokio::test]
+    async fn verbose_readiness_has_a_line_for_each_check() {
+        let text = async |path: &'static str, is_ready: bool| {
+            let report = || "[+]machineconfig ok\n".to_owned();
+            let answer = answer(&Uri::from_static(path), || Ok(String::new()), || is_ready, report);
+            String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+        };
+        assert_eq!(text("/readyz", true).await, "ok\n");
+        assert_eq!(text("/readyz?verbose", true).await, "[+]machineconfig ok\nreadyz check passed\n");
+        assert_eq!(text("/readyz", false).await, "[+]machineconfig ok\nreadyz check failed\n");
     }
 }

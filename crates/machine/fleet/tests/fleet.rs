@@ -22,7 +22,7 @@ use seaworthy_deploy::{Component, rights};
 use seaworthy_fleet::{Fleet, Pace, Setup, Workload};
 use seaworthy_host::Host as _;
 use seaworthy_machineconfig::objects;
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_node::paths;
 use seaworthy_testkit::{Cluster, Embedded};
 use serde_json::{Value, json};
@@ -327,7 +327,7 @@ fn is_refused<T: std::fmt::Debug>(answer: Result<T, kube::Error>) {
 async fn nodes_do_all_of_it_with_the_rights_that_are_deployed_and_can_do_nothing_else() {
     let cluster = Cluster::start().await;
     let mut world = World::start(cluster.client(), pace()).await;
-    let deployed = rights::of(Component::Daemon, NAMESPACE).into_iter().chain(own_node::objects());
+    let deployed = rights::of(Component::Daemon, NAMESPACE, &[]).into_iter().chain(own_node::objects());
     for object in deployed.chain(kubelet()) {
         objects::create(&world.client, &object).await.unwrap();
     }

@@ -6,13 +6,22 @@
 //! - Nodes act as themselves, with the kubelet's credentials; [`policy`] keeps each to its own objects.
 
 pub mod component;
+mod operator_manifest;
 pub mod policy;
 pub mod rights;
+pub mod rule;
 pub mod workload;
 
 use serde_json::{Value, json};
 
 pub use component::Component;
+pub use operator_manifest::{Account, OperatorManifest};
+
+/// The account of the controllers in a namespace.
+pub fn controllers_account(namespace: &str) -> Account {
+    let user = Component::Controllers.user(namespace).unwrap_or_default();
+    Account { namespace: namespace.to_owned(), user }
+}
 
 /// How Seaworthy is deployed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,21 +46,17 @@ impl Settings {
 }
 
 /// All manifests, in the order in which they can be applied.
-pub fn objects(settings: &Settings) -> Vec<Value> {
+pub fn objects(settings: &Settings, operators: &[OperatorManifest]) -> Vec<Value> {
     let mut objects = vec![namespace(settings)];
-    let definitions = seaworthy_api::machineconfiguration::definitions();
-    let definitions = definitions.into_iter().chain(seaworthy_api::operator::definitions());
+    let definitions = operators.iter().flat_map(|operator| &operator.definitions);
     // A definition is made of strings, numbers and maps with string keys: it always has a JSON form.
     objects.extend(definitions.filter_map(|definition| serde_json::to_value(definition).ok()));
     for component in settings.deployed() {
-        objects.extend(rights::of(component, &settings.namespace));
+        objects.extend(rights::of(component, &settings.namespace, operators));
     }
     for component in settings.deployed() {
         match component {
-            Component::Controllers => {
-                let user = component.user(&settings.namespace).unwrap_or_default();
-                objects.extend(policy::protection::objects(&user));
-            }
+            Component::Controllers => objects.extend(operators.iter().flat_map(|operator| operator.policies.clone())),
             Component::Daemon => objects.extend(policy::own_node::objects()),
             Component::Server => {}
         }

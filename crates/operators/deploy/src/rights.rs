@@ -1,4 +1,4 @@
-//! What each component may do: what its code does, and nothing beside that.
+//! Rights of each component: what its code does, and nothing else. Those of the controllers are the sum of what the operators ask for.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MACHINE
 use serde_json::{Value, json};
 
 use crate::component::Component;
-use crate::policy::protection;
+use crate::operator_manifest::OperatorManifest;
+use crate::rule::{READ, named_rule, rule};
 
 const MACHINES: &str = "machineconfiguration.openshift.io";
 const OPERATOR: &str = "operator.openshift.io";
-const READ: &[&str] = &["get", "list", "watch"];
 
 /// The account, roles and bindings of a component.
-pub fn of(component: Component, namespace: &str) -> Vec<Value> {
+pub fn of(component: Component, namespace: &str, operators: &[OperatorManifest]) -> Vec<Value> {
     let name = component.name();
     let mut objects = Vec::new();
     let subject = match component.user(namespace) {
@@ -31,10 +31,10 @@ pub fn of(component: Component, namespace: &str) -> Vec<Value> {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": name},
-        "rules": cluster_rules(component, namespace),
+        "rules": cluster_rules(component, namespace, operators),
     }));
     objects.push(binding("ClusterRoleBinding", json!({"name": name}), "ClusterRole", name, &subject));
-    for (namespace, rules) in namespaced_rules(component, namespace) {
+    for (namespace, rules) in namespaced_rules(component, namespace, operators) {
         let metadata = json!({"name": name, "namespace": namespace});
         objects.push(json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -57,55 +57,16 @@ fn binding(kind: &str, metadata: Value, role: &str, name: &str, subject: &Value)
     })
 }
 
-fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
-    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
-}
-
-/// The same, for objects of these names alone.
-fn named(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> Value {
-    json!({"apiGroups": [group], "resources": resources, "resourceNames": names, "verbs": verbs})
-}
-
-fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
+fn cluster_rules(component: Component, namespace: &str, operators: &[OperatorManifest]) -> Vec<Value> {
     match component {
-        Component::Controllers => vec![
-            rule(MACHINES, &["machineconfigs"], &["get", "list", "watch", "create", "update", "patch", "delete"]),
-            rule(MACHINES, &["machineconfigpools"], &["get", "list", "watch", "create", "patch"]),
-            rule(MACHINES, &["machineconfignodes"], &["get", "list", "watch", "create", "patch", "delete"]),
-            rule(MACHINES, &["kubeletconfigs", "containerruntimeconfigs"], &["get", "list", "watch", "patch"]),
-            rule(MACHINES, &["controllerconfigs"], READ),
-            rule(
-                MACHINES,
-                &[
-                    "controllerconfigs/status",
-                    "machineconfigpools/status",
-                    "machineconfignodes/status",
-                    "kubeletconfigs/status",
-                    "containerruntimeconfigs/status",
-                ],
-                &["patch"],
-            ),
-            // Where blocking owner references are watched over, whoever makes one needs this.
-            rule(
-                MACHINES,
-                &["machineconfigpools/finalizers", "kubeletconfigs/finalizers", "containerruntimeconfigs/finalizers"],
-                &["update"],
-            ),
-            rule(OPERATOR, &["machineconfigurations"], READ),
-            rule("", &["nodes"], &["get", "list", "watch", "patch"]),
-            rule("", &["pods"], &["get", "list"]),
-            rule("", &["pods/eviction"], &["create"]),
-            rule("policy", &["poddisruptionbudgets"], READ),
-            rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["list"]),
-            named("", &["namespaces"], &[namespace], &["get"]),
-            // The policy is brought by whoever installs; the controllers keep it as it is, and there.
-            named(
-                "admissionregistration.k8s.io",
-                &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
-                &[protection::NAME],
-                &["get", "create", "patch"],
-            ),
-        ],
+        Component::Controllers => {
+            let common = [
+                // Which operators can run.
+                rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["list", "watch"]),
+                named_rule("", &["namespaces"], &[namespace], &["get"]),
+            ];
+            common.into_iter().chain(operators.iter().flat_map(|operator| operator.cluster_rules.clone())).collect()
+        }
         Component::Server => {
             vec![rule(MACHINES, &["machineconfigs", "machineconfigpools", "controllerconfigs"], READ)]
         }
@@ -115,33 +76,36 @@ fn cluster_rules(component: Component, namespace: &str) -> Vec<Value> {
             // Which rendered one a node needs is in its order, so there is no list.
             rule(MACHINES, &["machineconfigs"], &["get"]),
             // Certificates and the pull secret, which go around configurations.
-            named(MACHINES, &["controllerconfigs"], &[CONTROLLER_CONFIG], &["list", "watch"]),
-            named(OPERATOR, &["machineconfigurations"], &[MACHINE_CONFIGURATION], &["get"]),
+            named_rule(MACHINES, &["controllerconfigs"], &[CONTROLLER_CONFIG], &["list", "watch"]),
+            named_rule(OPERATOR, &["machineconfigurations"], &[MACHINE_CONFIGURATION], &["get"]),
         ],
     }
 }
 
-fn namespaced_rules(component: Component, namespace: &str) -> BTreeMap<&str, Vec<Value>> {
-    // All that is told is about objects that are in no namespace; events about those are kept in `default`.
+fn namespaced_rules<'a>(
+    component: Component,
+    namespace: &'a str,
+    operators: &[OperatorManifest],
+) -> BTreeMap<&'a str, Vec<Value>> {
+    // Every Event is about an object without a namespace, and the API keeps those in `default`.
     let events = ("default", vec![rule("events.k8s.io", &["events"], &["create", "patch"])]);
     let own = match component {
-        Component::Controllers => vec![(
-            namespace,
-            vec![
+        Component::Controllers => {
+            let common = [
                 rule("coordination.k8s.io", &["leases"], &["create"]),
-                named("coordination.k8s.io", &["leases"], &["seaworthy-controllers"], &["get", "update"]),
-                // Snapshots of remote content.
-                rule("", &["secrets"], &["get", "list", "create", "delete"]),
-            ],
-        )],
+                named_rule("coordination.k8s.io", &["leases"], &["seaworthy-controllers"], &["get", "update"]),
+            ];
+            let own = operators.iter().flat_map(|operator| operator.namespace_rules.clone());
+            vec![(namespace, common.into_iter().chain(own).collect())]
+        }
         Component::Server => vec![
-            (namespace, vec![named("", &["configmaps"], &["kubeconfig-data"], READ)]),
+            (namespace, vec![named_rule("", &["configmaps"], &["kubeconfig-data"], READ)]),
             // Bootstrap tokens. Rights cannot be limited to a type of Secret.
             ("kube-system", vec![rule("", &["secrets"], &["list", "watch"])]),
         ],
         Component::Daemon => Vec::new(),
     };
-    // Somebody may install into one of these.
+    // Seaworthy may be installed into one of these.
     let mut all: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for (namespace, rules) in own.into_iter().chain([events]) {
         all.entry(namespace).or_default().extend(rules);

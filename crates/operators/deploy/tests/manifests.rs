@@ -1,7 +1,8 @@
 //! What is deployed, and what is not.
 #![allow(clippy::unwrap_used)]
 
-use seaworthy_deploy::{Component, Settings, objects};
+use seaworthy_controllers::operators::manifests;
+use seaworthy_deploy::{Component, Settings};
 use serde_json::Value;
 
 fn settings(components: &[Component]) -> Settings {
@@ -12,6 +13,10 @@ fn settings(components: &[Component]) -> Settings {
         node_kubeconfig: "/etc/kubernetes/kubelet.conf".to_owned(),
         components: components.to_vec(),
     }
+}
+
+fn objects(settings: &Settings) -> Vec<Value> {
+    seaworthy_deploy::objects(settings, &manifests(&settings.namespace))
 }
 
 fn names(objects: &[Value], kind: &str) -> Vec<String> {

@@ -9,8 +9,8 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Cache, CacheSet};
 
-use crate::machine::{self, Machine};
-use crate::texts::Texts;
+use crate::cached_node::{self, CachedNode};
+use crate::shared_texts::SharedTexts;
 
 /// One cache per kind. Cloning shares them.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Caches {
     /// The cluster's ControllerConfig.
     pub controller_configs: Arc<Cache<ControllerConfig>>,
     /// Nodes.
-    pub nodes: Arc<Cache<Machine>>,
+    pub nodes: Arc<Cache<CachedNode>>,
     /// How far each node is.
     pub machine_config_nodes: Arc<Cache<MachineConfigNode>>,
     /// What a drain has to respect.
@@ -41,7 +41,7 @@ impl Default for Caches {
             kubelet_configs: Arc::default(),
             container_runtime_configs: Arc::default(),
             controller_configs: Arc::default(),
-            nodes: Arc::new(Cache::slimmed(machine::slim())),
+            nodes: Arc::new(Cache::slimmed(cached_node::slim())),
             machine_config_nodes: Arc::new(Cache::slimmed(machine_config_node())),
             disruption_budgets: Arc::default(),
         }
@@ -76,7 +76,7 @@ impl Caches {
 
 /// The conditions of ten thousand nodes say a few hundred things: each is kept once.
 fn machine_config_node() -> impl Fn(&mut MachineConfigNode) + Send + Sync {
-    let texts = Texts::default();
+    let texts = SharedTexts::default();
     move |object| {
         let conditions = object.status.as_mut().and_then(|status| status.conditions.as_mut());
         let Some(conditions) = conditions else { return };

@@ -3,13 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 pub use kube::Client;
-use kube::api::ListParams;
+use kube::Config;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Api, Config, ResourceExt as _};
-use seaworthy_api::{machineconfiguration, operator};
 use tower::BoxError;
 use tower::util::MapErrLayer;
 
@@ -146,22 +143,12 @@ fn said(error: &dyn std::error::Error) -> String {
     said.replace("'\"", "\"").replace("\"'", "\"")
 }
 
-/// The plane's definitions that a cluster does not have.
-///
-/// # Errors
-///
-/// If they cannot be listed.
-pub async fn missing_definitions(client: &Client) -> Result<Vec<String>, Blocked> {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let found = api.list(&ListParams::default()).await;
-    let found = found.map_err(|error| blocked("list CustomResourceDefinitions", &error))?;
-    let known: Vec<String> = found.items.iter().map(|definition| definition.name_any()).collect();
-    let wanted = machineconfiguration::definitions().into_iter().chain(operator::definitions());
-    Ok(wanted.map(|definition| definition.name_any()).filter(|name| !known.contains(name)).collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use kube::Api;
+    use kube::api::ListParams;
+
     use super::*;
 
     #[test]
@@ -195,7 +182,8 @@ mod tests {
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         let logged = api.list(&ListParams::default()).await.unwrap_err().to_string();
         assert!(logged.contains(&server) && logged.contains("refused"), "{logged}");
-        let blocked = missing_definitions(&client).await.unwrap_err().to_string();
+        let error = api.list(&ListParams::default()).await.unwrap_err();
+        let blocked = blocked("list CustomResourceDefinitions", &error).to_string();
         assert!(blocked.contains(&format!("cannot be reached: {server}")), "{blocked}");
         assert!(blocked.contains("refused") && blocked.contains("is it running"), "{blocked}");
     }

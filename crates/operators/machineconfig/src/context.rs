@@ -5,13 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
-use seaworthy_runtime::{Applier, Leadership, Metrics};
+use seaworthy_runtime::{Applier, Leadership, Metrics, OperatorContext};
 
 use crate::caches::Caches;
-use crate::targets::Targets;
+use crate::render::targets::Targets;
 
-/// The clock; tests set it.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+pub use seaworthy_runtime::Clock;
 
 /// The context of every controller. Cloning shares it.
 #[derive(Clone)]
@@ -46,6 +45,19 @@ impl Context {
         }
     }
 
+    /// For one run of the operator in a process, with empty caches.
+    pub fn of(process: &OperatorContext) -> Context {
+        Context {
+            caches: Caches::default(),
+            client: process.client.clone(),
+            leadership: process.leadership.clone(),
+            metrics: Arc::clone(&process.metrics),
+            clock: Arc::clone(&process.clock),
+            build: Arc::clone(&process.build),
+            targets: Targets::default(),
+        }
+    }
+
     /// Writes of the controller with this name.
     pub fn applier(&self, controller: &'static str) -> Applier {
         let (leadership, metrics) = (self.leadership.clone(), Arc::clone(&self.metrics));
@@ -62,15 +74,6 @@ impl Context {
         let now = self.now();
         Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
     }
-}
-
-/// What tells this process from others that stand for the same lease: the machine's name, the process, and when it began.
-pub fn identity() -> String {
-    let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
-    let host =
-        host.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned()));
-    let host = host.unwrap_or_else(|| "localhost".to_owned());
-    format!("{host}_{}_{}", std::process::id(), Timestamp::now().as_microsecond())
 }
 
 /// The build of this program, as it marks what it has made.

@@ -12,8 +12,8 @@ use seaworthy_plan::rendering::garbage::{self, Limits};
 use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
 
+use crate::cached_node::CachedNode;
 use crate::context::Context;
-use crate::machine::Machine;
 
 /// The shortest time between two decisions: nothing is urgent here, and every change of a node is a reason to decide.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ impl GarbageController {
         });
         let mark = Arc::clone(&queue);
         caches.nodes.listen(move |delta| {
-            fn used(node: &Option<Arc<Machine>>) -> Option<[Option<&str>; 2]> {
+            fn used(node: &Option<Arc<CachedNode>>) -> Option<[Option<&str>; 2]> {
                 let node = node.as_ref()?;
                 Some([node.annotation(annotation::CURRENT_CONFIG), node.annotation(annotation::DESIRED_CONFIG)])
             }

@@ -12,7 +12,7 @@ use seaworthy_plan::rendering::condition;
 use seaworthy_plan::rendering::choice::{selected, unready};
 use seaworthy_plan::rendering::{is_rendered, targeted};
 
-use crate::making::digests;
+use crate::render::render_pool::digests;
 use crate::world::World;
 
 /// What is still to be rendered for a pool, for people; `build` is whose words are compared. Nothing is where the pool is held,

@@ -19,9 +19,9 @@ use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Applier, Cache, Controller, Key, Next, Queue, WriteError};
 
 use crate::base::attributed;
+use crate::base::deleted_pools::comes_or_goes;
 use crate::caches::Caches;
 use crate::context::Context;
-use crate::deleted_pools::comes_or_goes;
 use crate::world::World;
 
 /// A kind of settings, for the controller of its kind.

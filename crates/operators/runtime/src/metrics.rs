@@ -1,7 +1,10 @@
-//! What is counted, for Prometheus: the names that upstream's dashboards know, and the loop's own.
+//! Metrics of a process in Prometheus' format: those of the reconcile loop, and a registry for the sets of operators.
 
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -13,40 +16,18 @@ use prometheus_client::registry::Registry;
 
 use crate::worker::Observer;
 
-/// Upper bounds of the time that one look takes, in seconds: from the smallest pool to an API server that hangs.
+/// Upper bounds of the duration of one reconcile, in seconds: from the smallest pool to an API server that hangs.
 const SECONDS: [f64; 9] = [0.0005, 0.002, 0.01, 0.05, 0.2, 1.0, 5.0, 20.0, 60.0];
 
-/// A pool by name.
+/// An operator by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct PoolLabel {
-    /// The pool.
-    pub pool: String,
+pub struct OperatorLabel {
+    pub operator: &'static str,
 }
 
-/// A node by name.
+/// One reconcile of one controller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct NodeLabel {
-    /// The node.
-    pub node: String,
-}
-
-/// How one node is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct NodeStateLabels {
-    /// The node.
-    pub node: String,
-    /// Its pool.
-    pub pool: String,
-    /// Its state.
-    pub state: String,
-    /// The reason that goes with the state.
-    pub reason: String,
-}
-
-/// One look of one controller.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct LookLabels {
-    /// The controller.
+pub struct ReconcileLabels {
     pub controller: &'static str,
     /// `ok` or the category of the error.
     pub outcome: &'static str,
@@ -72,29 +53,19 @@ pub struct ControllerLabel {
     pub controller: &'static str,
 }
 
-/// One number for each pool.
-pub type PoolGauges = Family<PoolLabel, Gauge>;
+/// Metrics that belong to one operator.
+pub trait MetricSet: Send + Sync + 'static {
+    /// Registers the families. Called once per process.
+    fn register(registry: &mut Registry) -> Self;
+}
 
-/// All that is counted by one process.
+/// The metrics of a process: those of every controller, and the sets of its operators.
 pub struct Metrics {
-    registry: Registry,
-    /// Nodes that match a custom pool besides the master pool.
-    pub pool_alert: Family<NodeLabel, Gauge>,
-    /// Pools whose image was overridden by a MachineConfig.
-    pub image_override: PoolGauges,
-    /// Nodes of a pool.
-    pub machines: PoolGauges,
-    /// Nodes of a pool that run its target.
-    pub updated: PoolGauges,
-    /// Nodes of a pool that have failed.
-    pub degraded: PoolGauges,
-    /// Nodes of a pool that are unavailable.
-    pub unavailable: PoolGauges,
-    /// The state of every node.
-    pub node_state: Family<NodeStateLabels, Gauge>,
-    /// Nodes whose drain fails.
-    pub drain_error: Family<NodeLabel, Gauge>,
-    looks: Family<LookLabels, Counter>,
+    registry: Mutex<Registry>,
+    sets: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// Whether the definitions of an operator are served.
+    pub operator_available: Family<OperatorLabel, Gauge>,
+    reconciles: Family<ReconcileLabels, Counter>,
     seconds: Family<ControllerLabel, Histogram>,
     writes: Family<WriteLabels, Counter<u64, AtomicU64>>,
 }
@@ -102,40 +73,23 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::default();
-        macro_rules! family {
-            ($name:literal, $help:literal, $family:expr) => {{
-                let family = $family;
-                registry.register($name, $help, family.clone());
-                family
-            }};
-        }
-        let pool_alert = family!("mcc_pool_alert", "Nodes in the master and in a custom pool", Family::default());
-        let image_override =
-            family!("os_image_url_override", "Pools whose image a MachineConfig overrides", Family::default());
-        let machines = family!("mco_machine_count", "Nodes of the pool", Family::default());
-        let updated = family!("mco_updated_machine_count", "Nodes that run the pool's target", Family::default());
-        let degraded = family!("mco_degraded_machine_count", "Nodes that have failed", Family::default());
-        let unavailable = family!("mco_unavailable_machine_count", "Nodes that are unavailable", Family::default());
-        let node_state = family!("mco_state", "State of each node", Family::default());
-        let drain_error = family!("mcc_drain_err", "Nodes whose drain fails", Family::default());
-        let looks = family!("seaworthy_reconciles", "Looks of each controller by outcome", Family::default());
-        let seconds = family!(
-            "seaworthy_reconcile_seconds",
-            "Time that one look takes",
-            Family::<_, _, fn() -> Histogram>::new_with_constructor(|| Histogram::new(SECONDS))
+        let operator_available = Family::default();
+        registry.register(
+            "seaworthy_operator_available",
+            "Whether the definitions of the operator are served: 1 if it runs, 0 if it is off",
+            operator_available.clone(),
         );
-        let writes = family!("seaworthy_writes", "Writes of each controller by kind and outcome", Family::default());
+        let reconciles = Family::default();
+        registry.register("seaworthy_reconciles", "Reconciles of each controller by outcome", reconciles.clone());
+        let seconds = Family::<_, _, fn() -> Histogram>::new_with_constructor(|| Histogram::new(SECONDS));
+        registry.register("seaworthy_reconcile_seconds", "Duration of one reconcile", seconds.clone());
+        let writes = Family::default();
+        registry.register("seaworthy_writes", "Writes of each controller by kind and outcome", writes.clone());
         Metrics {
-            registry,
-            pool_alert,
-            image_override,
-            machines,
-            updated,
-            degraded,
-            unavailable,
-            node_state,
-            drain_error,
-            looks,
+            registry: Mutex::new(registry),
+            sets: Mutex::default(),
+            operator_available,
+            reconciles,
             seconds,
             writes,
         }
@@ -143,15 +97,26 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// The metrics of an operator, registered when they are first asked for.
+    pub fn set<T: MetricSet>(&self) -> Arc<T> {
+        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Ok(found)) = sets.get(&TypeId::of::<T>()).map(|found| Arc::clone(found).downcast::<T>()) {
+            return found;
+        }
+        let set = Arc::new(T::register(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner)));
+        sets.insert(TypeId::of::<T>(), Arc::clone(&set) as _);
+        set
+    }
+
     /// A write was made or refused.
     pub fn wrote(&self, labels: WriteLabels) {
         self.writes.get_or_create(&labels).inc();
     }
 
-    /// All numbers in Prometheus' text format.
+    /// All metrics in Prometheus' text format.
     pub fn encode(&self) -> Result<String, fmt::Error> {
         let mut page = String::new();
-        text::encode(&mut page, &self.registry)?;
+        text::encode(&mut page, &self.registry.lock().unwrap_or_else(PoisonError::into_inner))?;
         Ok(page)
     }
 }
@@ -164,7 +129,7 @@ impl fmt::Debug for Metrics {
 
 impl Observer for Metrics {
     fn looked(&self, controller: &'static str, outcome: &'static str, took: Duration) {
-        self.looks.get_or_create(&LookLabels { controller, outcome }).inc();
+        self.reconciles.get_or_create(&ReconcileLabels { controller, outcome }).inc();
         self.seconds.get_or_create(&ControllerLabel { controller }).observe(took.as_secs_f64());
     }
 }
@@ -177,10 +142,27 @@ mod tests {
     fn page_names_what_was_counted() {
         let metrics = Metrics::default();
         metrics.looked("render", "ok", Duration::from_millis(3));
-        metrics.updated.get_or_create(&PoolLabel { pool: "worker".to_owned() }).set(4);
         let page = metrics.encode().unwrap();
         assert!(page.contains("seaworthy_reconciles_total{controller=\"render\",outcome=\"ok\"} 1\n"), "{page}");
-        assert!(page.contains("mco_updated_machine_count{pool=\"worker\"} 4\n"), "{page}");
         assert!(page.contains("seaworthy_reconcile_seconds_bucket{le=\"0.01\",controller=\"render\"} 1\n"), "{page}");
+    }
+
+    struct Boats(Gauge);
+
+    impl MetricSet for Boats {
+        fn register(registry: &mut Registry) -> Self {
+            let boats = Gauge::default();
+            registry.register("boats", "Boats", boats.clone());
+            Boats(boats)
+        }
+    }
+
+    #[test]
+    fn set_of_an_operator_is_registered_once() {
+        let metrics = Metrics::default();
+        metrics.set::<Boats>().0.set(1);
+        metrics.set::<Boats>().0.inc();
+        let page = metrics.encode().unwrap();
+        assert_eq!(page.lines().filter(|line| line.starts_with("boats")).collect::<Vec<_>>(), ["boats 2"], "{page}");
     }
 }

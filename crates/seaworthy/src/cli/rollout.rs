@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use seaworthy_fetch::HostPattern;
-use seaworthy_machineconfig::plane::Part;
 
 use super::examples::*;
 use super::format::{LogFormat, ReportFormat};
@@ -44,9 +43,9 @@ pub struct Plan {
 pub struct Controllers {
     #[command(flatten)]
     pub cluster: Cluster,
-    /// Run only these controllers: base, kubelet, container-runtime, render, rollout, garbage
+    /// Run only these operators or controllers: machineconfig, or of it base, kubelet, container-runtime, render, rollout, garbage
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub only: Vec<Part>,
+    pub only: Vec<String>,
     /// Folder with base templates that replace the built-in ones
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub templates: Option<PathBuf>,
@@ -55,7 +54,7 @@ pub struct Controllers {
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<HostPattern>,
     /// Namespace of the lease and of fetched remote content
-    #[arg(long, value_name = "NAME", default_value = seaworthy_machineconfig::plane::NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = seaworthy_machineconfig::operator::NAMESPACE)]
     pub namespace: String,
     /// Serve /metrics, /healthz and /readyz on this address [default: disabled]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::machine::socket_address)]

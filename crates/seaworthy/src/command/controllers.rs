@@ -1,11 +1,11 @@
 //! `seaworthy controllers`.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use seaworthy_controllers::process::{self, Settings};
+use seaworthy_controllers::{Options, Selection, operators};
 use seaworthy_fetch::Policy;
-use seaworthy_machineconfig::plane::{Options, Part};
-use seaworthy_machineconfig::process::{self, Settings};
-use seaworthy_machineconfig::{cluster, context};
+use seaworthy_machineconfig::{cluster, operator};
 use seaworthy_resident::take_small_pages;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -20,33 +20,28 @@ use crate::failure::{Failure, OK};
 /// Runs until it is told to stop.
 pub fn run(options: &Controllers) -> Result<u8, Failure> {
     take_small_pages();
-    let templates = templates::read(options.templates.as_deref())?;
+    let machineconfig = operator::Options {
+        remote: Policy::allowing(options.allow_host.iter().cloned()),
+        templates: Arc::new(templates::read(options.templates.as_deref())?),
+        own_node: std::env::var("NODE_NAME").ok().filter(|name| !name.is_empty()),
+        ..operator::Options::default()
+    };
+    let operators = operators::all(Options { machineconfig });
+    let settings = Settings {
+        selection: Selection::parse(&options.only, &operators).map_err(Failure::unreadable)?,
+        probes: options.metrics,
+        elects: !options.no_leader_election,
+        installs: options.install,
+        ..Settings::new(&options.namespace)
+    };
     log(options.log_format);
     let runtime = super::outlook::runtime()?;
     let result = runtime.block_on(async {
         tokio::spawn(at_rest::stay_small());
         let client = cluster::connect(options.cluster.kubeconfig.as_deref(), options.cluster.context.as_deref());
         let client = client.await.map_err(Failure::unreadable)?;
-        let plane = Options {
-            parts: if options.only.is_empty() {
-                Part::ALL.into()
-            } else {
-                options.only.iter().copied().collect::<BTreeSet<_>>()
-            },
-            remote: Policy::allowing(options.allow_host.iter().cloned()),
-            templates,
-            namespace: options.namespace.clone(),
-            own_node: std::env::var("NODE_NAME").ok().filter(|name| !name.is_empty()),
-            ..Options::default()
-        };
-        let settings = Settings {
-            probes: options.metrics,
-            elects: !options.no_leader_election,
-            installs: options.install,
-            identity: context::identity(),
-        };
-        let ready = process::prepare(client, &plane, &settings).await.map_err(Failure::unreadable)?;
-        process::run(ready, plane, settings, stopped()).await.map_err(Failure::wrong)
+        let prepared = process::prepare(client, operators, settings).await.map_err(Failure::unreadable)?;
+        process::run(prepared, stopped()).await.map_err(Failure::wrong)
     });
     // What is still under way is nobody's any more.
     runtime.shutdown_background();

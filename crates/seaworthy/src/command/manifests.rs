@@ -1,5 +1,6 @@
 //! `seaworthy manifests`.
 
+use seaworthy_controllers::operators;
 use seaworthy_deploy::{Component, Settings, objects};
 
 use crate::cli::Manifests;
@@ -13,7 +14,8 @@ pub fn run(options: &Manifests) -> Result<u8, Failure> {
         ));
     }
     let settings = settings(options);
-    output::objects(&objects(&settings), options.output)?;
+    let operators = operators::manifests(&settings.namespace);
+    output::objects(&objects(&settings, &operators), options.output)?;
     if settings.deployed().count() < settings.components.len() {
         paint::note("the Ignition endpoint is left out: it requires --apiserver-url URL");
     }

@@ -12,12 +12,12 @@ use seaworthy_ignition::Severity;
 use seaworthy_ignition::node::Node;
 use seaworthy_ignition::path::Path;
 use seaworthy_machineconfig::context::build;
-use seaworthy_machineconfig::making::Remote;
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_machineconfig::preview::{
     Admission, Applied, Effect, Foresight, Means, Objection, PoolForesight, Problem, foresee,
 };
-use seaworthy_machineconfig::snapshots::ClusterSnapshots;
+use seaworthy_machineconfig::render::render_pool::Remote;
+use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
 use seaworthy_machineconfig::world::World;
 use seaworthy_plan::duration::short;
 use seaworthy_plan::rollout::waiting::{Reason, Waiting};

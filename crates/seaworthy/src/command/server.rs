@@ -150,7 +150,7 @@ async fn probes(endpoint: Arc<Endpoint>, address: SocketAddr) -> Result<impl Fut
         tracing::info!(%address, "serving probes");
     }
     let counted = Arc::clone(&endpoint);
-    Ok(probes::serve(listener, move || counted.page(), move || endpoint.is_ready()))
+    Ok(probes::serve(listener, move || counted.page(), move || endpoint.is_ready(), String::new))
 }
 
 /// Reads the certificate again whenever it has changed.

@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use seaworthy_apiserver::Pki;
 use seaworthy_fleet::Stubs;
 use seaworthy_listen::tls;
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{Cluster, Settings};

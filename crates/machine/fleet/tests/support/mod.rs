@@ -14,8 +14,8 @@ use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_fleet::{Fleet, Pace, Setup};
-use seaworthy_machineconfig::plane::{NAMESPACE, Options};
-use seaworthy_machineconfig::{Context, install, plane};
+use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_machineconfig::{Context, operator};
 use seaworthy_node::Rhythm;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -64,9 +64,9 @@ impl World {
     }
 
     async fn new(client: Client, pace: Pace, has_endpoint: bool) -> World {
-        install::install(&client, NAMESPACE).await.unwrap();
+        operator::install(&client, NAMESPACE).await.unwrap();
         let context = Context::new(client.clone());
-        let plane = tokio::spawn(async move { plane::run(context, Options::default()).await.unwrap() });
+        let plane = tokio::spawn(async move { operator::run(context, Options::default()).await.unwrap() });
         let object: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
         Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
         let harbour = if has_endpoint { Some(Harbour::open(&client).await) } else { None };

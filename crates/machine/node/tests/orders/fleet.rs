@@ -12,8 +12,8 @@ use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
-use seaworthy_machineconfig::plane::{NAMESPACE, Options};
-use seaworthy_machineconfig::{Context, install, plane};
+use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_machineconfig::{Context, operator};
 use seaworthy_node::target::Wanted;
 use seaworthy_node::{Daemon, Rhythm, Settings, Target, paths};
 use seaworthy_testkit::Cluster;
@@ -42,9 +42,9 @@ impl Fleet {
     pub async fn start(workers: usize) -> Fleet {
         let cluster = Cluster::start().await;
         let client = cluster.client();
-        install::install(&client, NAMESPACE).await.unwrap();
+        operator::install(&client, NAMESPACE).await.unwrap();
         let context = Context::new(client.clone());
-        let plane = tokio::spawn(async move { plane::run(context, Options::default()).await.unwrap() });
+        let plane = tokio::spawn(async move { operator::run(context, Options::default()).await.unwrap() });
         let mut fleet =
             Fleet { client, hosts: BTreeMap::new(), boots: Arc::default(), tasks: vec![plane], _cluster: cluster };
         fleet.create::<ControllerConfig>(controller_config()).await;

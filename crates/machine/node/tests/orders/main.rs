@@ -19,8 +19,8 @@ use kube::api::PostParams;
 use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
-use seaworthy_machineconfig::install;
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::operator;
+use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_node::{Daemon, Rhythm, Settings, paths};
 use seaworthy_testkit::Cluster;
 use serde_json::json;
@@ -125,7 +125,7 @@ async fn a_node_on_which_all_is_well_asks_nobody_and_still_sees_the_force_file()
 async fn a_malformed_file_of_first_annotations_is_named_on_the_node() {
     let cluster = Cluster::start().await;
     let client = cluster.client();
-    install::install(&client, NAMESPACE).await.unwrap();
+    operator::install(&client, NAMESPACE).await.unwrap();
     let (nodes, configs): (Api<Node>, Api<MachineConfig>) = (Api::all(client.clone()), Api::all(client.clone()));
     let node: Node = serde_json::from_value(seaworthy_testkit::node("w0", "worker", None)).unwrap();
     nodes.create(&PostParams::default(), &node).await.unwrap();

@@ -14,8 +14,8 @@ use seaworthy_api::machineconfiguration::MachineConfig;
 use seaworthy_api::vocabulary::Annotation;
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_host::FakeHost;
-use seaworthy_machineconfig::install;
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::operator;
+use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_node::order::Again;
 use seaworthy_node::{Daemon, Rhythm, Settings};
 use seaworthy_testkit::{Cluster, Embedded};
@@ -36,7 +36,7 @@ pub struct Berth {
 
 impl Berth {
     pub async fn new(client: Client, path: &str) -> Berth {
-        install::install(&client, NAMESPACE).await.unwrap();
+        operator::install(&client, NAMESPACE).await.unwrap();
         let node: Node = serde_json::from_value(seaworthy_testkit::node("w0", "worker", Some("old"))).unwrap();
         Api::all(client.clone()).create(&PostParams::default(), &node).await.unwrap();
         let old = config("old", json!({"config": {"ignition": {"version": "3.5.0"}}}));

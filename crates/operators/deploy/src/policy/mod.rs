@@ -1,12 +1,11 @@
 //! Admission policies: who may write what, beyond what rights can say.
 
 pub mod own_node;
-pub mod protection;
 
 use serde_json::{Value, json};
 
 /// What puts a policy into force everywhere.
-fn binding(name: &str) -> Value {
+pub fn binding(name: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",

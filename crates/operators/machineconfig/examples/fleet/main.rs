@@ -12,8 +12,8 @@ use std::time::Duration;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
 use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
-use seaworthy_machineconfig::plane::{NAMESPACE, Options};
-use seaworthy_machineconfig::{Context, install, plane};
+use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_machineconfig::{Context, operator};
 use seaworthy_testkit::{Embedded, controller_config};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -56,9 +56,9 @@ async fn run(nodes: usize, takes: Duration) -> Result<Value, Failed> {
     let machines_door = Door::new(cluster.server(), "machines", None);
     // What sets the stage and looks on is not counted.
     let client = cluster.client();
-    install::install(&client, NAMESPACE).await?;
+    operator::install(&client, NAMESPACE).await?;
     let context = Context::new(Client::new(plane_door.clone(), "default"));
-    let plane = tokio::spawn(plane::run(context, Options::default()));
+    let plane = tokio::spawn(operator::run(context, Options::default()));
     let machines = tokio::spawn(machines::follow(machines_door.clone(), written, takes));
 
     let work = async {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
+use crate::protection::policy::{NAME, foundation};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::{Api, Client};
 use seaworthy_api::vocabulary::machineconfiguration::{RENDERED_PREFIX, annotation};
 use seaworthy_api::{machineconfiguration, operator};
-use seaworthy_deploy::policy::protection::{NAME, foundation};
 use seaworthy_ignition::path::{Path, Step};
 use seaworthy_ignition::spelling;
 use seaworthy_schema::{Cause, CustomResource, Document, NodeId, Pruning, Reason, Schema, apply_defaults, names};

@@ -37,7 +37,7 @@ pub use self::application::{Application, Applied};
 use self::attribution::Lots;
 pub use self::outlook::{NodeOutlook, Outlook, Strays, outlook, strays};
 use self::settlement::settle;
-use crate::making::{self, Remote, Surroundings};
+use crate::render::render_pool::{self, Remote, Surroundings};
 use crate::world::World;
 
 /// What is needed to look ahead.
@@ -294,7 +294,7 @@ async fn target(
                 wants_findings: true,
                 sources: &sources,
             };
-            match making::make(&pool, &inputs, &around, &means.remote).await {
+            match render_pool::make(&pool, &inputs, &around, &means.remote).await {
                 Err(failure) => Err(failure),
                 Ok(made) => {
                     let concerns =

@@ -11,8 +11,8 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
 use seaworthy_api::vocabulary::seaworthy::annotation as ours;
-use seaworthy_machineconfig::plane::{NAMESPACE, Options};
-use seaworthy_machineconfig::{Context, install, plane};
+use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+use seaworthy_machineconfig::{Context, operator};
 use seaworthy_runtime::{Campaign, Terms};
 use seaworthy_testkit::{Chance, Embedded, Faults, Injected, Machines, Manners, Observer, Weather};
 use serde::de::DeserializeOwned;
@@ -100,10 +100,10 @@ impl Planes {
                     context.leadership = leadership;
                     tokio::select! {
                         () = campaign.run() => {}
-                        _ = plane::run(context, Options::default()) => {}
+                        _ = operator::run(context, Options::default()) => {}
                     }
                 } else {
-                    let _ = plane::run(context, Options::default()).await;
+                    let _ = operator::run(context, Options::default()).await;
                 }
                 sleep(Duration::from_secs(1)).await;
             }
@@ -243,7 +243,7 @@ pub async fn history(seed: u64) -> Figures {
     let mut chance = Chance::new(seed);
     let server = Embedded::start().await;
     let client = server.client();
-    install::install(&client, NAMESPACE).await.unwrap();
+    operator::install(&client, NAMESPACE).await.unwrap();
     create::<MachineConfigPool>(
         &client,
         json!({

@@ -21,11 +21,11 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_fetch::{MemorySnapshots, Policy};
 use seaworthy_generate::base::Templates;
-use seaworthy_machineconfig::making::Remote;
-use seaworthy_machineconfig::plane::{NAMESPACE, Options};
+use seaworthy_machineconfig::operator::{NAMESPACE, Options};
 use seaworthy_machineconfig::preview::{Admission, Application, Foresight, Means, foresee};
+use seaworthy_machineconfig::render::render_pool::Remote;
 use seaworthy_machineconfig::world::World;
-use seaworthy_machineconfig::{Context, install, plane};
+use seaworthy_machineconfig::{Context, operator};
 use seaworthy_plan::rendering::targeted;
 use seaworthy_plan::rollout::waiting::Waiting;
 use seaworthy_testkit::{Chance, Embedded, Machines, Manners, controller_config, file};
@@ -153,7 +153,7 @@ where
 
 /// Runs the plane until it has nothing left to do.
 async fn until_rest(client: &Client) {
-    let running = tokio::spawn(plane::run(Context::new(client.clone()), Options::default()));
+    let running = tokio::spawn(operator::run(Context::new(client.clone()), Options::default()));
     sleep(REST).await;
     running.abort();
     let _ = running.await;
@@ -200,7 +200,7 @@ async fn cluster(seed: u64) -> usize {
     let mut chance = Chance::new(seed);
     let server = Embedded::start().await;
     let client = server.client();
-    install::install(&client, NAMESPACE).await.unwrap();
+    operator::install(&client, NAMESPACE).await.unwrap();
     let object: ControllerConfig = serde_json::from_value(controller_config()).unwrap();
     Api::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
     for pool in CUSTOM {

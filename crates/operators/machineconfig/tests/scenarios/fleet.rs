@@ -15,12 +15,12 @@ use kube::api::{
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use seaworthy_api::machineconfiguration::{MachineConfig, MachineConfigNode, MachineConfigPool};
-pub use seaworthy_deploy::policy::protection::NAME as PROTECTION;
-use seaworthy_deploy::{Component, Settings, objects};
+use seaworthy_deploy::{Component, Settings, controllers_account, objects};
 use seaworthy_fetch::Policy;
-use seaworthy_machineconfig::plane::{NAMESPACE, Options};
-use seaworthy_machineconfig::{Context, install, plane};
-use seaworthy_runtime::Metrics;
+use seaworthy_machineconfig::operator::{NAMESPACE, Options};
+pub use seaworthy_machineconfig::protection::policy::NAME as PROTECTION;
+use seaworthy_machineconfig::{Context, MachineConfigOperator, operator};
+use seaworthy_runtime::{Metrics, Operator as _};
 use seaworthy_testkit::{Cluster, Machines, Manners};
 pub use seaworthy_testkit::{controller_config, file};
 use serde::de::DeserializeOwned;
@@ -78,7 +78,7 @@ impl Fleet {
     pub async fn fetching(remote: Policy) -> Fleet {
         let cluster = Cluster::start().await;
         let client = cluster.client();
-        install::install(&client, NAMESPACE).await.unwrap();
+        operator::install(&client, NAMESPACE).await.unwrap();
         deploy(&client).await;
         let machines = Machines::start(client.clone(), Manners::default());
         let (metrics, ahead) = (Arc::default(), Arc::default());
@@ -224,7 +224,8 @@ async fn deploy(client: &Client) {
         components: Component::ALL.into(),
     };
     let (installed, tried) = (["Namespace", "CustomResourceDefinition"], ["Deployment", "DaemonSet"]);
-    for object in objects(&settings) {
+    let operator = MachineConfigOperator::default().manifest(&controllers_account(NAMESPACE));
+    for object in objects(&settings, &[operator]) {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let types = object.types.clone().unwrap();
         if installed.contains(&types.kind.as_str()) {
@@ -252,7 +253,7 @@ fn run(client: &Client, ahead: &Arc<AtomicI64>, metrics: &Arc<Metrics>, remote: 
     context.clock = Arc::new(move || Timestamp::now() + SignedDuration::from_secs(ahead.load(Ordering::Relaxed)));
     context.metrics = Arc::clone(metrics);
     let options = Options { remote: remote.clone(), ..Options::default() };
-    tokio::spawn(async move { plane::run(context, options).await.unwrap() })
+    tokio::spawn(async move { operator::run(context, options).await.unwrap() })
 }
 
 /// A condition of a MachineConfigNode.

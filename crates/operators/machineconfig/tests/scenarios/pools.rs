@@ -11,9 +11,9 @@ use seaworthy_api::machineconfiguration::{
 use seaworthy_api::vocabulary::machineconfiguration::node as annotation;
 use seaworthy_api::vocabulary::seaworthy::BUILT_IN;
 use seaworthy_machineconfig::Context;
-use seaworthy_machineconfig::drains::Drains;
-use seaworthy_machineconfig::machine::Machine;
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::cached_node::CachedNode;
+use seaworthy_machineconfig::operator::NAMESPACE;
+use seaworthy_machineconfig::rollout::drains::Drains;
 use seaworthy_machineconfig::rollout::{RolloutController, Subject};
 use seaworthy_runtime::Controller as _;
 use serde_json::{Value, json};
@@ -226,7 +226,7 @@ async fn node_of_two_roles_stays_as_it_is_while_the_pool_of_the_first_is_missing
     let pools = fleet.api::<MachineConfigPool>().list(&all).await.unwrap().items;
     let (master, others): (Vec<_>, Vec<_>) = pools.into_iter().partition(|pool| pool.name_any() == "master");
     others.into_iter().for_each(|pool| caches.pools.wrote(pool));
-    fleet.api::<Machine>().list(&all).await.unwrap().into_iter().for_each(|node| caches.nodes.wrote(node));
+    fleet.api::<CachedNode>().list(&all).await.unwrap().into_iter().for_each(|node| caches.nodes.wrote(node));
     let told = fleet.api::<MachineConfigNode>().list(&all).await.unwrap();
     told.into_iter().for_each(|found| caches.machine_config_nodes.wrote(found));
     let made = fleet.api::<MachineConfig>().list(&all).await.unwrap();

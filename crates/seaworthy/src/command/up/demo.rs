@@ -12,11 +12,11 @@ use seaworthy_api::machineconfiguration::MachineConfigPool;
 use seaworthy_api::vocabulary::machineconfiguration::{WORKER, node as annotation};
 use seaworthy_fetch::Policy;
 use seaworthy_generate::base::Templates;
-use seaworthy_machineconfig::making::Remote;
 use seaworthy_machineconfig::objects;
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_machineconfig::preview::{Admission, Outlook, foresee, outlook, strays};
-use seaworthy_machineconfig::snapshots::ClusterSnapshots;
+use seaworthy_machineconfig::render::render_pool::Remote;
+use seaworthy_machineconfig::render::snapshots::ClusterSnapshots;
 use seaworthy_machineconfig::world::World;
 use serde_json::{Value, json};
 

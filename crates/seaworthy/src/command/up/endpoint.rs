@@ -9,7 +9,7 @@ use seaworthy_fleet::Stubs;
 use seaworthy_listen::{Door, reach, tls};
 use seaworthy_machineconfig::cluster::Client;
 use seaworthy_machineconfig::objects;
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::operator::NAMESPACE;
 use seaworthy_serve::access::{Keys, SECRET_NAMESPACE, SECRET_TYPE, Tokens};
 use seaworthy_serve::certificates::Files;
 use seaworthy_serve::cluster::{Cluster, Settings};

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use seaworthy_api::vocabulary::machineconfiguration::CONTROLLER_CONFIG;
 use seaworthy_deploy::policy::own_node;
 use seaworthy_deploy::{Component, rights};
-use seaworthy_machineconfig::plane::NAMESPACE;
+use seaworthy_machineconfig::operator::NAMESPACE;
 use serde_json::{Value, json};
 
 /// The role of a simulated node's kubelet.
@@ -15,7 +15,7 @@ const KUBELET: &str = "seaworthy-simulated-kubelet";
 pub fn all(authority: &str) -> Vec<Value> {
     let mut all = vec![controller_config(authority), kubelet(), binding()];
     // Daemons have here what they have in every cluster, and no node writes another's.
-    all.extend(rights::of(Component::Daemon, NAMESPACE));
+    all.extend(rights::of(Component::Daemon, NAMESPACE, &[]));
     all.extend(own_node::objects());
     all
 }

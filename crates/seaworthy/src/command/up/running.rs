@@ -8,12 +8,13 @@ use std::time::Duration;
 use seaworthy_apiserver::{
     Folder, Housekeeping, Identity, Listening, Machine, Pki, Place, Server, Settings, StaticTokens, World as _,
 };
+use seaworthy_controllers::{Options, operators, process};
 use seaworthy_fetch::{HostPattern, Policy};
 use seaworthy_fleet::{Fleet, Pace, Setup};
 use seaworthy_listen::{BindError, Door, reach};
 use seaworthy_machineconfig::cluster::Client;
-use seaworthy_machineconfig::plane::Options;
-use seaworthy_machineconfig::{context, objects, process};
+use seaworthy_machineconfig::operator::NAMESPACE;
+use seaworthy_machineconfig::{objects, operator};
 use seaworthy_node::Rhythm;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -174,20 +175,22 @@ async fn controllers(
     tell: &mpsc::Sender<Failure>,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), Failure> {
-    let options = Options { remote: Policy::allowing(allowed.iter().cloned()), ..Options::default() };
-    let settings = process::Settings { probes: None, elects: false, installs: true, identity: context::identity() };
+    let machineconfig =
+        operator::Options { remote: Policy::allowing(allowed.iter().cloned()), ..operator::Options::default() };
+    let settings = process::Settings { elects: false, installs: true, ..process::Settings::new(NAMESPACE) };
     let client = inside(server, "seaworthy-controllers", MASTERS);
-    let ready = process::prepare(client.clone(), &options, &settings).await.map_err(Failure::wrong)?;
-    let (namespace, over) = (options.namespace.clone(), ended(stop));
+    let operators = operators::all(Options { machineconfig });
+    let prepared = process::prepare(client.clone(), operators, settings).await.map_err(Failure::wrong)?;
+    let over = ended(stop);
     tasks.spawn(async move {
         tokio::select! {
-            () = process::hold_lease(client, &namespace, HOLDER) => {}
+            () = process::hold_lease(client, NAMESPACE, HOLDER) => {}
             () = over => {}
         }
     });
     let (ended, tell) = (ended(stop), tell.clone());
     tasks.spawn(async move {
-        if let Err(error) = process::run(ready, options, settings, ended).await {
+        if let Err(error) = process::run(prepared, ended).await {
             // Nobody listens only at the end.
             let _ = tell.send(Failure::wrong(error)).await;
         }

@@ -19,13 +19,13 @@ use seaworthy_api::vocabulary::seaworthy::annotation::CORDONED_FOR;
 use seaworthy_plan::drain::eviction::{Budgets, Rules, evictions};
 use seaworthy_plan::drain::{self, Progress, UnknownWish};
 use seaworthy_plan::fleet::{NodeView, Observed as _};
-use seaworthy_runtime::metrics::NodeLabel;
 use seaworthy_runtime::{Applier, Controller, Failure, Key, Next, Queue, Retry, WriteError, client_error};
 
+use crate::cached_node::CachedNode;
 use crate::context::Context;
-use crate::drains::Drains;
-use crate::machine::Machine;
+use crate::metrics::{NodeLabel, PoolMetrics};
 use crate::rollout::Subject;
+use crate::rollout::drains::Drains;
 
 /// How long the API server has to list the pods of a node.
 const PATIENCE: Duration = Duration::from_secs(drain::ATTEMPT.as_secs().unsigned_abs());
@@ -38,6 +38,7 @@ pub struct DrainController {
     applier: Applier,
     drains: Drains,
     rollout: Arc<Queue<Subject>>,
+    metrics: Arc<PoolMetrics>,
 }
 
 /// What keeps the controller from deciding.
@@ -114,8 +115,13 @@ impl DrainController {
                 under_way.nodes().into_iter().for_each(|node| mark.mark(node));
             }
         });
-        let controller =
-            DrainController { context: context.clone(), applier: context.applier(Self::NAME), drains, rollout };
+        let controller = DrainController {
+            context: context.clone(),
+            applier: context.applier(Self::NAME),
+            drains,
+            rollout,
+            metrics: context.metrics.set(),
+        };
         (controller, queue)
     }
 
@@ -136,7 +142,7 @@ impl Controller for DrainController {
         let caches = &self.context.caches;
         let label = NodeLabel { node: name.clone() };
         let idle = || {
-            self.context.metrics.drain_error.remove(&label);
+            self.metrics.drain_error.remove(&label);
             if self.drains.forget(name) {
                 self.mark_pool(name);
             }
@@ -183,9 +189,9 @@ impl Controller for DrainController {
             self.mark_pool(name);
         }
         if report.is_alarming {
-            self.context.metrics.drain_error.get_or_create(&label).set(1);
+            self.metrics.drain_error.get_or_create(&label).set(1);
         } else {
-            self.context.metrics.drain_error.remove(&label);
+            self.metrics.drain_error.remove(&label);
         }
         let performed = self.applier.perform(&decision).await;
         if !performed.evicted.is_empty() {
@@ -199,7 +205,7 @@ impl Controller for DrainController {
 }
 
 /// What the drain looks at of a node.
-fn wishes(node: &Option<Arc<Machine>>) -> Option<impl PartialEq> {
+fn wishes(node: &Option<Arc<CachedNode>>) -> Option<impl PartialEq> {
     let node = node.as_ref()?;
     let said = |key: Annotation| node.annotation(key);
     Some((said(DESIRED_DRAIN), said(LAST_APPLIED_DRAIN), said(CORDONED_FOR), node.is_unschedulable()))

@@ -6,6 +6,10 @@
 //! - A pool that is pinned (`seaworthy rollout undo`) targets what it is pinned to and is not rendered.
 //! - A rendered MachineConfig is written before a pool targets it, remote content before what was made from it.
 
+pub mod render_pool;
+pub mod snapshots;
+pub mod targets;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,14 +26,14 @@ use seaworthy_plan::rendering::condition::{self, Failure};
 use seaworthy_plan::rendering::publication::{self, Outcome};
 use seaworthy_plan::rendering::transition::check_return;
 use seaworthy_plan::rendering::{RenderedPool, is_rendered, targeted};
-use seaworthy_runtime::metrics::PoolLabel;
 use seaworthy_runtime::{Applier, Controller, Delta, Key, Next, Queue, WriteError};
 use tokio::time::Instant;
 
+use crate::base::deleted_pools::comes_or_goes;
 use crate::context::Context;
-use crate::deleted_pools::comes_or_goes;
-use crate::making::{self, Remote, Surroundings};
-use crate::snapshots::ClusterSnapshots;
+use crate::metrics::{PoolLabel, PoolMetrics};
+use crate::render::render_pool::{Remote, Surroundings};
+use crate::render::snapshots::ClusterSnapshots;
 
 /// How long inputs may be missing before the pool's status reports it, and how long until remote content is tried again.
 const INPUTS_TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,6 +48,7 @@ pub struct RenderController {
     applier: Applier,
     snapshots: Arc<ClusterSnapshots>,
     remote: Remote,
+    metrics: Arc<PoolMetrics>,
     /// Since when a pool waits for its inputs.
     waiting: Mutex<BTreeMap<String, Instant>>,
 }
@@ -109,6 +114,7 @@ impl RenderController {
             applier: context.applier(Self::NAME),
             snapshots,
             remote,
+            metrics: context.metrics.set(),
             waiting: Mutex::default(),
         };
         (controller, queue)
@@ -127,7 +133,7 @@ impl RenderController {
             wants_findings: false,
             sources: &if inputs.is_empty() { caches.sources() } else { Vec::new() },
         };
-        making::make(pool, inputs, &around, &self.remote).await
+        render_pool::make(pool, inputs, &around, &self.remote).await
     }
 
     /// What a pool targets now, if it exists.
@@ -253,7 +259,7 @@ impl RenderController {
         }
         let (Some(pool), false) = (pool, matches!(choice, Choice::Deleted)) else {
             self.context.targets.forget(name);
-            self.context.metrics.image_override.remove(&label);
+            self.metrics.image_override.remove(&label);
             return Ok(Next::change());
         };
         let selection = pool.spec.machine_config_selector.as_ref().and_then(|selector| Selection::of(selector).ok());
@@ -275,7 +281,7 @@ impl RenderController {
                 let rendered = self.render(&pool, &inputs).await;
                 if let Ok(rendered) = &rendered {
                     let is_overridden = i64::from(rendered.is_image_overridden);
-                    self.context.metrics.image_override.get_or_create(&label).set(is_overridden);
+                    self.metrics.image_override.get_or_create(&label).set(is_overridden);
                 }
                 rendered.map(|rendered| Target::Rendered(Box::new(rendered)))
             }
@@ -338,14 +344,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    use crate::install::install;
-    use crate::plane::NAMESPACE;
+    use crate::operator::{NAMESPACE, definitions};
+    use seaworthy_runtime::install::install;
 
     #[tokio::test(start_paused = true)]
     async fn pool_that_cannot_be_made_again_is_named_after_a_while_and_not_before() {
         let cluster = Embedded::start().await;
         let client = cluster.client();
-        install(&client, NAMESPACE).await.unwrap();
+        install(&client, &definitions(), NAMESPACE).await.unwrap();
         let context = Context::new(client.clone());
         let caches = &context.caches;
         let mut made: ControllerConfig = serde_json::from_value(controller_config()).unwrap();

@@ -9,6 +9,12 @@
 //!   reads it anew. So a decider whose view of the nodes is old knows all the same who is away.
 //! - What this process wrote is in its caches before it decides again.
 
+pub mod announcements;
+pub mod cluster_snapshot;
+pub mod drain;
+pub mod drains;
+pub mod gauges;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -32,13 +38,13 @@ use seaworthy_plan::status::remark;
 use seaworthy_runtime::{Applier, Controller, Delta, Key, Next, Queue, WriteError};
 use tokio::time::Instant;
 
+use crate::base::deleted_pools::comes_or_goes;
+use crate::cached_node::CachedNode;
 use crate::context::Context;
-use crate::deleted_pools::comes_or_goes;
-use crate::drains::Drains;
-use crate::gauges::Gauges;
-use crate::machine::Machine;
-use crate::moment::{Beside, Moment};
-use crate::orders::Orders;
+use crate::rollout::announcements::Announcements;
+use crate::rollout::cluster_snapshot::{ClusterSnapshot, ProgressJoin};
+use crate::rollout::drains::Drains;
+use crate::rollout::gauges::Gauges;
 
 /// How long a node that was given an order has before its MachineConfigNode says that it is on its way: one that needs no
 /// reboot is often done by then, and one write tells all of it.
@@ -81,7 +87,7 @@ struct Memory {
     /// When the status of a pool was written.
     reported: BTreeMap<String, Instant>,
     /// What is still to be told of orders.
-    orders: Orders,
+    announcements: Announcements,
     /// What the promises on a pool are about that cannot come about any more.
     settled: BTreeMap<String, Settled>,
 }
@@ -132,7 +138,7 @@ impl RolloutController {
             applier: context.applier(Self::NAME),
             drains,
             own_node,
-            gauges: Gauges::new(Arc::clone(&context.metrics)),
+            gauges: Gauges::new(context.metrics.set()),
             memory: Mutex::default(),
         };
         (controller, queue)
@@ -141,24 +147,27 @@ impl RolloutController {
     /// A moment, and what is promised in it on these pools. Nodes that a promise is ahead of are read anew, so that whoever
     /// is away is seen to be. What is promised of others after that cannot come about any more: they are gone, in another
     /// pool, or somebody has edited the promise.
-    async fn moment_of<const N: usize>(&self, names: [&str; N]) -> Result<(Moment, [Promise; N]), WriteError> {
+    async fn snapshot_of<const N: usize>(
+        &self,
+        names: [&str; N],
+    ) -> Result<(ClusterSnapshot, [Promise; N]), WriteError> {
         loop {
-            let moment = Moment::of(&self.context.caches);
-            let promises = names.map(|name| moment.promised(name));
+            let snapshot = ClusterSnapshot::of(&self.context.caches);
+            let promises = names.map(|name| snapshot.promised(name));
             let mut unread: BTreeSet<&String> = BTreeSet::new();
             for (name, (promise, unseen)) in names.into_iter().zip(&promises) {
                 let settled = self.memory().settled.get(name).cloned().unwrap_or_default();
                 unread.extend(settled.unread(promise, unseen));
             }
             for node in &unread {
-                self.applier.read::<Machine>(node).await?;
+                self.applier.read::<CachedNode>(node).await?;
             }
             let is_all_read = unread.is_empty();
             for (name, (promise, unseen)) in names.into_iter().zip(&promises) {
                 self.memory().settled.entry(name.to_owned()).or_default().note(promise, unseen);
             }
             if is_all_read {
-                return Ok((moment, promises.map(|(promise, unseen)| promise.without(&unseen))));
+                return Ok((snapshot, promises.map(|(promise, unseen)| promise.without(&unseen))));
             }
         }
     }
@@ -167,21 +176,21 @@ impl RolloutController {
         let begun = std::time::Instant::now();
         let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
         let topology = controller_config.as_deref().and_then(control_plane_topology);
-        let (moment, promised, of_partner) = match quorum_partner(name, topology) {
+        let (cluster, promised, of_partner) = match quorum_partner(name, topology) {
             None => {
-                let (moment, [promised]) = self.moment_of([name]).await?;
-                (moment, promised, Promise::default())
+                let (cluster, [promised]) = self.snapshot_of([name]).await?;
+                (cluster, promised, Promise::default())
             }
             Some(other) => {
                 // What is promised there is not written at the revision of this pool: only what stands there now counts.
                 self.applier.read::<MachineConfigPool>(other).await?;
-                let (moment, [promised, of_partner]) = self.moment_of([name, other]).await?;
-                (moment, promised, of_partner)
+                let (cluster, [promised, of_partner]) = self.snapshot_of([name, other]).await?;
+                (cluster, promised, of_partner)
             }
         };
-        let object = moment.pools.iter().find(|pool| pool.name_any() == name);
+        let object = cluster.pools.iter().find(|pool| pool.name_any() == name);
         // The nodes of a pool that is missing for a moment would belong to another meanwhile. Its return is looked at.
-        let is_missing = missing_pool(controller_config.as_deref(), &moment.pools).is_some();
+        let is_missing = missing_pool(controller_config.as_deref(), &cluster.pools).is_some();
         if is_missing && (object.is_some() || ROLES.contains(&name)) {
             return Ok(Next::change());
         }
@@ -193,7 +202,7 @@ impl RolloutController {
         if !self.context.targets.agree(object) {
             return Ok(Next::after(PUT_BACK));
         }
-        let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
+        let pools = Pools::new(cluster.pools.iter().map(|pool| PoolView::of(pool)));
         if pools.selecting_all.contains(&name) {
             let message = "the nodeSelector is empty and would select all nodes; the pool moves no node".to_owned();
             let reason = PoolEvent::SelectingAll.as_str();
@@ -204,10 +213,10 @@ impl RolloutController {
         }
 
         let partner = quorum_partner(name, topology);
-        let mut progress = Beside::new(&moment.progress);
+        let mut progress = ProgressJoin::new(&cluster.progress);
         // The nodes of other pools are not looked at: there may be many more of them.
         let (mut own, mut others, mut disputed) = (Vec::new(), Vec::new(), Vec::new());
-        for node in &moment.nodes {
+        for node in &cluster.nodes {
             let membership = pools.of_labels(node.labels());
             match &membership {
                 Membership::In { primary, .. } if *primary == name => own.push(progress.view(node)),
@@ -225,10 +234,10 @@ impl RolloutController {
         let nodes = nodes.as_slice();
         let operator_nodes: Vec<&str> = self.own_node.as_deref().into_iter().collect();
         let now = to_second(self.context.now());
-        let rendered = moment.rendered.iter().map(|object| &**object);
+        let rendered = cluster.rendered.iter().map(|object| &**object);
         let nodes_of = |pool: &str| if pool == name { nodes } else { others.as_slice() };
         let snapshot =
-            PoolSnapshot::of(object, moment.pools.iter().map(|pool| &**pool), rendered, nodes_of, topology, now)
+            PoolSnapshot::of(object, cluster.pools.iter().map(|pool| &**pool), rendered, nodes_of, topology, now)
                 .with_reservations(promised, of_partner)
                 .with_operator_nodes(&operator_nodes);
         let certificates = controller_config
@@ -262,7 +271,7 @@ impl RolloutController {
         let is_to_order = |node: &&&NodeView<'_>| target.is_some_and(|target| !node.is_targeted(target));
         // No node is chosen that already has the order.
         let are_last = nodes.iter().filter(is_to_order).count() <= chosen.len();
-        let (orders, later_announced) = self.memory().orders.note(PoolView::of(object), &given, are_last);
+        let (orders, later_announced) = self.memory().announcements.note(PoolView::of(object), &given, are_last);
         self.applier.perform(&Decision::of([Stage::each(Purpose::Announce, orders)])).await.result()?;
         self.gauges.count(name, nodes, report.status.as_ref().or(object.status.as_ref()));
         if report.is_status_written && performed.is_done(&ObjectRef::named::<MachineConfigPool>(name)) {
@@ -271,27 +280,27 @@ impl RolloutController {
         performed.result()?;
         let is_waiting = !chosen.is_empty() || nodes.iter().any(|node| unanswered.contains(node.name));
         let recheck = [decision.recheck, is_waiting.then_some(ANSWER), later_announced].into_iter().flatten().min();
-        let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(moment.nodes.len()).unwrap_or(u32::MAX));
+        let rest = REST + REST_PER_NODE.saturating_mul(u32::try_from(cluster.nodes.len()).unwrap_or(u32::MAX));
         Ok(Next { recheck, rest })
     }
 
     /// The nodes without a pool have a MachineConfigNode too, which says why nothing moves them.
     async fn unassigned(&self) -> Result<Next, WriteError> {
-        let moment = Moment::of(&self.context.caches);
+        let snapshot = ClusterSnapshot::of(&self.context.caches);
         let controller_config = self.context.caches.controller_configs.named(CONTROLLER_CONFIG);
-        if missing_pool(controller_config.as_deref(), &moment.pools).is_some() {
+        if missing_pool(controller_config.as_deref(), &snapshot.pools).is_some() {
             return Ok(Next::change());
         }
-        let mut progress = Beside::new(&moment.progress);
-        let views: Vec<NodeView<'_>> = moment.nodes.iter().map(|node| progress.view(node)).collect();
-        let pools = Pools::new(moment.pools.iter().map(|pool| PoolView::of(pool)));
+        let mut progress = ProgressJoin::new(&snapshot.progress);
+        let views: Vec<NodeView<'_>> = snapshot.nodes.iter().map(|node| progress.view(node)).collect();
+        let pools = Pools::new(snapshot.pools.iter().map(|pool| PoolView::of(pool)));
         let assignment = pools.assign(&views);
         let now = to_second(self.context.now());
         let reasons: Vec<(&NodeView<'_>, Option<Reason>)> =
             assignment.without.iter().map(|(node, membership)| (*node, membership.reason())).collect();
         let in_vain = |node: &&NodeView<'_>| matches!(pools.of(node), Membership::In { in_vain: Some(_), .. });
         self.gauges.alert(views.iter().filter(in_vain).map(|node| node.name.to_owned()).collect());
-        let mut changes = self.orphans(&moment, &views).await?;
+        let mut changes = self.orphans(&snapshot, &views).await?;
         changes.extend(reasons.iter().flat_map(|(node, reason)| {
             let inputs = node_status::Inputs {
                 node,
@@ -310,10 +319,10 @@ impl RolloutController {
 
     /// Deletes the MachineConfigNodes of nodes that are gone. Whether they are is asked at the moment of acting: a cache may
     /// lag, and what is deleted has to be told anew.
-    async fn orphans(&self, moment: &Moment, nodes: &[NodeView<'_>]) -> Result<Vec<Change>, WriteError> {
+    async fn orphans(&self, snapshot: &ClusterSnapshot, nodes: &[NodeView<'_>]) -> Result<Vec<Change>, WriteError> {
         let mut changes = Vec::new();
-        for orphan in node_status::orphans(moment.progress.iter().map(|found| &**found), nodes) {
-            if self.applier.read::<Machine>(&orphan.name_any()).await?.is_none() {
+        for orphan in node_status::orphans(snapshot.progress.iter().map(|found| &**found), nodes) {
+            if self.applier.read::<CachedNode>(&orphan.name_any()).await?.is_none() {
                 changes.push(Change::delete(ObjectRef::of(orphan)));
             }
         }
@@ -342,7 +351,7 @@ impl RolloutController {
         self.gauges.forget_pool(pool);
         let mut memory = self.memory();
         memory.reported.remove(pool);
-        memory.orders.forget(pool);
+        memory.announcements.forget(pool);
         memory.settled.remove(pool);
     }
 
@@ -365,7 +374,7 @@ impl Controller for RolloutController {
 }
 
 /// What has to be looked at when a node changes.
-fn concerned(pools: &[Arc<MachineConfigPool>], delta: &Delta<Machine>) -> BTreeSet<Subject> {
+fn concerned(pools: &[Arc<MachineConfigPool>], delta: &Delta<CachedNode>) -> BTreeSet<Subject> {
     let members = Pools::new(pools.iter().map(|pool| PoolView::of(pool)));
     let mut subjects = BTreeSet::new();
     for side in delta.sides() {

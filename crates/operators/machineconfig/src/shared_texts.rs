@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use seaworthy_api::text::Text;
 
-/// Texts that are shared.
+/// Texts that objects in a cache share.
 #[derive(Default)]
-pub struct Texts(Mutex<Known>);
+pub struct SharedTexts(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -17,7 +17,7 @@ struct Known {
     sweep_at: usize,
 }
 
-impl Texts {
+impl SharedTexts {
     /// Below this many bytes it is not worth looking for texts that nobody says any more.
     const SMALLEST_SWEEP: usize = 256 << 10;
 
@@ -41,7 +41,7 @@ impl Known {
     /// Forgets what nobody else holds, so that it never takes much more than what somebody does. Doubling before the next time
     /// makes the cost per text constant.
     fn sweep(&mut self) {
-        if self.bytes >= self.sweep_at.max(Texts::SMALLEST_SWEEP) {
+        if self.bytes >= self.sweep_at.max(SharedTexts::SMALLEST_SWEEP) {
             self.texts.retain(|text| Arc::strong_count(text) > 1);
             self.bytes = self.texts.iter().map(|text| cost(text)).sum();
             self.sweep_at = self.bytes * 2;
@@ -60,18 +60,18 @@ mod tests {
 
     #[test]
     fn equal_texts_become_one_and_those_that_nobody_says_are_forgotten() {
-        let texts = Texts::default();
+        let texts = SharedTexts::default();
         let mut said: [Text; 2] = ["alike".into(), "alike".into()];
         texts.share(&mut said);
         assert!(Arc::ptr_eq(said[0].as_arc(), said[1].as_arc()));
         for length in [1, 1000, 100_000] {
             let text = |n: usize| Text::from(format!("{n:9}{}", "x".repeat(length)));
-            for n in 0..Texts::SMALLEST_SWEEP * 4 / cost(&text(0)) {
+            for n in 0..SharedTexts::SMALLEST_SWEEP * 4 / cost(&text(0)) {
                 texts.share([&mut text(n)]);
             }
             let known = texts.0.lock().unwrap();
             let held: usize = known.texts.iter().map(|text| cost(text)).sum();
-            assert!(held <= Texts::SMALLEST_SWEEP + cost(&text(0)), "{held}");
+            assert!(held <= SharedTexts::SMALLEST_SWEEP + cost(&text(0)), "{held}");
             assert_eq!(held, known.bytes);
         }
         let mut again = Text::from("alike");

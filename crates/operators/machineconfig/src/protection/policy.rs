@@ -14,7 +14,7 @@ use seaworthy_api::vocabulary::machineconfiguration::{CONTROLLER_CONFIG, MASTER,
 use seaworthy_api::vocabulary::seaworthy::IN_USE;
 use serde_json::{Value, json};
 
-use super::binding;
+use seaworthy_deploy::policy::binding;
 
 /// The name of the policy and its binding.
 pub const NAME: &str = "seaworthy-protection";

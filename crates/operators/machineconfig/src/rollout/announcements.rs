@@ -1,4 +1,4 @@
-//! Orders of a pool that are still to be announced: one Event on the pool names several nodes.
+//! Announcements of orders: Events about the orders of a pool: one Event on the pool names several nodes.
 //!
 //! Orders that follow each other closely are announced together, with the last one at the latest: an Event for every node of
 //! every wave would be as many writes as there are nodes.
@@ -16,7 +16,7 @@ const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The orders that were given lately, by pool.
 #[derive(Default)]
-pub struct Orders(BTreeMap<String, Given>);
+pub struct Announcements(BTreeMap<String, Given>);
 
 /// Orders to one configuration.
 struct Given {
@@ -40,7 +40,7 @@ impl Given {
     }
 }
 
-impl Orders {
+impl Announcements {
     /// Notes which nodes were given the pool's target: the events to emit now, and when to announce the rest. The last nodes
     /// of a roll-out are announced at once.
     pub fn note(&mut self, pool: PoolView<'_>, nodes: &[&str], are_last: bool) -> (Vec<Change>, Option<Duration>) {
@@ -91,14 +91,14 @@ mod tests {
         change.event().unwrap().message.clone()
     }
 
-    fn announced(orders: &mut Orders, target: &str, nodes: &[&str]) -> (Vec<String>, Option<Duration>) {
+    fn announced(orders: &mut Announcements, target: &str, nodes: &[&str]) -> (Vec<String>, Option<Duration>) {
         let (events, later) = orders.note(PoolView::of(&pool(target)), nodes, false);
         (events.iter().map(message).collect(), later)
     }
 
     #[tokio::test(start_paused = true)]
     async fn every_node_is_named_and_those_that_follow_closely_together() {
-        let mut orders = Orders::default();
+        let mut orders = Announcements::default();
         assert_eq!(announced(&mut orders, "a", &[]), (vec![], None));
         assert_eq!(
             announced(&mut orders, "a", &["w1"]),

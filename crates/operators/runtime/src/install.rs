@@ -1,4 +1,4 @@
-//! What a cluster needs before the plane can run: definitions, a namespace.
+//! Installation of definitions and of the namespace that operators store in.
 
 use std::time::Duration;
 
@@ -7,12 +7,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt as _};
-use seaworthy_api::{machineconfiguration, operator};
 
-/// How long a definition may take to come into force.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a definition may take to be established.
+const ESTABLISH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a cluster is not ready.
+/// Why an installation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// Something could not be written.
@@ -23,33 +22,36 @@ pub enum InstallError {
         /// Why not.
         source: kube::Error,
     },
-    /// A definition does not come into force.
-    #[error("CustomResourceDefinition {name} does not come into force; see its conditions")]
+    /// A definition is not established in time.
+    #[error("CustomResourceDefinition {name} is not established; its conditions say why: kubectl describe crd {name}")]
     NotEstablished {
         /// The definition.
         name: String,
     },
 }
 
-/// Brings about that the cluster has the plane's definitions and its namespace.
+/// Applies definitions, waits until they are established, and creates the namespace.
 ///
 /// # Errors
 ///
-/// If they cannot be written, or do not come into force.
-pub async fn install(client: &Client, namespace: &str) -> Result<(), InstallError> {
+/// If they cannot be written, or are not established in time.
+pub async fn install(
+    client: &Client,
+    wanted: &[CustomResourceDefinition],
+    namespace: &str,
+) -> Result<(), InstallError> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let params = PatchParams::apply("seaworthy-install").force();
-    let wanted: Vec<CustomResourceDefinition> =
-        machineconfiguration::definitions().into_iter().chain(operator::definitions()).collect();
-    for definition in &wanted {
+    for definition in wanted {
         let name = definition.name_any();
         let written = definitions.patch(&name, &params, &Patch::Apply(definition)).await;
         written.map_err(|source| InstallError::Write { what: format!("CustomResourceDefinition {name}"), source })?;
     }
-    for definition in &wanted {
+    for definition in wanted {
         let name = definition.name_any();
         let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
-        let is_established = tokio::time::timeout(PATIENCE, established).await.is_ok_and(|waited| waited.is_ok());
+        let is_established =
+            tokio::time::timeout(ESTABLISH_TIMEOUT, established).await.is_ok_and(|waited| waited.is_ok());
         if !is_established {
             return Err(InstallError::NotEstablished { name });
         }
@@ -57,11 +59,11 @@ pub async fn install(client: &Client, namespace: &str) -> Result<(), InstallErro
     self::namespace(client, namespace).await
 }
 
-/// Brings about that there is a namespace for what the plane itself keeps.
+/// Creates the namespace, unless it exists.
 ///
 /// # Errors
 ///
-/// If it is not there and cannot be made.
+/// If it does not exist and cannot be created.
 pub async fn namespace(client: &Client, name: &str) -> Result<(), InstallError> {
     let api: Api<Namespace> = Api::all(client.clone());
     let object = Namespace {

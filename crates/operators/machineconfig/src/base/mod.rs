@@ -1,5 +1,7 @@
 //! The base controller: the platform's own MachineConfigs and pools, kept as the ControllerConfig and the templates say.
 
+pub mod deleted_pools;
+
 use std::sync::Arc;
 
 use kube::core::ObjectMeta;
@@ -9,8 +11,8 @@ use seaworthy_generate::base::{self, Templates};
 use seaworthy_plan::rendering::is_rendered;
 use seaworthy_runtime::{Applier, Controller, Next, Queue, WriteError};
 
+use crate::base::deleted_pools::DeletedPools;
 use crate::context::Context;
-use crate::deleted_pools::DeletedPools;
 use crate::world::put;
 
 /// Keeps the base.

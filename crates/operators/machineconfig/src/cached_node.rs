@@ -19,12 +19,12 @@ use seaworthy_plan::fleet::Observed;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::texts::Texts;
+use crate::shared_texts::SharedTexts;
 
 /// A Node as the controllers see it. It is written by patches only, never as a whole.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Shown")]
-pub struct Machine {
+pub struct CachedNode {
     /// Without labels and annotations, which are beside it.
     metadata: ObjectMeta,
     labels: List,
@@ -88,10 +88,10 @@ struct Condition {
     last_transition_time: Option<Time>,
 }
 
-impl Machine {
+impl CachedNode {
     /// A reference to a Node.
-    pub fn referred(metadata: ObjectMeta) -> Machine {
-        Machine { metadata, ..Machine::default() }
+    pub fn referred(metadata: ObjectMeta) -> CachedNode {
+        CachedNode { metadata, ..CachedNode::default() }
     }
 
     /// Its name.
@@ -118,15 +118,15 @@ impl Machine {
     /// What the roll-out looks at. Heartbeats are not among it.
     pub fn seen(&self) -> impl PartialEq {
         let conditions = self.conditions().map(|(type_, status, _)| (type_, status));
-        let Machine { metadata, labels, annotations, spec, .. } = self;
+        let CachedNode { metadata, labels, annotations, spec, .. } = self;
         (labels, annotations, &metadata.uid, &spec.taints, spec.unschedulable, conditions.collect::<Vec<_>>())
     }
 }
 
-impl From<Shown> for Machine {
-    fn from(Shown { metadata, spec, status }: Shown) -> Machine {
+impl From<Shown> for CachedNode {
+    fn from(Shown { metadata, spec, status }: Shown) -> CachedNode {
         let Metadata { name, uid, resource_version, creation_timestamp, labels, annotations } = metadata;
-        Machine {
+        CachedNode {
             metadata: ObjectMeta { name, uid, resource_version, creation_timestamp, ..ObjectMeta::default() },
             labels,
             annotations,
@@ -182,25 +182,25 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// Shares what many machines say alike.
-pub fn slim() -> impl Fn(&mut Machine) + Send + Sync {
-    let texts = Texts::default();
-    move |Machine { labels, annotations, conditions, .. }| {
+pub fn slim() -> impl Fn(&mut CachedNode) + Send + Sync {
+    let texts = SharedTexts::default();
+    move |CachedNode { labels, annotations, conditions, .. }| {
         let pairs = labels.iter_mut().chain(annotations).flat_map(|(key, value)| [key, value]);
         texts.share(pairs.chain(conditions.iter_mut().flat_map(|found| [&mut found.type_, &mut found.status])));
     }
 }
 
-impl Observed for Machine {
+impl Observed for CachedNode {
     fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
 
     fn labels(&self) -> Pairs<'_> {
-        Machine::labels(self)
+        CachedNode::labels(self)
     }
 
     fn annotations(&self) -> Pairs<'_> {
-        Machine::annotations(self)
+        CachedNode::annotations(self)
     }
 
     fn taints(&self) -> &[Taint] {
@@ -217,7 +217,7 @@ impl Observed for Machine {
     }
 }
 
-impl Resource for Machine {
+impl Resource for CachedNode {
     type DynamicType = ();
     type Scope = <Node as Resource>::Scope;
 
@@ -288,7 +288,7 @@ mod tests {
         })
     }
 
-    fn machine(node: Value) -> Machine {
+    fn machine(node: Value) -> CachedNode {
         serde_json::from_value(node).unwrap()
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let nulls = machine(nulls);
         assert!(bare.seen() == nulls.seen());
         let said =
-            serde_json::from_value::<Machine>(json!({"metadata": {"labels": {"a": 1}}})).unwrap_err().to_string();
+            serde_json::from_value::<CachedNode>(json!({"metadata": {"labels": {"a": 1}}})).unwrap_err().to_string();
         assert!(said.contains("expected a string"), "{said}");
     }
 

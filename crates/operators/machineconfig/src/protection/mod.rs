@@ -4,6 +4,8 @@
 //!   comes back, and what could not be installed is tried again.
 //! - Where the policy cannot be installed (an older Kubernetes, missing rights) the controllers put right what was edited.
 
+pub mod policy;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +14,13 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::PostParams;
 use kube::{Api, Resource};
 use seaworthy_change::{Change, ObjectRef, Scope};
-use seaworthy_deploy::policy::protection::{NAME, objects};
+
 use seaworthy_runtime::{Applier, Controller, Failure, Next, Queue, Retry, WriteError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use self::policy::{NAME, objects};
 use crate::context::Context;
 
 /// How often the protection is looked at although nothing has changed.

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seaworthy_api::machineconfiguration::MachineConfigPoolStatus;
 use seaworthy_plan::fleet::NodeView;
-use seaworthy_runtime::Metrics;
-use seaworthy_runtime::metrics::{NodeLabel, NodeStateLabels, PoolGauges, PoolLabel};
+
+use crate::metrics::{NodeLabel, NodeStateLabels, PoolGauges, PoolLabel, PoolMetrics};
 
 /// What is shown, and where.
 pub struct Gauges {
-    metrics: Arc<Metrics>,
+    metrics: Arc<PoolMetrics>,
     shown: Mutex<Shown>,
 }
 
@@ -23,7 +23,7 @@ struct Shown {
 
 impl Gauges {
     /// Nothing is shown yet.
-    pub fn new(metrics: Arc<Metrics>) -> Gauges {
+    pub fn new(metrics: Arc<PoolMetrics>) -> Gauges {
         Gauges { metrics, shown: Mutex::default() }
     }
 
@@ -96,6 +96,7 @@ impl Gauges {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Node;
+    use seaworthy_runtime::Metrics;
     use serde_json::json;
 
     use super::*;
@@ -115,8 +116,8 @@ mod tests {
     }
 
     /// The lines of these numbers, without what they are about.
-    fn shown(gauges: &Gauges, name: &str) -> Vec<String> {
-        let page = gauges.metrics.encode().unwrap();
+    fn shown(metrics: &Metrics, name: &str) -> Vec<String> {
+        let page = metrics.encode().unwrap();
         let mut lines: Vec<String> =
             page.lines().filter_map(|line| line.strip_prefix(name)).map(str::to_owned).collect();
         lines.sort();
@@ -129,10 +130,11 @@ mod tests {
 
     #[test]
     fn nodes_and_pools_that_are_gone_are_not_shown() {
-        let gauges = Gauges::new(Arc::default());
+        let metrics = Metrics::default();
+        let gauges = Gauges::new(metrics.set());
         count(&gauges, "worker", &[("w0", "Done"), ("w1", "Working")]);
         count(&gauges, "infra", &[("i0", "Done")]);
-        let shown_states = || shown(&gauges, "mco_state");
+        let shown_states = || shown(&metrics, "mco_state");
         assert_eq!(
             shown_states(),
             [state("i0", "infra", "Done"), state("w0", "worker", "Done"), state("w1", "worker", "Working")]
@@ -141,19 +143,20 @@ mod tests {
         count(&gauges, "worker", &[("w1", "Done")]);
         count(&gauges, "infra", &[("w0", "Done")]);
         assert_eq!(shown_states(), [state("w0", "infra", "Done"), state("w1", "worker", "Done")]);
-        assert_eq!(shown(&gauges, "mco_machine_count{"), ["pool=\"infra\"} 1", "pool=\"worker\"} 1"]);
+        assert_eq!(shown(&metrics, "mco_machine_count{"), ["pool=\"infra\"} 1", "pool=\"worker\"} 1"]);
         gauges.forget_pool("infra");
         assert_eq!(shown_states(), [state("w1", "worker", "Done")]);
-        assert_eq!(shown(&gauges, "mco_machine_count{"), ["pool=\"worker\"} 1"]);
+        assert_eq!(shown(&metrics, "mco_machine_count{"), ["pool=\"worker\"} 1"]);
     }
 
     #[test]
     fn alert_ends_with_its_cause() {
-        let gauges = Gauges::new(Arc::default());
+        let metrics = Metrics::default();
+        let gauges = Gauges::new(metrics.set());
         gauges.alert(["m0", "m1"].map(str::to_owned).into());
         gauges.alert(["m1"].map(str::to_owned).into());
-        assert_eq!(shown(&gauges, "mcc_pool_alert{"), ["node=\"m1\"} 1"]);
+        assert_eq!(shown(&metrics, "mcc_pool_alert{"), ["node=\"m1\"} 1"]);
         gauges.alert(BTreeSet::new());
-        assert_eq!(shown(&gauges, "mcc_pool_alert{"), [""; 0]);
+        assert_eq!(shown(&metrics, "mcc_pool_alert{"), [""; 0]);
     }
 }

@@ -1,0 +1,175 @@
+//! Operators beside each other in one process: each runs when its definitions are served, and stops alone.
+#![allow(clippy::unwrap_used)]
+
+mod toy;
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, CustomResourceExt as _, Resource};
+use seaworthy_api::machineconfiguration::{ControllerConfig, MachineConfig, MachineConfigPool};
+use seaworthy_controllers::process::{self, Settings};
+use seaworthy_controllers::{Options, operators};
+use seaworthy_machineconfig::operator::NAMESPACE;
+use seaworthy_runtime::{Metrics, Operator};
+use seaworthy_testkit::{Cluster, controller_config, file};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use toy::{Buoy, BuoySpec, Toy, painted};
+
+/// How long anything may take before a test gives up. Nothing waits for it to pass.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+struct Running {
+    client: Client,
+    metrics: Arc<Metrics>,
+    probes: SocketAddr,
+    process: JoinHandle<()>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.process.abort();
+    }
+}
+
+impl Running {
+    /// A process with the real operators and the toy.
+    async fn start(cluster: &Cluster, installs: bool) -> Running {
+        let client = cluster.client();
+        let mut all: Vec<Box<dyn Operator>> = operators::all(Options::default());
+        all.push(Box::new(Toy));
+        let metrics = Arc::<Metrics>::default();
+        let settings = Settings {
+            elects: false,
+            installs,
+            probes: Some("127.0.0.1:0".parse().unwrap()),
+            metrics: Arc::clone(&metrics),
+            ..Settings::new(NAMESPACE)
+        };
+        let prepared = process::prepare(client.clone(), all, settings).await.unwrap();
+        let probes = prepared.probes_address().unwrap();
+        let process = tokio::spawn(async move { process::run(prepared, std::future::pending()).await.unwrap() });
+        Running { client, metrics, probes, process }
+    }
+
+    fn api<K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>>(&self) -> Api<K> {
+        Api::all(self.client.clone())
+    }
+
+    async fn create<K>(&self, object: impl Serialize)
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+            + Clone
+            + Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let object: K = serde_json::from_value(serde_json::to_value(object).unwrap()).unwrap();
+        self.api::<K>().create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    async fn is<K>(&self, name: &str, condition: impl Fn(&K) -> bool)
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
+        let holds = |object: Option<&K>| object.is_some_and(&condition);
+        let waited = tokio::time::timeout(TEST_TIMEOUT, await_condition(self.api::<K>(), name, holds)).await;
+        waited.unwrap_or_else(|_| panic!("{name} is not as expected; {}", self.metrics.encode().unwrap())).unwrap();
+    }
+
+    /// Waits until `/readyz?verbose` has this line.
+    async fn reports(&self, line: &str) -> String {
+        let found = async {
+            loop {
+                let page = self.get("/readyz?verbose").await;
+                if page.lines().any(|found| found == line) {
+                    return page;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        match tokio::time::timeout(TEST_TIMEOUT, found).await {
+            Ok(page) => page,
+            Err(_) => panic!("no line {line:?} in {}", self.get("/readyz?verbose").await),
+        }
+    }
+
+    async fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.probes).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: probes\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    fn is_available(&self, operator: &str) -> bool {
+        let page = self.metrics.encode().unwrap();
+        let line = |value: u8| format!("seaworthy_operator_available{{operator=\"{operator}\"}} {value}\n");
+        assert!(page.contains(&line(0)) || page.contains(&line(1)), "{page}");
+        page.contains(&line(1))
+    }
+}
+
+fn target(pool: &MachineConfigPool) -> Option<String> {
+    pool.spec.configuration.as_ref()?.name.clone().filter(|name| !name.is_empty())
+}
+
+const BUOYS: &str = "buoys.toy.example.com";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removed_definition_stops_its_operator_alone_and_it_starts_again_with_it() {
+    let cluster = Cluster::start().await;
+    let running = Running::start(&cluster, true).await;
+    running.create::<Buoy>(Buoy::new("b", BuoySpec { colour: "red".to_owned() })).await;
+    running.is::<Buoy>("b", |buoy| painted(buoy) == Some("red")).await;
+    running.create::<ControllerConfig>(controller_config()).await;
+    running.is::<MachineConfigPool>("worker", |pool| target(pool).is_some()).await;
+    assert!(running.is_available("toy") && running.is_available("machineconfig"));
+
+    running.api::<CustomResourceDefinition>().delete(BUOYS, &DeleteParams::default()).await.unwrap();
+    let off = format!("[!]toy off: CustomResourceDefinition {BUOYS} not found");
+    let page = running.reports(&off).await;
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("[+]machineconfig ok"), "{page}");
+    assert!(!running.is_available("toy") && running.is_available("machineconfig"));
+    let before = running.api::<MachineConfigPool>().get("worker").await.unwrap();
+    running.create::<MachineConfig>(file("50-a", "worker", "/etc/a", "a")).await;
+    running.is::<MachineConfigPool>("worker", |pool| target(pool) != target(&before)).await;
+
+    running.create::<CustomResourceDefinition>(Buoy::crd()).await;
+    running.reports("[+]toy ok").await;
+    assert!(running.is_available("toy"));
+    running.create::<Buoy>(Buoy::new("b", BuoySpec { colour: "green".to_owned() })).await;
+    running.is::<Buoy>("b", |buoy| painted(buoy) == Some("green")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operator_without_definitions_is_off_and_starts_when_they_are_installed() {
+    let cluster = Cluster::start().await;
+    let running = Running::start(&cluster, false).await;
+    let page = running.reports(&format!("[!]toy off: CustomResourceDefinition {BUOYS} not found")).await;
+    assert!(page.contains("[!]machineconfig off: CustomResourceDefinition "), "{page}");
+    assert!(page.starts_with("HTTP/1.1 200"), "what is off keeps the process from nothing: {page}");
+    assert!(!running.is_available("toy") && !running.is_available("machineconfig"));
+
+    seaworthy_machineconfig::operator::install(&running.client, NAMESPACE).await.unwrap();
+    running.reports("[+]machineconfig ok").await;
+    running.create::<ControllerConfig>(controller_config()).await;
+    running.is::<MachineConfigPool>("worker", |pool| target(pool).is_some()).await;
+    assert!(!running.is_available("toy"));
+}

@@ -1,0 +1,110 @@
+//! A toy operator: one kind, one decider, one controller. It shows what a new operator consists of.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResource, CustomResourceExt as _, ResourceExt as _};
+use schemars::JsonSchema;
+use seaworthy_change::{Change, Decision, Purpose, Stage};
+use seaworthy_deploy::rule::rule;
+use seaworthy_deploy::{Account, OperatorManifest};
+use seaworthy_runtime::{
+    Applier, Cache, CacheSet, Controller, Instance, Key, Next, Operator, OperatorContext, Parts, Queue, WriteError,
+    worker,
+};
+use serde::{Deserialize, Serialize};
+
+#[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[kube(group = "toy.example.com", version = "v1", kind = "Buoy", status = "BuoyStatus")]
+pub struct BuoySpec {
+    pub colour: String,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BuoyStatus {
+    pub painted: Option<String>,
+}
+
+/// The decider: a buoy is painted in the colour that it should have.
+fn desired(buoy: &Buoy) -> Decision<'static, ()> {
+    if painted(buoy) == Some(buoy.spec.colour.as_str()) {
+        return Decision::nothing(());
+    }
+    let mut reported = Buoy::new(&buoy.name_any(), buoy.spec.clone());
+    reported.status = Some(BuoyStatus { painted: Some(buoy.spec.colour.clone()) });
+    Decision::of([Stage::sequence(Purpose::Status, [Change::apply_status(&reported)])])
+}
+
+pub fn painted(buoy: &Buoy) -> Option<&str> {
+    buoy.status.as_ref()?.painted.as_deref()
+}
+
+struct BuoyController {
+    buoys: Arc<Cache<Buoy>>,
+    applier: Applier,
+}
+
+impl Controller for BuoyController {
+    type Key = String;
+    type Error = WriteError;
+    const NAME: &'static str = "seaworthy-toy";
+
+    async fn reconcile(&self, name: &String) -> Result<Next, WriteError> {
+        if let Some(buoy) = self.buoys.named(name) {
+            self.applier.perform(&desired(&buoy)).await.result()?;
+        }
+        Ok(Next::change())
+    }
+}
+
+/// The operator.
+pub struct Toy;
+
+impl Operator for Toy {
+    fn name(&self) -> &'static str {
+        "toy"
+    }
+
+    fn summary(&self) -> &'static str {
+        "paints buoys"
+    }
+
+    fn definitions(&self) -> Vec<CustomResourceDefinition> {
+        vec![Buoy::crd()]
+    }
+
+    fn manifest(&self, _: &Account) -> OperatorManifest {
+        OperatorManifest {
+            definitions: self.definitions(),
+            cluster_rules: vec![
+                rule("toy.example.com", &["buoys"], &["get", "list", "watch"]),
+                rule("toy.example.com", &["buoys/status"], &["patch"]),
+            ],
+            ..OperatorManifest::default()
+        }
+    }
+
+    fn start(&self, context: &OperatorContext, _: &Parts) -> Instance {
+        let buoys = Arc::<Cache<Buoy>>::default();
+        let caches = CacheSet::new([Arc::clone(&buoys) as _]);
+        let queue = Arc::new(Queue::default());
+        let mark = Arc::clone(&queue);
+        buoys.listen(move |delta| delta.sides().for_each(|side| mark.mark(Key::of(&**side).name)));
+        let applier = Applier::new(
+            context.client.clone(),
+            BuoyController::NAME,
+            context.leadership.clone(),
+            Arc::clone(&context.metrics),
+            caches.clone(),
+        );
+        let controller = BuoyController { buoys, applier };
+        let (context, filled) = (context.clone(), caches.clone());
+        let controllers = async move {
+            filled.synced().await;
+            worker::run(&controller, &queue, &context.leadership, &*context.metrics).await;
+            Ok(())
+        };
+        Instance { caches, controllers: controllers.boxed() }
+    }
+}

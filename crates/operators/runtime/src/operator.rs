@@ -1,0 +1,155 @@
+//! Operators: the contract between a process and what runs in it, and the supervisor of each.
+//!
+//! An operator is one value with a row in the list of `crates/operators/controllers`. It has its own definitions, caches,
+//! controllers, metrics and rights; the supervisor starts it when its definitions are served, stops it alone when one of
+//! them is gone, and starts it again when all are back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use seaworthy_deploy::{Account, OperatorManifest};
+
+use crate::availability::{Availability, OperatorState};
+use crate::cache_set::CacheSet;
+use crate::definition::{Definitions, MissingDefinition, RequiredDefinition};
+use crate::leadership::Leadership;
+use crate::metrics::Metrics;
+
+/// How long an operator that stopped with an error is kept off before it is started again.
+const RESTART_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The clock; tests set it.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What a process shares with its operators. Cloning shares it.
+#[derive(Clone)]
+pub struct OperatorContext {
+    pub client: Client,
+    /// Whether this process may write.
+    pub leadership: Leadership,
+    pub metrics: Arc<Metrics>,
+    pub clock: Clock,
+    /// The build of this program: an annotation on what it generates.
+    pub build: Arc<str>,
+    /// The namespace of what operators store for themselves.
+    pub namespace: Arc<str>,
+}
+
+/// The parts of one operator that run: all, or those that were named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Parts {
+    #[default]
+    All,
+    Named(BTreeSet<&'static str>),
+}
+
+impl Parts {
+    pub fn contains(&self, part: &str) -> bool {
+        match self {
+            Parts::All => true,
+            Parts::Named(named) => named.contains(part),
+        }
+    }
+}
+
+/// The end of an operator's controllers.
+pub type ControllersResult = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// A started operator.
+pub struct Instance {
+    /// Its caches; nobody else waits for them.
+    pub caches: CacheSet,
+    /// Its controllers. Polled while this process leads; dropped to stop them.
+    pub controllers: BoxFuture<'static, ControllersResult>,
+}
+
+/// An operator.
+pub trait Operator: Send + Sync {
+    /// Its name in `--only`, logs, metrics and probes.
+    fn name(&self) -> &'static str;
+
+    /// What it does, in one line for help texts.
+    fn summary(&self) -> &'static str;
+
+    /// Its parts that can run by themselves, for `--only`.
+    fn parts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The definitions of its kinds. While one is not served, the operator is off.
+    fn definitions(&self) -> Vec<CustomResourceDefinition>;
+
+    /// What it needs in a cluster, for `seaworthy manifests`.
+    fn manifest(&self, account: &Account) -> OperatorManifest;
+
+    /// Fresh caches, and controllers that read them. Called again after every stop.
+    fn start(&self, context: &OperatorContext, parts: &Parts) -> Instance;
+}
+
+/// Runs an operator whenever its definitions are served, for as long as it is polled.
+pub async fn supervise(
+    operator: &dyn Operator,
+    parts: &Parts,
+    context: &OperatorContext,
+    definitions: &Definitions,
+    availability: &Availability,
+) {
+    let name = operator.name();
+    let required: Vec<RequiredDefinition> = operator.definitions().iter().map(RequiredDefinition::of).collect();
+    let mut missing = definitions.missing_changed(&required, None).await;
+    loop {
+        while !missing.is_empty() {
+            let why = shown(&missing);
+            tracing::warn!(
+                operator = name,
+                missing = why,
+                "operator is off until its definitions are installed: `seaworthy crds | kubectl apply --server-side -f -`, \
+                 or start with --install"
+            );
+            availability.set(name, OperatorState::Unavailable(why));
+            missing = definitions.missing_changed(&required, Some(&missing)).await;
+        }
+        availability.set(name, OperatorState::Starting);
+        tracing::info!(operator = name, "operator starts");
+        let Instance { caches, controllers } = operator.start(context, parts);
+        let ready = async {
+            caches.synced().await;
+            availability.set(name, OperatorState::Ready);
+            tracing::info!(operator = name, "caches are filled");
+            std::future::pending::<()>().await;
+        };
+        let run = async {
+            context.leadership.acquired().await;
+            controllers.await
+        };
+        let ended: Result<Vec<MissingDefinition>, String> = tokio::select! {
+            missing = definitions.missing_changed(&required, Some(&[])) => Ok(missing),
+            result = run => Err(result.err().map_or_else(|| "its controllers ended".to_owned(), |error| error.to_string())),
+            () = caches.run(&context.client) => Err("its watches ended".to_owned()),
+            () = ready => Err("its caches ended".to_owned()),
+        };
+        missing = match ended {
+            Ok(missing) => missing,
+            Err(error) => {
+                tracing::error!(operator = name, error, "operator stopped; starting it again in {RESTART_INTERVAL:?}");
+                availability.set(name, OperatorState::Failed(error));
+                tokio::time::sleep(RESTART_INTERVAL).await;
+                definitions.missing(&required)
+            }
+        };
+    }
+}
+
+/// The first of the missing definitions, and how many there are besides.
+fn shown(missing: &[MissingDefinition]) -> String {
+    match missing {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first}, and {} more", rest.len()),
+    }
+}
