@@ -405,30 +405,32 @@ fn the_story_comes_out_as_told_and_leaves_nothing_behind() {
     assert!(!program.path("seaworthy-data").exists());
 }
 
-/// The section "See it work" of the README, with the machines of `seaworthy up`.
+/// The blocks of the README and of the tutorial that need the machines of `seaworthy up`, each page on a fleet of its own.
 #[test]
-fn the_tour_of_up_in_the_readme_works_as_printed() {
+fn the_tours_of_up_work_as_printed() {
     if !has_kubectl() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = Page::fenced(&root.join("README.md"), "```console up");
-    assert!(page.steps.len() >= 6);
-    let program = Program::new();
-    let up = Up::start(&program, &[]);
-    up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
-    let answers: Vec<_> = page
-        .steps
-        .iter()
-        .map(|step| {
-            let mut command = up.shell(&step.command);
-            command.current_dir(&root);
-            Answer::of(command, reading)
-        })
-        .collect();
-    let wrong = page.compare(&answers, false);
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    up.stop();
+    for file in ["README.md", "docs/tutorial/first-fleet.md"] {
+        let page = Page::fenced(&root.join(file), "```console up");
+        assert!(page.steps.len() >= 3, "{file}");
+        let program = Program::new();
+        let up = Up::start(&program, &[]);
+        up.must("kubectl wait mcp --all --for=condition=Updated --timeout=120s");
+        let answers: Vec<_> = page
+            .steps
+            .iter()
+            .map(|step| {
+                let mut command = up.shell(&step.command);
+                command.current_dir(&root);
+                Answer::of(command, reading)
+            })
+            .collect();
+        let wrong = page.compare(&answers, false);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+        up.stop();
+    }
 }
 
 /// What is printed, without what differs from run to run: names depend on the cluster's authority.

@@ -30,7 +30,7 @@ use page::Circumstances;
 use workload::{FULL, QUICK, Results, Size};
 
 /// Where `--write` puts the result, below the workspace's root.
-const PAGE: &str = "docs/bench-apiserver.md";
+const PAGE: &str = "docs/evidence/bench-apiserver.md";
 
 /// How often our server is started on an empty folder; the middle one counts.
 const STARTS: usize = 5;
@@ -38,7 +38,7 @@ const STARTS: usize = 5;
 /// What `cargo xtask bench apiserver` takes.
 #[derive(Args)]
 pub struct ApiserverArgs {
-    /// Rewrite docs/bench-apiserver.md.
+    /// Rewrite docs/evidence/bench-apiserver.md.
     #[arg(long, conflicts_with_all = ["binary", "quick", "ours_only"])]
     write: bool,
     /// A fifth of the objects and fewer operations, to see that it works; the verdicts then decide nothing.

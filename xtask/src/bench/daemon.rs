@@ -18,7 +18,7 @@ use crate::workspace::{Workspace, stdout_of};
 use process::Process;
 
 /// Where `--write` puts the result, below the workspace's root.
-const PAGE: &str = "docs/bench-daemon.md";
+const PAGE: &str = "docs/evidence/bench-daemon.md";
 
 /// How many files an update brings.
 const FILES: usize = 500;
@@ -34,7 +34,7 @@ const IDLE: f64 = 0.001;
 /// What `cargo xtask bench daemon` takes.
 #[derive(Args)]
 pub struct DaemonArgs {
-    /// Rewrite docs/bench-daemon.md.
+    /// Rewrite docs/evidence/bench-daemon.md.
     #[arg(long, conflicts_with = "binary")]
     write: bool,
     /// How long the daemon is watched doing nothing; it looks at its machine once a minute.
@@ -123,7 +123,7 @@ fn numbers(times: &Times, process: &Process) -> Table {
 fn markdown(times: &Times, process: &Process, verdicts: &[Verdict], facts: &str, compiler: &str, idle: u64) -> String {
     format!(
         "\
-# What the node daemon costs
+# Node daemon performance
 
 Made by `cargo xtask bench daemon --write`, which measures, judges and writes this page; do not edit it by hand.
 

@@ -11,7 +11,7 @@ pub const YARDSTICK: &str = "\
 *mere parse* is the time in which serde_json turns the same bytes, already in memory, into a generic value, in a new
 process as well. Reading the file and freeing the value are not counted. It is measured twice: as a program that merely
 parses is written, with the system's allocator, and with mimalloc, which Seaworthy itself uses. The limit is judged
-against the first: that is what the program is compared with by whoever parses the file himself. The second shows how much
+against the first: it is what a program that only parses the file takes. The second shows how much
 of the ratio is owed to the allocator.";
 
 /// What was measured, one row a fleet.
@@ -69,7 +69,7 @@ pub fn verdicts(verdicts: &[Verdict]) -> Table {
 pub fn markdown(rows: &[Row], judged: &[Verdict], machine: &str, compiler: &str, rounds: u32) -> String {
     format!(
         "\
-# What rendering costs
+# Rendering performance
 
 Made by `{COMMAND}`, which measures, judges and writes this page; do not edit it by hand.
 

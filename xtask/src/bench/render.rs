@@ -18,12 +18,12 @@ use crate::workspace::Workspace;
 const FLEETS: &[Fleet] = &[Fleet::new(3, 50), Fleet::new(3, 200), Fleet::new(3, 800), Fleet::new(30, 50)];
 
 /// Where `--write` puts the result, below the workspace's root.
-const PAGE: &str = "docs/bench-render.md";
+const PAGE: &str = "docs/evidence/bench-render.md";
 
 /// What `cargo xtask bench render` takes.
 #[derive(Args)]
 pub struct RenderArgs {
-    /// Rewrite docs/bench-render.md.
+    /// Rewrite docs/evidence/bench-render.md.
     #[arg(long, conflicts_with = "binary")]
     write: bool,
     /// Measure this program instead of a release build of seaworthy.

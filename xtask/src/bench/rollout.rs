@@ -18,7 +18,7 @@ use crate::workspace::{Workspace, stdout_of};
 use fleet::Fleet;
 
 /// Where `--write` puts the result, below the workspace's root.
-const PAGE: &str = "docs/bench-rollout.md";
+const PAGE: &str = "docs/evidence/bench-rollout.md";
 
 /// The fleets whose nodes follow at once.
 const SIZES: [usize; 4] = [100, 1000, 5000, 10_000];
@@ -28,7 +28,7 @@ const SLOW: [(usize, u64); 2] = [(1000, 2000), (10_000, 2000)];
 /// What `cargo xtask bench rollout` takes.
 #[derive(Args)]
 pub struct RolloutArgs {
-    /// Rewrite docs/bench-rollout.md.
+    /// Rewrite docs/evidence/bench-rollout.md.
     #[arg(long, conflicts_with = "nodes")]
     write: bool,
     /// One fleet of this many nodes only, which follow at once; the targets that need more are left out.

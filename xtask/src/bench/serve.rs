@@ -30,7 +30,7 @@ use page::Circumstances;
 use wrk::{Connections, Load};
 
 /// Where `--write` puts the result, below the workspace's root.
-const PAGE: &str = "docs/bench-serve.md";
+const PAGE: &str = "docs/evidence/bench-serve.md";
 
 /// Connections that wrk holds: more than a server has threads, fewer than would measure the system's queues.
 const CONNECTIONS: usize = 64;
@@ -46,7 +46,7 @@ const MACHINES: (usize, usize) = (5000, 200);
 /// What `cargo xtask bench serve` takes.
 #[derive(Args)]
 pub struct ServeArgs {
-    /// Rewrite docs/bench-serve.md.
+    /// Rewrite docs/evidence/bench-serve.md.
     #[arg(long, conflicts_with_all = ["binary", "quick"])]
     write: bool,
     /// One short round, to see that it works; the verdicts then decide nothing.

@@ -278,7 +278,7 @@ fn hostile_paths_are_refused_before_anything_is_touched() {
 #[test]
 fn every_test_that_the_page_of_faults_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap();
-    let page = std::fs::read_to_string(root.join("docs/faults-daemon.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/evidence/faults-daemon.md")).unwrap();
     let mut found = 0;
     for row in page.lines().filter(|line| line.starts_with('|')) {
         let words: Vec<&str> = row.split('`').skip(1).step_by(2).collect();

@@ -41,8 +41,9 @@ mod tests {
 
     #[test]
     fn uninstalling_as_the_page_says_leaves_no_component_behind() {
-        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/install.md")).unwrap();
-        let section = page.split("## Uninstalling").nth(1).unwrap();
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/uninstall.md")).unwrap();
+        let section = page.split("# Uninstall").nth(1).unwrap();
         let line = section.lines().find(|line| line.contains("seaworthy manifests")).unwrap();
         let (words, rest) = line.split_once(" | ").unwrap();
         assert!(rest.starts_with("kubectl delete"), "{line}");

@@ -47,14 +47,14 @@ fn commands_print_what_the_pages_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// The blocks of the README that need a cluster.
+/// The blocks of the tutorial that need a cluster.
 #[test]
-fn the_tour_of_a_cluster_in_the_readme_works_as_printed() {
+fn the_tour_of_a_cluster_works_as_printed() {
     if !fleet::has_kubectl() {
         return seaworthy_trial::skip("kubectl", "not found: install it, or run `cargo xtask kube`");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = Page::fenced(&root.join("README.md"), "```console cluster");
+    let page = Page::fenced(&root.join("docs/tutorial/first-cluster.md"), "```console cluster");
     assert!(page.steps.len() >= 3);
     // The page begins with a bare server and the controllers.
     let fleet = Fleet::start();

@@ -1,4 +1,4 @@
-//! Every command with its output, as documentation that is true: the pages in `tests/cmd`, and the tour in the README.
+//! Transcripts of every command, compared with what the program prints: the pages in `tests/cmd`, and the tutorial's.
 //!
 //! After a change that is meant, `TRANSCRIPTS=overwrite cargo test -p seaworthy --test suite transcripts` writes the new output
 //! into the pages.
@@ -43,14 +43,19 @@ fn the_program_prints_what_the_pages_say() {
 }
 
 #[test]
-fn the_tour_in_the_readme_works_as_printed() {
+fn the_offline_tutorial_works_as_printed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = Page::read(&root.join("README.md"));
-    assert!(!page.steps.is_empty());
-    let program = Program::new();
-    let answers: Vec<_> = page.steps.iter().map(|step| answer(step, &program, &root)).collect();
-    // Readers do not see exit codes.
-    let wrong = page.compare(&answers, false);
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for file in ["README.md", "docs/tutorial/first-render.md"] {
+        let page = Page::read(&root.join(file));
+        count += page.steps.len();
+        let program = Program::new();
+        let answers: Vec<_> = page.steps.iter().map(|step| answer(step, &program, &root)).collect();
+        // Readers do not see exit codes.
+        wrong.extend(page.compare(&answers, false));
+    }
+    assert!(count >= 5, "{count}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 

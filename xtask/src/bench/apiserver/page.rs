@@ -146,7 +146,7 @@ pub fn markdown(
     let Size { objects, few, watchers, .. } = size;
     format!(
         "\
-# What the API server costs
+# API server performance
 
 Made by `{COMMAND}`, which measures, judges and writes this page; do not edit it by hand.
 

@@ -90,7 +90,7 @@ pub fn markdown(fleets: &[Fleet], judged: &[Verdict], machine: &str, compiler: &
     let kilobytes = fleets.iter().map(|fleet| fleet.node_bytes).max().unwrap_or(0) as f64 / 1e3;
     format!(
         "\
-# What a roll-out costs
+# Roll-out performance
 
 Made by `{COMMAND}`, which measures, judges and writes this page; do not edit it by hand.
 

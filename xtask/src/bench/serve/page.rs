@@ -129,7 +129,7 @@ pub fn markdown(ours: &Results, nginx: Option<&Results>, judged: &[Verdict], abo
     let Circumstances { machine, load, versions, bytes, rounds, seconds } = about;
     let (workers, (machines, at_once)) = (workers(), MACHINES);
     format!(
-        "# What the Ignition endpoint costs
+        "# Ignition endpoint performance
 
 Made by `{COMMAND}`, which measures, judges and writes this page; do not edit it by hand.
 
@@ -137,7 +137,7 @@ Machine: {machine}. Load average {load}.
 
 {versions}
 
-- A config of {bytes} bytes. `seaworthy server` serves it from a folder to whoever shows a token; nginx serves the same
+- A config of {bytes} bytes. `seaworthy server` serves it from a folder to clients with a token; nginx serves the same
   bytes from a file, with its cache of open files, to anybody. Both: HTTP/1.1 over TLS 1.3 with AES-256-GCM and X25519, the
   same certificate (P-256), no sessions that are taken up again, {workers} workers, a line in a file for each request.
 - *requests* are driven by wrk with {CONNECTIONS} connections and {workers} threads, for {seconds} s in each of {rounds} rounds, in turns;
