@@ -2,6 +2,7 @@
 
 mod crds;
 mod lossless;
+mod reference;
 mod rules;
 mod structural;
 mod upstream;

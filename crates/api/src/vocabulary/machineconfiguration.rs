@@ -26,7 +26,7 @@ pub const UPDATE_IN_PROGRESS: Taint = Taint { key: "UpdateInProgress", effect: "
 pub mod label {
     use super::Label;
 
-    /// On a MachineConfig: the role it is for; written by whoever makes it, selected by pools.
+    /// On a MachineConfig: the role it is for; written by its author, selected by pools.
     pub const ROLE: Label = Label("machineconfiguration.openshift.io/role");
     /// On a pool: it came with the platform.
     pub const BUILT_IN: Label = Label("machineconfiguration.openshift.io/mco-built-in");

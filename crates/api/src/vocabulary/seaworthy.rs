@@ -9,16 +9,16 @@ pub const GROUP: &str = "seaworthy.dev";
 pub mod annotation {
     use super::Annotation;
 
-    /// On a Node: `true` has its daemon take in a machine that nothing says the configuration of, as one that was never
-    /// configured; written by users.
+    /// On a Node: `true` lets its daemon adopt a machine without a known configuration, as one that was never configured;
+    /// written by users.
     pub const ADOPT: Annotation = Annotation("seaworthy.dev/adopt");
     /// On a rendered MachineConfig: the ControllerConfig whose base is part of it; empty where none is. Written by the render
     /// controller.
     pub const BASE: Annotation = Annotation("seaworthy.dev/base");
     /// On a MachinePool: which object the name of its bootstrap secret was copied from; written by the pool controller.
     pub const BOOTSTRAP_DATA_SECRET: Annotation = Annotation("seaworthy.dev/bootstrap-data-secret");
-    /// On a Node: the drain for which it was taken out of scheduling; written by the drain controller together with that, so
-    /// that a cordon of somebody else is told from its own.
+    /// On a Node: the drain for which it was taken out of scheduling; written by the drain controller in the same write, to
+    /// distinguish its own cordon from others.
     pub const CORDONED_FOR: Annotation = Annotation("seaworthy.dev/cordoned-for");
     /// On a Node: the revision it had when it was touched, so that an order which is not wanted any more is refused; written by
     /// the roll-out controller.

@@ -1,6 +1,6 @@
 //! Our definitions against the upstreams': every difference is found, and every difference is explained.
 //!
-//! `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api upstream` writes `docs/api-differences.md` anew.
+//! `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api upstream` writes `docs/reference/api-differences.md`.
 
 #![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
 
@@ -75,14 +75,14 @@ fn every_explanation_explains_a_difference() {
 #[test]
 fn the_documentation_lists_every_difference() {
     let page = page(&all_differences(), &explanations());
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api-differences.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/api-differences.md");
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == page,
-        "docs/api-differences.md is stale; write it anew with `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api upstream`"
+        "docs/reference/api-differences.md is stale; regenerate it with `UPDATE_SNAPSHOTS=1 cargo test -p seaworthy-api upstream`"
     );
 }
 

@@ -1,0 +1,220 @@
+//! Reference pages of the vocabulary: keys on objects, conditions, reasons and events.
+//!
+//! The pages are generated from the sources of `src/vocabulary`: the spelling of each word, and its doc comment as the
+//! description. `UPDATE_REFERENCE=1 cargo test -p seaworthy-api reference` writes them; without the variable they
+//! are compared.
+
+#![allow(clippy::unwrap_used)] // A test that finds nothing to unwrap has failed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+/// Vocabularies of operators that have no controllers yet.
+const UNUSED: [&str; 3] = ["cluster.rs", "compliance.rs", "kmm.rs"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The sources of the vocabulary, in the order of their names.
+fn sources() -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/vocabulary")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !UNUSED.iter().any(|name| path.ends_with(name)) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}
+
+/// A doc comment as one line of Markdown, with links to constants replaced by their values.
+fn description(comment: &str, constants: &BTreeMap<String, String>) -> String {
+    let lines: Vec<&str> = comment.lines().map(|line| line.trim().trim_start_matches("///").trim()).collect();
+    let link = Regex::new(r"\[`([^`]+)`\](\([^)]*\))?").unwrap();
+    let text = lines.join(" ");
+    let value =
+        |found: &regex::Captures<'_>| format!("`{}`", constants.get(&found[1]).map_or(&found[1], String::as_str));
+    link.replace_all(text.trim(), value).replace('|', "\\|")
+}
+
+/// The values of the constants that keys and limits have, by name.
+fn constants() -> BTreeMap<String, String> {
+    let constant = Regex::new(r#"pub const (\w+): [^=]+=\s*(?:\w+\()?"?([^";)]+)"?\)?;"#).unwrap();
+    let sources = sources();
+    let found = sources.iter().flat_map(|source| constant.captures_iter(source));
+    found.map(|found| (found[1].to_owned(), found[2].to_owned())).collect()
+}
+
+const COMMENT: &str = r"((?:[ \t]*///[^\n]*\n)+)";
+
+/// A key with what it is for.
+struct Entry {
+    kind: String,
+    description: String,
+}
+
+/// Every label, annotation, finalizer and taint.
+fn keys() -> BTreeMap<String, Entry> {
+    let constant = Regex::new(&format!(
+        r#"{COMMENT}\s*pub const \w+: (Annotation|Label|Finalizer|Taint) =\s*(?:\w+\(|Taint \{{ key: )"([^"]+)""#
+    ))
+    .unwrap();
+    let constants = constants();
+    let mut keys = BTreeMap::new();
+    for source in sources() {
+        for found in constant.captures_iter(&source) {
+            let kind = found[2].to_lowercase();
+            keys.insert(found[3].to_owned(), Entry { kind, description: description(&found[1], &constants) });
+        }
+    }
+    keys
+}
+
+fn keys_page() -> String {
+    let mut page = String::from(
+        "# Labels, annotations, finalizers, taints\n\n\
+         Generated from `crates/api/src/vocabulary` by `UPDATE_REFERENCE=1 cargo test -p seaworthy-api reference`.\n\
+         Keys that an earlier version wrote are still read; they are replaced at the next write.\n",
+    );
+    let keys = keys();
+    let is_ours = |key: &str| key.starts_with("seaworthy.dev/");
+    for (title, ours) in [("Seaworthy's own", true), ("Shared with the machine-config operator and Kubernetes", false)]
+    {
+        write!(page, "\n## {title}\n\n| key | kind | meaning |\n|---|---|---|\n").unwrap();
+        for (key, Entry { kind, description }) in keys.iter().filter(|(key, _)| is_ours(key) == ours) {
+            writeln!(page, "| `{key}` | {kind} | {description} |").unwrap();
+        }
+    }
+    page
+}
+
+/// `PoolCondition` as `Pool condition`.
+fn title(name: &str) -> String {
+    let mut title = String::new();
+    for (at, letter) in name.char_indices() {
+        if at > 0 && letter.is_ascii_uppercase() {
+            title.push(' ');
+            title.push(letter.to_ascii_lowercase());
+        } else {
+            title.push(letter);
+        }
+    }
+    title
+}
+
+fn words_page() -> String {
+    let set = Regex::new(&format!(r"(?s)words! \{{\s*{COMMENT}\s*pub enum (\w+) \{{\n(.*?)\n    \}}")).unwrap();
+    let word = Regex::new(&format!(r#"{COMMENT}\s*\w+ = "([^"]+)""#)).unwrap();
+    let constants = constants();
+    let mut page = String::from(
+        "# States, conditions, reasons, events\n\n\
+         Generated from `crates/api/src/vocabulary` by `UPDATE_REFERENCE=1 cargo test -p seaworthy-api reference`.\n\
+         What to do about a waiting node: [Troubleshoot a waiting node](../how-to/troubleshoot-a-waiting-node.md).\n",
+    );
+    for source in sources() {
+        for found in set.captures_iter(&source) {
+            write!(
+                page,
+                "\n## {}\n\n{}\n\n| value | meaning |\n|---|---|\n",
+                title(&found[2]),
+                description(&found[1], &constants)
+            )
+            .unwrap();
+            for word in word.captures_iter(&found[3]) {
+                writeln!(page, "| `{}` | {} |", &word[2], description(&word[1], &constants)).unwrap();
+            }
+        }
+    }
+    page
+}
+
+/// Compares a page with what it should be, or writes it.
+fn check(name: &str, page: &str) {
+    let path = root().join("docs/reference").join(name);
+    if std::env::var_os("UPDATE_REFERENCE").is_some() {
+        std::fs::write(&path, page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/reference/{name} is stale; regenerate it with `UPDATE_REFERENCE=1 cargo test -p seaworthy-api reference`"
+    );
+}
+
+#[test]
+fn page_of_keys_is_current() {
+    let page = keys_page();
+    assert!(page.lines().filter(|line| line.starts_with("| `")).count() > 40, "{page}");
+    check("annotations.md", &page);
+}
+
+#[test]
+fn page_of_conditions_and_events_is_current() {
+    let page = words_page();
+    for known in ["`DrainBlocked`", "`RenderDegraded`", "`NodeDegraded`", "`Unreconcilable`"] {
+        assert!(page.contains(known), "{known}");
+    }
+    check("conditions-and-events.md", &page);
+}
+
+/// A key that prose mentions is one that the code uses.
+#[test]
+fn keys_in_the_documentation_exist() {
+    let keys = keys();
+    let mention = Regex::new(r"seaworthy\.dev/[a-z](?:[a-z-]*[a-z])?").unwrap();
+    let mut unknown = Vec::new();
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let mentions = mention.find_iter(&text).filter(|found| !keys.contains_key(found.as_str()));
+                unknown.extend(mentions.map(|found| format!("{}: {}", path.display(), found.as_str())));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "no such key in the vocabulary:\n{}", unknown.join("\n"));
+}
+
+/// The metrics of the controllers, by the names in their sources.
+#[test]
+fn metrics_of_the_controllers_are_documented() {
+    let page = std::fs::read_to_string(root().join("docs/reference/metrics.md")).unwrap();
+    let section = page.split("## seaworthy controllers").nth(1).unwrap().split("\n## ").next().unwrap();
+    let literal = Regex::new(r#""((?:mco|mcc|seaworthy|os_image)_[a-z_]+)""#).unwrap();
+    let mut names = std::collections::BTreeSet::new();
+    let mut folders = vec![root().join("crates/operators")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("tests") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let source = text.split("#[cfg(test)]").next().unwrap();
+                names.extend(literal.captures_iter(source).map(|found| found[1].to_owned()));
+            }
+        }
+    }
+    assert!(names.len() >= 8, "{names:?}");
+    for name in &names {
+        assert!(section.contains(&format!("| `{name}` |")), "docs/reference/metrics.md does not list {name}");
+    }
+    let row = Regex::new(r"(?m)^\| `([a-z_]+)` \|").unwrap();
+    for found in row.captures_iter(section) {
+        assert!(names.contains(&found[1]), "docs/reference/metrics.md lists {}, which no controller has", &found[1]);
+    }
+}
