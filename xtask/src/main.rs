@@ -10,9 +10,12 @@ mod enums;
 mod fuzz;
 mod kube;
 mod layering;
+mod links;
 mod lint;
+mod markdown;
 mod metadata;
 mod openapi;
+mod picture;
 mod process;
 mod protobuf;
 mod skips;
@@ -24,6 +27,7 @@ mod test_programs;
 mod test_result;
 mod tool;
 mod tree;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;
@@ -48,6 +52,10 @@ enum Command {
     Lint,
     /// Check which crate may depend on which.
     Layering,
+    /// List words in public texts that are not used here, with what to write instead.
+    Words(words::WordsArgs),
+    /// Draw the README's tour as docs/images/tour.svg.
+    Picture,
     /// Trim Kubernetes' published API documents to what is served.
     Openapi(openapi::OpenapiArgs),
     /// Ask the real kube-apiserver for the words that fields can have.
@@ -80,6 +88,8 @@ fn run(command: Command) -> Result<bool> {
         Command::Test(args) => suite::test(&Workspace::load()?, &args),
         Command::Lint => suite::lint(&Workspace::load()?),
         Command::Layering => suite::layering(&Workspace::load()?),
+        Command::Words(args) => words::run(&Workspace::load()?, &args),
+        Command::Picture => picture::run(&Workspace::load()?),
         Command::Openapi(args) => openapi::run(&Workspace::load()?, &args),
         Command::Enums => enums::run(&Workspace::load()?),
         Command::Kube(args) => kube::run(&Workspace::load()?, args),

@@ -15,7 +15,7 @@ use crate::step::{Outcome, Run, Step};
 use crate::test_result::{TestResult, ended_test, ignored_test, slow_test};
 use crate::tool::{DBUS_DAEMON, IGNITION_VALIDATE, SYSTEMCTL, UNSHARE, VALGRIND};
 use crate::workspace::{Workspace, shown};
-use crate::{bench, kube, layering, lint, process};
+use crate::{bench, kube, layering, links, lint, process, words};
 
 /// Longer than any build takes, in which nothing is printed, and longer than a test's own patience.
 const SILENCE: Duration = Duration::from_secs(25 * 60);
@@ -25,6 +25,8 @@ const SILENCE: Duration = Duration::from_secs(25 * 60);
 pub const STEPS: &[Step] = &[
     Step { name: "fmt", group: "lint", needs: &[], run: lint::fmt },
     Step { name: "layering", group: "lint", needs: &[], run: layering::step },
+    Step { name: "words", group: "lint", needs: &[], run: words::step },
+    Step { name: "links", group: "lint", needs: &[], run: links::step },
     Step { name: "deny", group: "lint", needs: &[], run: lint::deny },
     Step { name: "pure", group: "lint", needs: &[], run: lint::pure },
     Step { name: "clippy", group: "lint", needs: &[], run: lint::clippy },
@@ -44,8 +46,8 @@ pub const STEPS: &[Step] = &[
 /// What `cargo xtask test` takes.
 #[derive(Args)]
 pub struct TestArgs {
-    /// Run only these steps or groups: fmt, layering, deny, pure, clippy (together: lint), instructions (bench),
-    /// apiserver, kubernetes (together: kubernetes), unit, doc (together: cargo-test).
+    /// Run only these steps or groups: fmt, layering, words, links, deny, pure, clippy (together: lint), instructions
+    /// (bench), apiserver, kubernetes (together: kubernetes), unit, doc (together: cargo-test).
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<String>,
     /// Install nothing; what is missing is listed as skipped.
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn group_and_step_select_in_the_suites_order() {
-        assert_eq!(names(&["doc", "lint"]), ["fmt", "layering", "deny", "pure", "clippy", "doc"]);
+        assert_eq!(names(&["doc", "lint"]), ["fmt", "layering", "words", "links", "deny", "pure", "clippy", "doc"]);
     }
 
     #[test]

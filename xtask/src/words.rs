@@ -1,0 +1,426 @@
+//! Word lint: public texts use the terms of the field.
+//!
+//! Public texts are the prose of all Markdown files, the string literals of Rust sources outside of tests, and the doc
+//! comments that become help texts (clap) or reference pages (the vocabulary). Each entry of [`WORDS`] names the accepted
+//! alternative. Texts that must equal another program's are in [`ALLOWED`], with the reason.
+//!
+//! `xtask/words-baseline.txt` has the number of offences that are left in each crate. The number may only go down:
+//! `cargo xtask words --shrink` writes the present ones.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::markdown;
+use crate::step::{Outcome, Run};
+use crate::workspace::Workspace;
+
+const BASELINE: &str = "xtask/words-baseline.txt";
+
+/// Words and phrases that are not used, with what is written instead.
+const WORDS: &[(&str, &str)] = &[
+    ("anew", "again"),
+    ("brings about", "causes"),
+    ("farewell", "shutdown"),
+    ("for ever", "indefinitely, or the time"),
+    ("larder", "cache"),
+    ("lived through", "tested with"),
+    ("lives through", "tolerates"),
+    ("mend", "fix"),
+    ("mended", "fixed"),
+    ("mends", "fixes"),
+    ("nobody", "no one, or the actor: no controller, no pool"),
+    ("put back", "restored, reverted"),
+    ("put right", "fixed, corrected"),
+    ("puts back", "restores, reverts"),
+    ("puts right", "fixes, corrects"),
+    ("said", "reported"),
+    ("somebody", "someone, or the actor: a user, another client"),
+    ("speaks of", "matches, mentions"),
+    ("stands", "is"),
+    ("tell", "report, show"),
+    ("tells", "reports, shows"),
+    ("told", "reported, notified, ordered"),
+    ("whoever", "the actor: a user who, a client that"),
+    ("wish", "request, want"),
+    ("wishes", "requests, wants"),
+];
+
+/// Names of constants that are not used, with what is written instead.
+const CONSTANTS: &[(&str, &str)] =
+    &[("FAREWELL", "*_TIMEOUT, *_GRACE_PERIOD"), ("PATIENCE", "*_TIMEOUT"), ("REST", "*_INTERVAL, *_DELAY")];
+
+/// Texts that must be as they are: a path or its beginning, the word, and why.
+const ALLOWED: &[(&str, &str, &str)] = &[("crates/operators/deploy/", "nobody", "the user of that name")];
+
+/// Crates that are used by tests alone.
+const TEST_CRATES: [&str; 2] = ["crates/testkit", "crates/trial"];
+
+/// What `cargo xtask words` takes.
+#[derive(Args)]
+pub struct WordsArgs {
+    /// Write the present numbers into the baseline where they are lower.
+    #[arg(long)]
+    shrink: bool,
+    /// List every offence, also those of the baseline.
+    #[arg(long)]
+    all: bool,
+}
+
+/// A public text: where it begins, and what it says.
+struct Text {
+    line: usize,
+    text: String,
+}
+
+/// A word that should not be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Offence {
+    file: PathBuf,
+    line: usize,
+    word: &'static str,
+    instead: &'static str,
+}
+
+/// The words of a text in lower case, each with its line.
+fn tokens(text: &Text) -> Vec<(usize, String)> {
+    let mut tokens = Vec::new();
+    let mut line = text.line;
+    let mut word = String::new();
+    for c in text.text.chars().chain(['\n']) {
+        if c.is_alphabetic() || c == '\'' {
+            word.extend(c.to_lowercase());
+            continue;
+        }
+        if !word.is_empty() {
+            tokens.push((line, std::mem::take(&mut word)));
+        }
+        line += usize::from(c == '\n');
+    }
+    tokens
+}
+
+fn offences_in(file: &Path, text: &Text) -> Vec<Offence> {
+    let tokens = tokens(text);
+    let mut found = Vec::new();
+    for (word, instead) in WORDS {
+        let parts: Vec<&str> = word.split(' ').collect();
+        for window in tokens.windows(parts.len()) {
+            let is_allowed = |(path, allowed, _): &(&str, &str, &str)| file.starts_with(path) && allowed == word;
+            if window.iter().map(|(_, token)| token.as_str()).eq(parts.iter().copied())
+                && !ALLOWED.iter().any(is_allowed)
+            {
+                found.push(Offence { file: file.to_owned(), line: window[0].0, word, instead });
+            }
+        }
+    }
+    found
+}
+
+/// The prose of a page.
+fn prose(text: &str) -> Vec<Text> {
+    let lines = markdown::prose(text);
+    lines.iter().map(|line| Text { line: line.number, text: markdown::without_code(line.text) }).collect()
+}
+
+/// Whether doc comments of this source are public texts.
+fn has_public_comments(file: &Path, source: &str) -> bool {
+    let is_clap = ["Args", "Parser", "Subcommand", "ValueEnum"]
+        .iter()
+        .any(|derive| source.contains(&format!("{derive})]")) || source.contains(&format!("{derive},")))
+        && source.contains("clap");
+    is_clap || file.starts_with("crates/api/src/vocabulary")
+}
+
+/// The parts of a source that count.
+struct Source {
+    texts: Vec<Text>,
+    constants: Vec<Offence>,
+}
+
+/// Reads string literals, doc comments where they are public, and the names of constants; up to the tests at the end.
+fn source(file: &Path, text: &str) -> Source {
+    let text = text.find("#[cfg(test)]\nmod ").map_or(text, |end| &text[..end]);
+    let with_comments = has_public_comments(file, text);
+    let bytes = text.as_bytes();
+    let mut source = Source { texts: Vec::new(), constants: Vec::new() };
+    let (mut at, mut line) = (0, 1);
+    while at < bytes.len() {
+        let rest = &text[at..];
+        let end = if rest.starts_with("//") {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            if with_comments && rest.starts_with("///") {
+                source.texts.push(Text { line, text: markdown::without_code(&rest[3..end]) });
+            }
+            end
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if let Some(hashes) = raw_string(rest) {
+            let open = rest.find('"').unwrap_or(0) + 1;
+            let close = format!("\"{}", "#".repeat(hashes));
+            let length = rest[open..].find(&close).unwrap_or(rest.len() - open);
+            source.texts.push(Text { line, text: without_placeholders(&rest[open..open + length]) });
+            (open + length + close.len()).min(rest.len())
+        } else if rest.starts_with('"') {
+            let length = string_length(rest);
+            source.texts.push(Text { line, text: without_placeholders(&rest[1..length - 1]) });
+            length
+        } else if rest.starts_with('\'') {
+            character_length(rest)
+        } else if let Some(name) = rest.strip_prefix("const ").map(identifier) {
+            let known = CONSTANTS.iter().filter(|(word, _)| *word == name);
+            source.constants.extend(known.map(|(word, instead)| Offence {
+                file: file.to_owned(),
+                line,
+                word,
+                instead,
+            }));
+            6
+        } else {
+            rest.chars().next().map_or(1, char::len_utf8)
+        };
+        line += rest[..end].matches('\n').count();
+        at += end;
+    }
+    source
+}
+
+/// A literal without `{names}`, which are code, and with its line breaks as blanks.
+fn without_placeholders(literal: &str) -> String {
+    let mut text = String::new();
+    let mut rest = literal;
+    while let Some((before, after)) = rest.split_once('{') {
+        let end = after.find(|c: char| c == '}' || c.is_whitespace()).unwrap_or(after.len());
+        text.push_str(before);
+        rest = if after[end..].starts_with('}') { &after[end + 1..] } else { after };
+    }
+    text.push_str(rest);
+    text.replace("\\n", "  ")
+}
+
+fn identifier(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    &text[..end]
+}
+
+/// How many hashes a raw string has that begins here.
+fn raw_string(rest: &str) -> Option<usize> {
+    let rest = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r'))?;
+    let hashes = rest.len() - rest.trim_start_matches('#').len();
+    rest[hashes..].starts_with('"').then_some(hashes)
+}
+
+/// The length of a string literal with its quotes.
+fn string_length(rest: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// The length of a character literal, or of the quote of a lifetime.
+fn character_length(rest: &str) -> usize {
+    let mut chars = rest.char_indices().skip(1);
+    match (chars.next(), chars.next(), chars.next()) {
+        (Some((_, '\\')), Some((_, escaped)), Some((close, _))) => match escaped {
+            'u' | 'x' => rest[close..].find('\'').map_or(1, |end| close + end + 1),
+            _ => close + 1,
+        },
+        (Some(_), Some((close, '\'')), _) => close + 1,
+        _ => 1,
+    }
+}
+
+/// What an offence counts for: the crate, or the page's folder.
+fn group(file: &Path) -> String {
+    let parts: Vec<&str> = file.components().filter_map(|part| part.as_os_str().to_str()).collect();
+    let end = parts.iter().position(|part| *part == "src" || *part == "tests").unwrap_or(1);
+    parts[..end.max(1)].join("/")
+}
+
+/// All offences of the repository.
+fn offences(root: &Path) -> Result<Vec<Offence>> {
+    let mut found = Vec::new();
+    let read = |file: &Path| std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()));
+    for path in markdown::files(root, "md")? {
+        let file = path.strip_prefix(root)?;
+        // Transcripts and notes of tests: what a program prints there is a literal of its source.
+        if file.components().any(|part| part.as_os_str() == "tests") {
+            continue;
+        }
+        found.extend(prose(&read(&path)?).iter().flat_map(|text| offences_in(file, text)));
+    }
+    for path in markdown::files(root, "rs")? {
+        let file = path.strip_prefix(root)?;
+        let is_source = file.components().any(|part| part.as_os_str() == "src");
+        let is_test = file.components().any(|part| part.as_os_str() == "tests") || file.ends_with("tests.rs");
+        // This file spells the words.
+        let is_list = file == Path::new("xtask/src/words.rs");
+        if !is_source || is_test || is_list || TEST_CRATES.iter().any(|folder| file.starts_with(folder)) {
+            continue;
+        }
+        let source = source(file, &read(&path)?);
+        found.extend(source.texts.iter().flat_map(|text| offences_in(file, text)));
+        found.extend(source.constants);
+    }
+    Ok(found)
+}
+
+/// The offences by what they count for.
+fn grouped(offences: &[Offence]) -> BTreeMap<String, Vec<&Offence>> {
+    let mut groups: BTreeMap<String, Vec<&Offence>> = BTreeMap::new();
+    for offence in offences {
+        groups.entry(group(&offence.file)).or_default().push(offence);
+    }
+    groups
+}
+
+/// How many offences each group may have.
+fn baseline(text: &str) -> BTreeMap<String, usize> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(count, path)| Some((path.to_owned(), count.parse().ok()?)))
+        .collect()
+}
+
+fn shrunk(baseline: &BTreeMap<String, usize>, groups: &BTreeMap<String, Vec<&Offence>>) -> String {
+    let mut text = String::from(
+        "# Offences of the word lint that are left, by crate. `cargo xtask words --shrink` writes it; numbers only go down.\n",
+    );
+    for (path, allowed) in baseline {
+        let count = groups.get(path).map_or(0, Vec::len).min(*allowed);
+        if count > 0 {
+            let _ = writeln!(text, "{count} {path}");
+        }
+    }
+    text
+}
+
+fn check(root: &Path, args: &WordsArgs) -> Result<Outcome> {
+    let offences = offences(root)?;
+    let groups = grouped(&offences);
+    let file = root.join(BASELINE);
+    let allowed = baseline(&std::fs::read_to_string(&file).unwrap_or_default());
+    if args.shrink {
+        std::fs::write(&file, shrunk(&allowed, &groups)).with_context(|| format!("cannot write {BASELINE}"))?;
+    }
+    let mut more = Vec::new();
+    for (path, offences) in &groups {
+        let allowed = allowed.get(path).copied().unwrap_or_default();
+        if offences.len() > allowed || args.all {
+            for Offence { file, line, word, instead } in offences {
+                println!("{}:{line}: {word:?}; write: {instead}", file.display());
+            }
+        }
+        if offences.len() > allowed {
+            more.push(format!("{path} has {}, {allowed} at most", offences.len()));
+        }
+    }
+    let total: usize = groups.values().map(Vec::len).sum();
+    println!("{total} offences are left, {} allowed by {BASELINE}", allowed.values().sum::<usize>());
+    Ok(if more.is_empty() { Outcome::Passed } else { Outcome::Failed(format!("new offences: {}", more.join("; "))) })
+}
+
+/// The step.
+pub fn step(run: &mut Run<'_>) -> Result<Outcome> {
+    check(&run.workspace.root, &WordsArgs { shrink: false, all: false })
+}
+
+/// `cargo xtask words`.
+pub fn run(workspace: &Workspace, args: &WordsArgs) -> Result<bool> {
+    Ok(check(&workspace.root, args)? == Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(file: &str, text: &str) -> Vec<(usize, &'static str)> {
+        let file = Path::new(file);
+        let found: Vec<Offence> = if file.extension().is_some_and(|extension| extension == "md") {
+            prose(text).iter().flat_map(|text| offences_in(file, text)).collect()
+        } else {
+            let source = source(file, text);
+            source.texts.iter().flat_map(|text| offences_in(file, text)).chain(source.constants).collect()
+        };
+        found.into_iter().map(|offence| (offence.line, offence.word)).collect()
+    }
+
+    #[test]
+    fn words_and_phrases_are_found_with_their_line() {
+        assert_eq!(
+            words("docs/x.md", "fine\nIt was Told so.\nIt is put\tright, and puts.\n"),
+            [(2, "told"), (3, "put right")]
+        );
+        assert_eq!(words("docs/x.md", "`told` in code, retold, storytelling\n```\ntold\n```\n"), []);
+    }
+
+    #[test]
+    fn literals_count_and_comments_and_code_do_not() {
+        let text = "// told\nlet told = 'a'; // \"told\"\nlet x = \"not told\\\"\"; let y = '\"'; let z = \"wish\";\n";
+        assert_eq!(words("crates/x/src/a.rs", text), [(3, "told"), (3, "wish")]);
+        assert_eq!(
+            words("crates/x/src/a.rs", "fn f<'a>(x: &'a str) { r#\"a \"told\" b\"#; b\"said\"; }"),
+            [(1, "told"), (1, "said")]
+        );
+        assert_eq!(words("crates/x/src/a.rs", "f(\"a\nb\n  told\")"), [(3, "told")]);
+        assert_eq!(
+            words("crates/x/src/a.rs", "f(\"{said}, {told:?} {{ a told }}\\ntold\")"),
+            [(1, "told"), (1, "told")]
+        );
+    }
+
+    #[test]
+    fn tests_at_the_end_do_not_count() {
+        assert_eq!(
+            words("crates/x/src/a.rs", "const A: &str = \"told\";\n#[cfg(test)]\nmod tests { \"said\" }\n"),
+            [(1, "told")]
+        );
+    }
+
+    #[test]
+    fn comments_of_arguments_and_of_the_vocabulary_count() {
+        let text = "use clap::Args;\n#[derive(Args)]\nstruct A {\n    /// Tells all\n    a: bool,\n}\n";
+        assert_eq!(words("crates/x/src/a.rs", text), [(4, "tells")]);
+        assert_eq!(words("crates/api/src/vocabulary/a.rs", "/// It is told.\npub const A: u8 = 1;\n"), [(1, "told")]);
+    }
+
+    #[test]
+    fn names_of_constants_count() {
+        assert_eq!(
+            words("crates/x/src/a.rs", "const PATIENCE: u8 = 1;\nconst PATIENCE_B: u8 = 2;\n"),
+            [(1, "PATIENCE")]
+        );
+    }
+
+    #[test]
+    fn offences_count_for_their_crate() {
+        assert_eq!(group(Path::new("crates/machine/node/src/a/b.rs")), "crates/machine/node");
+        assert_eq!(group(Path::new("docs/how-to/x.md")), "docs");
+        assert_eq!(group(Path::new("README.md")), "README.md");
+    }
+
+    #[test]
+    fn baseline_only_shrinks() {
+        let offence = Offence { file: PathBuf::from("a/src/x.rs"), line: 1, word: "told", instead: "reported" };
+        let groups = BTreeMap::from([("a".to_owned(), vec![&offence]), ("b".to_owned(), vec![&offence, &offence])]);
+        let allowed = baseline("# text\n3 a\n1 b\n2 c\n");
+        let text = shrunk(&allowed, &groups);
+        assert_eq!(baseline(&text), BTreeMap::from([("a".to_owned(), 1), ("b".to_owned(), 1)]));
+    }
+
+    #[test]
+    fn allowed_texts_are_those_of_others() {
+        assert_eq!(words("crates/operators/deploy/src/a.rs", "\"nobody was told\""), [(1, "told")]);
+    }
+}
